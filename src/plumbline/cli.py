@@ -1,0 +1,23 @@
+"""What every verb shares: how a user's error is shown, and which exit code it gets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+#: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
+EXIT_RUN_AGAIN = 75
+
+
+class PlumblineError(ValueError):
+    """An error a user can mend. Its message names the key or file at fault and the remedy."""
+
+
+def run(main: Callable[[], int | None]) -> None:
+    """Run a verb's main function; show a PlumblineError as one line and exit 1, let other errors traceback."""
+    try:
+        code = main()
+    except PlumblineError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    sys.exit(code or 0)

@@ -1,0 +1,92 @@
+"""The long frames everything is built from: one declared schema each, checked on write.
+
+A frame is a parquet file. Its columns and types are declared here and nowhere else; a column that is missing,
+unknown or of another type is an error at the place that writes it, not at the place that reads it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plumbline.cli import PlumblineError
+
+SCHEMAS: dict[str, pa.Schema] = {
+    # One row per logged step. Times are not here: a frame of the same run is the same bytes wherever it was made.
+    "metrics": pa.schema(
+        [
+            ("step", pa.int64()),
+            ("split", pa.string()),
+            ("loss", pa.float64()),
+            ("grad_norm", pa.float64()),
+            ("learning_rate", pa.float64()),
+            ("tokens", pa.int64()),
+        ]
+    ),
+    "scores": pa.schema(
+        [
+            ("run_id", pa.string()),
+            ("task", pa.string()),
+            ("metric", pa.string()),
+            ("value", pa.float64()),
+            ("stderr", pa.float64()),
+            ("items", pa.int64()),
+            ("task_source", pa.string()),
+            ("primary", pa.bool_()),
+            ("harness_version", pa.string()),
+        ]
+    ),
+    "examples": pa.schema(
+        [
+            ("run_id", pa.string()),
+            ("task", pa.string()),
+            ("item", pa.string()),
+            ("metric", pa.string()),
+            ("value", pa.float64()),
+        ]
+    ),
+}
+
+
+def write(frame: pd.DataFrame, name: str, path: str | Path, metadata: dict[str, str] | None = None) -> None:
+    """Write `frame` as the frame `name`, atomically; extra `metadata` goes into the file's schema.
+
+    Raises:
+        PlumblineError: a column is missing, unknown, or cannot be stored as the declared type.
+    """
+    schema = SCHEMAS[name]
+    unknown = [column for column in frame.columns if column not in schema.names]
+    missing = [column for column in schema.names if column not in frame.columns]
+    if unknown or missing:
+        raise PlumblineError(f"frame {name!r}: missing columns {missing}, unknown columns {unknown}")
+    try:
+        table = pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise PlumblineError(f"frame {name!r}: a column does not have its declared type: {error}") from error
+    labels = {b"plumbline.frame": name.encode()} | {
+        key.encode(): value.encode() for key, value in (metadata or {}).items()
+    }
+    table = table.replace_schema_metadata(labels)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    pq.write_table(table, temporary)
+    os.replace(temporary, path)
+
+
+def read(path: str | Path, name: str) -> pd.DataFrame:
+    """Read a frame and make sure that it is the frame `name`."""
+    table = pq.read_table(path)
+    if table.schema.remove_metadata() != SCHEMAS[name]:
+        raise PlumblineError(f"{path} is not a {name!r} frame: its columns are {table.schema.names}")
+    return table.to_pandas()
+
+
+def metadata(path: str | Path) -> dict[str, str]:
+    """The text labels stored with a frame."""
+    stored = pq.read_schema(path).metadata or {}
+    return {key.decode(): value.decode() for key, value in stored.items()}
