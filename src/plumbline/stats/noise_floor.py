@@ -1,0 +1,145 @@
+"""The noise floor: how far apart two runs of the same configuration land, and verdicts measured in it.
+
+Source: transfer study, section 3.3 and the caption of Table 2.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from plumbline.cli import PlumblineError
+from plumbline.stats.multiplicity import adjust
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoiseFloor:
+    """Mean and spread of the same configuration under several seeds.
+
+    `sigma` is the unbiased standard deviation (n - 1 in the denominator), NaN where fewer than two seeds
+    finished. `missing` counts the seeds that were asked for but have no value: they are never read as zero.
+    """
+
+    mean: float
+    sigma: float
+    n: int
+    missing: int = 0
+
+    @property
+    def usable(self) -> bool:
+        """Whether anything can be measured in units of this floor."""
+        return self.n >= 2 and self.sigma > 0
+
+    def delta(self, values: np.ndarray | float) -> np.ndarray | float:
+        """x - mean, in the units of the values."""
+        return values - self.mean
+
+    def z(self, values: np.ndarray | float) -> np.ndarray | float:
+        """z = (x - mean) / sigma: the document's statistic, which treats mean and sigma as known."""
+        return (values - self.mean) / self.sigma if self.usable else np.asarray(values) * math.nan
+
+    def prediction(self, values: np.ndarray | float) -> np.ndarray | float:
+        """t = (x - mean) / (sigma sqrt(1 + 1/n)): the same distance read as a prediction of one new run.
+
+        Under no effect it follows Student's t with n - 1 degrees of freedom, exactly, for normal seeds:
+        it pays for the mean and sigma being estimates from n runs.
+        """
+        if not self.usable:
+            return np.asarray(values) * math.nan
+        return (values - self.mean) / (self.sigma * math.sqrt(1 + 1 / self.n))
+
+
+def noise_floor(values: Iterable[float]) -> NoiseFloor:
+    """Mean, unbiased sigma and n of a reference's seeds; NaN marks a seed without a value.
+
+    Raises:
+        PlumblineError: no values at all, or an infinite one.
+    """
+    seeds = np.asarray(list(values), dtype=float)
+    if seeds.size == 0:
+        raise PlumblineError("a noise floor needs the values of at least one seed; got none")
+    if np.isinf(seeds).any():
+        raise PlumblineError("a seed value is infinite; mark a run without a value as NaN")
+    finite = seeds[~np.isnan(seeds)]
+    n = int(finite.size)
+    return NoiseFloor(
+        mean=float(finite.mean()) if n else math.nan,
+        sigma=float(finite.std(ddof=1)) if n >= 2 else math.nan,
+        n=n,
+        missing=int(seeds.size - n),
+    )
+
+
+def two_sided_normal(z: np.ndarray | float) -> np.ndarray:
+    """Two-sided p of a z under the standard normal; below about 1e-308 (|z| > 37) it underflows to 0."""
+    return 2 * stats.norm.sf(np.abs(z))
+
+
+def two_sided_t(t: np.ndarray | float, df: float) -> np.ndarray:
+    """Two-sided p of a t statistic with `df` degrees of freedom."""
+    return 2 * stats.t.sf(np.abs(t), df)
+
+
+def verdicts(
+    values: pd.Series,
+    reference: Iterable[float] | NoiseFloor,
+    *,
+    m: int | None = None,
+    baseline: Hashable | None = None,
+) -> pd.DataFrame:
+    """Table 2's verdict columns: each method's distance from the reference, in units of its noise floor.
+
+    Args:
+        values: method -> value; NaN for a run that is missing or diverged.
+        reference: the reference's seed values (NaN for a missing seed), or a floor already made.
+        m: size of the family of tests, default the number of methods other than `baseline`. A method
+            without a value still counts in it: it was tried.
+        baseline: the row that is the reference itself: it has delta and z but is no test, so no p.
+
+    Returns:
+        A frame on the index of `values` with delta, z, p (two-sided normal), p_bonferroni, p_holm, p_bh,
+        prediction_t and p_prediction (t with n - 1 degrees of freedom). What cannot be computed is NaN.
+
+    Raises:
+        PlumblineError: m is smaller than the number of tests made, or `baseline` is not a row.
+    """
+    if baseline is not None and baseline not in values.index:
+        raise PlumblineError(f"baseline {baseline!r} is not among the methods {list(values.index)}")
+    if not values.index.is_unique:
+        raise PlumblineError("each method may have one value; the index has repeated names")
+    floor = reference if isinstance(reference, NoiseFloor) else noise_floor(reference)
+    if not floor.usable:
+        warnings.warn(
+            f"no noise floor: {floor.n} finished seeds with sigma {floor.sigma}; z and p are left missing",
+            stacklevel=2,
+        )
+    x = values.to_numpy(dtype=float)
+    tested = (
+        np.array([name != baseline for name in values.index])
+        if baseline is not None
+        else np.ones(len(x), bool)
+    )
+    family = int(tested.sum()) if m is None else m
+    z = np.asarray(floor.z(x), dtype=float)
+    prediction_t = np.asarray(floor.prediction(x), dtype=float)
+    p = np.where(tested, two_sided_normal(z), math.nan)
+    p_prediction = np.where(tested, two_sided_t(prediction_t, floor.n - 1), math.nan) if floor.usable else p
+    return pd.DataFrame(
+        {
+            "delta": np.asarray(floor.delta(x), dtype=float),
+            "z": z,
+            "p": p,
+            "p_bonferroni": adjust(p, "bonferroni", m=family),
+            "p_holm": adjust(p, "holm", m=family),
+            "p_bh": adjust(p, "bh", m=family),
+            "prediction_t": prediction_t,
+            "p_prediction": p_prediction,
+        },
+        index=values.index,
+    )
