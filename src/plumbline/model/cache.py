@@ -1,0 +1,23 @@
+"""The decoding cache: keys and values of the tokens seen so far, one pair a layer."""
+
+from __future__ import annotations
+
+import torch
+
+from plumbline.model.visibility import Visibility
+
+
+class Cache:
+    """Grows along the key axis. Keys are stored normalised and rotated, values as they are attended to."""
+
+    def __init__(self) -> None:
+        self.visibility: Visibility | None = None
+        self._layers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def extend(self, layer: int, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Append a call's keys and values and return all of them."""
+        if layer in self._layers:
+            k_before, v_before = self._layers[layer]
+            k_BGKW, v_BGKW = torch.cat([k_before, k_BGKW], dim=2), torch.cat([v_before, v_BGKW], dim=2)
+        self._layers[layer] = (k_BGKW, v_BGKW)
+        return k_BGKW, v_BGKW

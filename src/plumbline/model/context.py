@@ -1,0 +1,24 @@
+"""What travels with the residual stream through one forward call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from plumbline.model.cache import Cache
+from plumbline.model.visibility import Visibility
+
+
+@dataclass(kw_only=True, slots=True)
+class ForwardContext:
+    """Shared by all layers of one call.
+
+    `first_values_BGTW`: the first layer's values of this call's tokens, once it has run (value residual).
+    `rotations`: cosines and sines by rotary width, made once a call.
+    """
+
+    visibility: Visibility
+    cache: Cache | None
+    first_values_BGTW: torch.Tensor | None = None
+    rotations: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)

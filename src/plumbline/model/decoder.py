@@ -1,0 +1,82 @@
+"""The decoder: embedding, layers on a residual stream, final norm, head. Every choice is a component of its spec."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn.functional import linear as apply_linear
+
+from plumbline.cli import PlumblineError
+from plumbline.model.block import Block
+from plumbline.model.cache import Cache
+from plumbline.model.component import build
+from plumbline.model.context import ForwardContext
+from plumbline.model.init import initialise
+from plumbline.model.roles import Normal, linear, parameter, roles
+from plumbline.model.visibility import Visibility
+from plumbline.studies.spec import ModelSpec
+
+
+class Decoder(nn.Module):
+    """A causal language model.
+
+    Raises:
+        PlumblineError: a norm placement that changes the stream meets a residual with several streams.
+    """
+
+    def __init__(self, spec: ModelSpec) -> None:
+        super().__init__()
+        self.spec = spec
+        self.embedding = parameter(spec.vocabulary, spec.width, role="embedding", layer=None, init=Normal())
+        self.positions = build("positions", spec)
+        self.residual = build("residual", spec)
+        self.blocks = nn.ModuleList(Block(spec, layer) for layer in range(spec.layers))
+        self.final_norm = build("norm", spec, None, spec.width)
+        self.head = None if spec.tied_embeddings else linear(spec.width, spec.vocabulary, role="head", layer=None)
+        if self.blocks[0].placement.changes_stream and not self.residual.single_stream:
+            raise PlumblineError(
+                f"model.placement {spec.slot('placement').name!r} normalises the residual stream, which "
+                f"model.residual {spec.slot('residual').name!r} does not have; choose another of the two"
+            )
+        self.parameter_roles = roles(self)
+
+    def forward(
+        self, tokens_BT: torch.Tensor, *, padding_BT: torch.Tensor | None = None, cache: Cache | None = None
+    ) -> torch.Tensor:
+        """Logits (B, T, V) in float32 for the token after each position.
+
+        `padding_BT` is True at padding, left or right; it changes nothing at real positions. With a `cache`, the
+        tokens go on from those already in it.
+        """
+        visibility = Visibility.of(tokens_BT, padding_BT, cache.visibility if cache is not None else None)
+        context = ForwardContext(visibility=visibility, cache=cache)
+        if cache is not None:
+            cache.visibility = visibility
+        return self.logits(self.hidden(tokens_BT, context))
+
+    def hidden(self, tokens_BT: torch.Tensor, context: ForwardContext) -> torch.Tensor:
+        """The normalised stream after the last layer (B, T, D)."""
+        x_BTD = self.positions.embed(self.embedding[tokens_BT], context)
+        state = self.residual.start(x_BTD)
+        for block in self.blocks:
+            state = block(state, self.residual, context, self.positions)
+        return self.final_norm(self.residual.finish(state))
+
+    def logits(self, hidden_BTD: torch.Tensor) -> torch.Tensor:
+        """Logits of hidden states; the head is the embedding where they are tied."""
+        weight = self.embedding if self.head is None else self.head.weight
+        return apply_linear(hidden_BTD, weight).float()
+
+
+def on_meta(spec: ModelSpec) -> Decoder:
+    """The decoder without memory, for exact counts at any size."""
+    with torch.device("meta"):
+        return Decoder(spec)
+
+
+def create(spec: ModelSpec, init_seed: int, device: str | torch.device = "cpu") -> Decoder:
+    """A decoder on `device`, initialised by `init_seed`."""
+    with torch.device(device):
+        model = Decoder(spec)
+    initialise(model, init_seed)
+    return model

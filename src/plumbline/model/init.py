@@ -1,0 +1,48 @@
+"""Initialisation, in one place. Every parameter is seeded by its own name, so that two models that share a tensor
+start with the same values in it, whatever else they have.
+
+| parameter                     | start                                             |
+|-------------------------------|---------------------------------------------------|
+| matrices and embeddings       | N(0, init_std^2)                                  |
+| maps into the residual stream | the same, over sqrt(2 layers) where asked for     |
+| norm gains                    | 1                                                 |
+| biases                        | 0                                                 |
+| scalars and vectors           | what their component says (`init=` in its file)   |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import torch
+from torch import nn
+
+from plumbline.model.roles import Constant, Normal, Rows, roles
+
+
+def seed_of(init_seed: int, name: str) -> int:
+    """The 63-bit seed of one parameter."""
+    digest = hashlib.sha256(f"init:{init_seed}:{name}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
+
+
+def initialise(model: nn.Module, init_seed: int) -> None:
+    """Fill every parameter in place, drawing on the CPU so that the device does not matter."""
+    spec = model.spec
+    for name, value in model.named_parameters():
+        value.data.copy_(initial_value(roles(model)[name].init, value.shape, init_seed, name, spec))
+
+
+def initial_value(init, shape: torch.Size, init_seed: int, name: str, spec) -> torch.Tensor:
+    """The starting value of one parameter, float32 on the CPU."""
+    if isinstance(init, Constant):
+        return torch.full(shape, init.value, device="cpu")
+    if isinstance(init, Rows):
+        return torch.tensor(init.values, device="cpu").reshape(shape)
+    assert isinstance(init, Normal)
+    std = spec.init_std if init.std is None else init.std
+    if init.residual and spec.residual_init_scaling:
+        std /= math.sqrt(2 * spec.layers)
+    generator = torch.Generator(device="cpu").manual_seed(seed_of(init_seed, name))
+    return torch.empty(shape, device="cpu").normal_(0.0, std, generator=generator)

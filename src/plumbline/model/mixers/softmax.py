@@ -1,0 +1,34 @@
+"""Softmax attention: the baseline."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from plumbline.model.component import component
+from plumbline.model.mixers._base import Mixer, masked_softmax
+from plumbline.model.visibility import Visibility
+
+
+@component
+class Softmax(Mixer):
+    """weights = softmax(q k / sqrt(head width)) over the visible keys."""
+
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        return masked_softmax(self.scores(q_BHQW, k_BGKW), visibility)
+
+    def forward(
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+    ) -> torch.Tensor:
+        return fused_softmax(q_BHQW, k_BGKW, v_BGKW, visibility, self.scale)
+
+
+def fused_softmax(
+    q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility, scale: float
+) -> torch.Tensor:
+    """Softmax attention by torch's fused kernel, grouped keys and values included."""
+    grouped = q_BHQW.shape[1] != k_BGKW.shape[1]
+    mask = None if visibility.plain else visibility.mask_B1QK
+    return scaled_dot_product_attention(
+        q_BHQW, k_BGKW, v_BGKW, attn_mask=mask, is_causal=visibility.plain, scale=scale, enable_gqa=grouped
+    )

@@ -1,0 +1,20 @@
+"""Queries and keys as projected."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from plumbline.model.component import component
+from plumbline.studies.spec import ModelSpec
+
+
+@component
+class Identity(nn.Module):
+    """Changes nothing."""
+
+    def __init__(self, model: ModelSpec, layer: int) -> None:
+        super().__init__()
+
+    def forward(self, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return q_BHTW, k_BGTW

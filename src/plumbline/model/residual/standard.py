@@ -1,0 +1,15 @@
+"""The standard residual stream."""
+
+from __future__ import annotations
+
+from plumbline.model.component import component
+from plumbline.model.residual._base import Residual
+from plumbline.studies.spec import ModelSpec
+
+
+@component
+class Standard(Residual):
+    """x + f(x)."""
+
+    def __init__(self, model: ModelSpec) -> None:
+        super().__init__()

@@ -1,0 +1,100 @@
+"""Roles: what a parameter is for. Optimizer groups, learning-rate policies and probes select by role and layer.
+
+Legend of shape suffixes used in this package: B batch, T time (tokens), Q query positions, K key positions,
+D width, H query heads, G key/value heads, W head width, F FFN width, V vocabulary, L layers, S sources.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Normal:
+    """Draw from N(0, std^2). Without `std` the model's `init_std` is used; `residual` divides it by sqrt(2 layers)
+    where the model asks for residual scaling."""
+
+    std: float | None = None
+    residual: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Constant:
+    """The same value everywhere."""
+
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rows:
+    """Explicit values that fill the parameter (a list as long as it has elements, in row-major order)."""
+
+    values: tuple[float, ...]
+
+
+Init = Normal | Constant | Rows
+
+#: Roles of weights that are multiplied with activations; all of them are decayed.
+MATRICES = frozenset({"query", "key", "value", "output", "attention_gate", "gate", "up", "down", "head"})
+#: The other roles.
+OTHERS = frozenset({"embedding", "norm", "scalar", "bias", "pseudo_query"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParameterRole:
+    """What one parameter is for, in which layer (None: in none), and how it starts."""
+
+    role: str
+    layer: int | None
+    init: Init
+
+    def __post_init__(self) -> None:
+        assert self.role in MATRICES | OTHERS, f"unknown role {self.role!r}"
+
+    @property
+    def matrix(self) -> bool:
+        """Whether it is a weight of a matrix multiplication."""
+        return self.role in MATRICES
+
+
+def parameter(*shape: int, role: str, layer: int | None, init: Init) -> nn.Parameter:
+    """A new parameter with its role. Values are undefined until `init.initialise` fills them.
+
+    Scalars have shape (1,), since sharded training cannot hold a tensor of no dimensions.
+    """
+    return tag(nn.Parameter(torch.empty(*shape)), role=role, layer=layer, init=init)
+
+
+def linear(
+    inputs: int, outputs: int, *, role: str, layer: int | None, bias: bool = False, residual: bool = False
+) -> nn.Linear:
+    """A linear map with a role; `residual` marks maps that write into the residual stream."""
+    module = nn.utils.skip_init(nn.Linear, inputs, outputs, bias=bias, device=torch.get_default_device())
+    tag(module.weight, role=role, layer=layer, init=Normal(residual=residual))
+    if bias:
+        tag(module.bias, role="bias", layer=layer, init=Constant(value=0.0))
+    return module
+
+
+def tag(value: nn.Parameter, *, role: str, layer: int | None, init: Init) -> nn.Parameter:
+    """Give a parameter its role."""
+    value.plumbline_role = ParameterRole(role=role, layer=layer, init=init)  # type: ignore[attr-defined]
+    return value
+
+
+def roles(model: nn.Module) -> dict[str, ParameterRole]:
+    """Parameter name -> role, in the order of `named_parameters`.
+
+    The decoder collects this once, when it is built: wrapping, moving or sharding makes new parameter objects.
+    """
+    collected = getattr(model, "parameter_roles", None)
+    if collected is None:
+        collected = {}
+        for name, value in model.named_parameters():
+            role = getattr(value, "plumbline_role", None)
+            assert role is not None, f"parameter {name} has no role; make it with plumbline.model.roles"
+            collected[name] = role
+    return collected

@@ -1,0 +1,21 @@
+"""Values as projected."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from plumbline.model.component import component
+from plumbline.model.context import ForwardContext
+from plumbline.studies.spec import ModelSpec
+
+
+@component
+class Identity(nn.Module):
+    """Changes nothing."""
+
+    def __init__(self, model: ModelSpec, layer: int) -> None:
+        super().__init__()
+
+    def forward(self, v_BGTW: torch.Tensor, context: ForwardContext) -> torch.Tensor:
+        return v_BGTW

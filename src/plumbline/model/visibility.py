@@ -1,0 +1,58 @@
+"""Which keys a query may see: causality, padding and the decoding cache in one object.
+
+Attention may cross documents inside a packed sequence, as in the documents; padding is never seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Visibility:
+    """Positions of queries and keys, counted without padding.
+
+    `query_positions_BQ`: 0-based position of each query, padding rows included as -1.
+    `key_positions_BK`: the same for keys. The leading dimension is 1 where all rows are alike.
+    `plain`: queries and keys are the same unpadded positions 0..T-1, so that a fused causal kernel may be used.
+    """
+
+    query_positions_BQ: torch.Tensor
+    key_positions_BK: torch.Tensor
+    plain: bool
+
+    @property
+    def mask_BQK(self) -> torch.Tensor:
+        """True where a query sees a key. A padding query sees everything (its row is never read)."""
+        query, key = self.query_positions_BQ[:, :, None], self.key_positions_BK[:, None, :]
+        return ((key <= query) & (key >= 0)) | (query < 0)
+
+    @property
+    def mask_B1QK(self) -> torch.Tensor:
+        """The mask with room for heads."""
+        return self.mask_BQK[:, None]
+
+    @property
+    def visible_B1Q1(self) -> torch.Tensor:
+        """How many keys each query sees, position + 1, as float32; 1 for a padding query."""
+        return (self.query_positions_BQ.clamp(min=0) + 1).float()[:, None, :, None]
+
+    @classmethod
+    def of(cls, tokens_BT: torch.Tensor, padding_BT: torch.Tensor | None, past: Visibility | None) -> Visibility:
+        """Visibility of a call: `padding_BT` is True at padding; `past` is the cache's, with keys seen so far."""
+        device = tokens_BT.device
+        if padding_BT is None:
+            positions = torch.arange(tokens_BT.shape[1], device=device)[None]
+        else:
+            real_BT = ~padding_BT
+            positions = torch.where(real_BT, real_BT.cumsum(1) - 1, -1)
+        if past is None:
+            return cls(query_positions_BQ=positions, key_positions_BK=positions, plain=padding_BT is None)
+        before = past.key_positions_BK
+        start = before.amax(dim=1, keepdim=True) + 1
+        positions = torch.where(positions >= 0, positions + start, -1)
+        rows = max(before.shape[0], positions.shape[0])
+        keys = torch.cat([before.expand(rows, -1), positions.expand(rows, -1)], dim=1)
+        return cls(query_positions_BQ=positions, key_positions_BK=keys, plain=False)
