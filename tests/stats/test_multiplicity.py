@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
@@ -14,18 +14,16 @@ from plumbline.stats import adjust, family_wise_error_rate
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
+@settings(max_examples=8, deadline=None)
 @given(P_VALUES)
 def test_agrees_with_statsmodels_and_is_ordered(p):
     bonferroni, holm, bh = (adjust(p, name) for name in ("bonferroni", "holm", "bh"))
     for ours, name in ((bonferroni, "bonferroni"), (holm, "holm"), (bh, "fdr_bh")):
         np.testing.assert_allclose(ours, multipletests(p, method=name)[1])
-    assert (
-        (bonferroni >= holm - 1e-12).all()
-        and (holm >= bh - 1e-12).all()
-        and (bh >= np.array(p) - 1e-12).all()
-    )
+    assert (bonferroni >= holm - 1e-12).all() and (holm >= bh - 1e-12).all() and (bh >= np.array(p) - 1e-12).all()
 
 
+@settings(max_examples=8, deadline=None)
 @given(P_VALUES, st.integers(0, 5))
 def test_missing_tests_never_help_the_others(p, missing):
     for name in ("bonferroni", "holm", "bh"):

@@ -3,15 +3,46 @@
 Missing values are NaN going in and NaN coming out: never zero, never dropped from an index.
 """
 
+from plumbline.stats.bootstrap import Interval, bootstrap_interval, probability_not_above
+from plumbline.stats.combine import (
+    StoufferResult,
+    WelchResult,
+    stouffer,
+    task_correlation,
+    welch,
+    welch_per_task,
+)
+from plumbline.stats.crossing import first_at_or_below
 from plumbline.stats.multiplicity import adjust, family_wise_error_rate
 from plumbline.stats.noise_floor import NoiseFloor, noise_floor, two_sided_normal, two_sided_t, verdicts
+from plumbline.stats.paired import PairedResult, paired_difference
+from plumbline.stats.power import power_of_gain, seeds_needed
+from plumbline.stats.ranks import SpearmanResult, descending_ranks, signs_preserved, spearman
 
 __all__ = [
+    "Interval",
     "NoiseFloor",
+    "PairedResult",
+    "SpearmanResult",
+    "StoufferResult",
+    "WelchResult",
     "adjust",
+    "bootstrap_interval",
+    "descending_ranks",
     "family_wise_error_rate",
+    "first_at_or_below",
     "noise_floor",
+    "paired_difference",
+    "power_of_gain",
+    "probability_not_above",
+    "seeds_needed",
+    "signs_preserved",
+    "spearman",
+    "stouffer",
+    "task_correlation",
     "two_sided_normal",
     "two_sided_t",
     "verdicts",
+    "welch",
+    "welch_per_task",
 ]

@@ -120,11 +120,7 @@ def verdicts(
             stacklevel=2,
         )
     x = values.to_numpy(dtype=float)
-    tested = (
-        np.array([name != baseline for name in values.index])
-        if baseline is not None
-        else np.ones(len(x), bool)
-    )
+    tested = np.array([name != baseline for name in values.index]) if baseline is not None else np.ones(len(x), bool)
     family = int(tested.sum()) if m is None else m
     z = np.asarray(floor.z(x), dtype=float)
     prediction_t = np.asarray(floor.prediction(x), dtype=float)

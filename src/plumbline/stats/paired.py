@@ -1,0 +1,57 @@
+"""Differences between runs that share a seed and their data order.
+
+Source: premature study, Tables 1, 2 and 11 (mean and sample standard deviation of paired differences, wins).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+from scipy import stats
+
+from plumbline.cli import PlumblineError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairedResult:
+    """Mean and sample sd (n - 1) of the differences a - b, their t test, and who won how often."""
+
+    mean: float
+    sigma: float
+    n: int
+    missing: int
+    t: float
+    p: float
+    wins: int
+    ties: int
+
+
+def paired_difference(a: pd.Series, b: pd.Series) -> PairedResult:
+    """Compare `a` with `b` over their common index (seeds, or seed and task).
+
+    A pair with a missing side is left out and counted in `missing`, never filled in. `wins` counts a > b;
+    turn the sign for a metric where lower is better. t and p are NaN for fewer than two pairs or no spread.
+
+    Raises:
+        PlumblineError: the two sides are not of the same index.
+    """
+    if not a.index.is_unique or not b.index.is_unique or set(a.index) != set(b.index):
+        raise PlumblineError("paired sides need the same index, without repeats; check the seeds of both arms")
+    difference = a.astype(float) - b.astype(float).reindex(a.index)
+    there = difference.dropna()
+    n = len(there)
+    sigma = float(there.std(ddof=1)) if n >= 2 else math.nan
+    testable = n >= 2 and sigma > 0
+    t = float(there.mean() / (sigma / math.sqrt(n))) if testable else math.nan
+    return PairedResult(
+        mean=float(there.mean()) if n else math.nan,
+        sigma=sigma,
+        n=n,
+        missing=len(difference) - n,
+        t=t,
+        p=float(2 * stats.t.sf(abs(t), n - 1)) if testable else math.nan,
+        wins=int((there > 0).sum()),
+        ties=int((there == 0).sum()),
+    )

@@ -1,0 +1,79 @@
+"""Ranks, and rank correlation with an exact p for the small n of architecture studies.
+
+Source: transfer study, section 5.2 and Table 3.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from plumbline.cli import PlumblineError
+
+#: Up to this many pairs all permutations are visited (9! = 362,880).
+EXACT_UP_TO = 9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpearmanResult:
+    """rho over n pairs with two two-sided p-values.
+
+    `p_permutation` is the share of pairings with |rho| at least as large: over all of them where `exact`,
+    else over random ones. `p_t` is the t approximation with n - 2 degrees of freedom, as commonly printed.
+    """
+
+    rho: float
+    n: int
+    p_permutation: float
+    exact: bool
+    p_t: float
+
+
+def descending_ranks(values: pd.Series) -> pd.Series:
+    """Rank 1 is the largest value; ties share their mean rank; a missing value has no rank (NaN)."""
+    return values.rank(ascending=False)
+
+
+def spearman(x: Iterable[float], y: Iterable[float], *, resamples: int = 20_000, seed: int = 0) -> SpearmanResult:
+    """Spearman's rho of paired values; a pair with a NaN is left out.
+
+    Raises:
+        PlumblineError: different lengths, or fewer than three pairs.
+    """
+    first, second = np.asarray(list(x), dtype=float), np.asarray(list(y), dtype=float)
+    if first.shape != second.shape:
+        raise PlumblineError(f"rank correlation needs pairs; got {first.size} and {second.size} values")
+    there = ~(np.isnan(first) | np.isnan(second))
+    first, second = stats.rankdata(first[there]), stats.rankdata(second[there])
+    n = int(there.sum())
+    if n < 3:
+        raise PlumblineError(f"rank correlation needs at least three pairs; got {n}")
+    first, second = first - first.mean(), second - second.mean()
+    scale = math.sqrt(float(first @ first) * float(second @ second))
+    if scale == 0:
+        return SpearmanResult(rho=math.nan, n=n, p_permutation=math.nan, exact=False, p_t=math.nan)
+    rho = float(first @ second) / scale
+    exact = n <= EXACT_UP_TO
+    if exact:
+        order = np.array(list(itertools.permutations(range(n))), dtype=np.int8)
+    else:
+        rng = np.random.default_rng(seed)
+        order = rng.permuted(np.tile(np.arange(n), (resamples, 1)), axis=1)
+    # Rounding errors must not decide whether a pairing is as extreme as the observed one.
+    extreme = np.abs(second[order] @ first) / scale >= abs(rho) - 1e-12
+    share = float(extreme.mean()) if exact else float((extreme.sum() + 1) / (resamples + 1))
+    t = rho * math.sqrt((n - 2) / (1 - rho**2)) if abs(rho) < 1 else math.copysign(math.inf, rho)
+    return SpearmanResult(rho=rho, n=n, p_permutation=share, exact=exact, p_t=float(2 * stats.t.sf(abs(t), n - 2)))
+
+
+def signs_preserved(before: pd.Series, after: pd.Series) -> tuple[int, int]:
+    """How many effects keep their sign, out of how many that have a non-zero sign before and a value after."""
+    both = pd.concat([before, after], axis=1, keys=["before", "after"]).dropna()
+    both = both[both["before"] != 0]
+    return int((np.sign(both["before"]) == np.sign(both["after"])).sum()), len(both)

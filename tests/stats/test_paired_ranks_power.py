@@ -1,0 +1,87 @@
+"""Paired differences, rank correlation, power and crossings against scipy, statsmodels and hand counts."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats as scipy_stats
+from statsmodels.stats.power import TTestIndPower
+
+from plumbline.cli import PlumblineError
+from plumbline.stats import (
+    descending_ranks,
+    first_at_or_below,
+    paired_difference,
+    power_of_gain,
+    seeds_needed,
+    signs_preserved,
+    spearman,
+)
+
+
+def test_paired_difference_agrees_with_scipy_and_counts_what_is_missing():
+    a, b = pd.Series([1.0, 2.0, 4.0, math.nan]), pd.Series([0.5, 2.0, 3.0, 1.0])
+    result = paired_difference(a, b)
+    test = scipy_stats.ttest_rel(a[:3], b[:3])
+    assert (result.t, result.p) == (pytest.approx(test.statistic), pytest.approx(test.pvalue))
+    assert (result.n, result.missing, result.wins, result.ties) == (3, 1, 2, 1)
+    with pytest.raises(PlumblineError, match="same index"):
+        paired_difference(a, b.rename({0: 9}))
+
+
+def test_spearman_of_the_seven_improvers():
+    at_base = [0.4863, 0.4882, 0.4852, 0.4874, 0.4880, 0.4922, 0.4878]
+    at_large = [0.5158, 0.5129, 0.5108, 0.5097, 0.5088, 0.5084, 0.5083]
+    result = spearman(at_base, at_large)
+    # The printed rho is -0.27 with p about 0.56.
+    reference = scipy_stats.spearmanr(at_base, at_large)
+    assert result.rho == pytest.approx(reference.statistic) and result.p_t == pytest.approx(reference.pvalue)
+    exact = scipy_stats.permutation_test(
+        (np.array(at_base),),
+        lambda x: scipy_stats.spearmanr(x, at_large).statistic,
+        permutation_type="pairings",
+        n_resamples=200,
+        rng=np.random.default_rng(0),
+    )
+    assert result.exact and result.p_permutation == pytest.approx(exact.pvalue, abs=0.12)
+
+
+def test_exact_p_of_a_perfect_order_is_two_in_n_factorial():
+    assert spearman(range(5), range(5)).p_permutation == pytest.approx(2 / math.factorial(5))
+    many = spearman(range(20), range(20), resamples=999)
+    assert not many.exact and many.p_permutation == pytest.approx(1 / 1000)
+    assert math.isnan(spearman([1, 1, 1], [1, 2, 3]).rho)
+    with pytest.raises(PlumblineError, match="three pairs"):
+        spearman([1, 2, math.nan], [1, 2, 3])
+
+
+def test_ranks_and_signs():
+    ranks = descending_ranks(pd.Series({"a": 3.0, "b": math.nan, "c": 5.0}))
+    assert ranks["c"] == 1 and ranks["a"] == 2 and math.isnan(ranks["b"])
+    before = pd.Series({"a": 1.0, "b": -1.0, "c": 2.0, "reference": 0.0, "diverged": 3.0})
+    after = pd.Series({"a": 0.1, "b": 0.2, "c": 3.0, "reference": 0.0, "diverged": math.nan})
+    assert signs_preserved(before, after) == (2, 3)
+
+
+@pytest.mark.parametrize(("d", "n"), [(1.0, 17), (2.5, 4), (0.5, 64)])
+def test_power_agrees_with_statsmodels(d, n):
+    assert power_of_gain(d, 1.0, n) == pytest.approx(TTestIndPower().power(d, n, 0.05), abs=1e-6)
+    assert seeds_needed(d, 1.0) == n
+
+
+def test_seeds_for_half_a_point_over_the_printed_noise_floor():
+    alone, among_19 = seeds_needed(0.005, 0.00208), seeds_needed(0.005, 0.00208, m=19)
+    assert (alone, among_19) == (4, 8)
+    with pytest.raises(PlumblineError, match="other than 0"):
+        seeds_needed(0.0, 1.0)
+    with pytest.raises(PlumblineError, match="sigma"):
+        power_of_gain(1.0, 0.0, 3)
+
+
+def test_crossing_interpolates_and_says_when_there_is_none():
+    x, y = np.array([1.0, 2.0, 3.0]), np.array([4.0, 3.0, 1.0])
+    assert first_at_or_below(x, y, 2.0) == 2.5 and first_at_or_below(x, y, 2.0, interpolate=False) == 3.0
+    assert first_at_or_below(x, y, 9.0) == 1.0 and math.isnan(first_at_or_below(x, y, 0.5))
+    with pytest.raises(PlumblineError, match="increase"):
+        first_at_or_below(x[::-1], y, 2.0)
