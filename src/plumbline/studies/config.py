@@ -1,0 +1,111 @@
+"""Reading the YAML files of config/ against their closed schemas, with errors that say what to do."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+
+from plumbline.cli import PlumblineError
+
+ROOT = Path(__file__).resolve().parents[3]
+PRESETS = ("paper", "mini", "demo", "smoke")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML that refuses the same key twice, and reads 1e-5 as a number."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise PlumblineError(f"{key_node.start_mark}: the key {key!r} stands twice; keep one of them")
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> Any:
+    """A YAML file's content.
+
+    Raises:
+        PlumblineError: there is no such file, it is not YAML, or a key stands twice.
+    """
+    if not path.exists():
+        raise PlumblineError(f"there is no file {path}")
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise PlumblineError(f"{path} is not YAML: {error}") from error
+
+
+@cache
+def _schema(name: str) -> Draft202012Validator:
+    return Draft202012Validator(read_yaml(ROOT / "workflow" / "schemas" / f"{name}.schema.yaml"))
+
+
+def check(content: Any, schema: str, path: str | Path) -> None:
+    """Hold a file's content against its schema.
+
+    Raises:
+        PlumblineError: naming the file, the key and the remedy.
+    """
+    error = best_match(_schema(schema).iter_errors(content))
+    if error is not None:
+        where = ".".join(str(part) for part in error.absolute_path) or "top level"
+        raise PlumblineError(f"{path}: {where}: {_explain(error)}")
+
+
+def _explain(error: ValidationError) -> str:
+    if error.validator in ("additionalProperties", "unevaluatedProperties") and isinstance(error.instance, dict):
+        known = _known_keys(error)
+        unknown = [key for key in error.instance if key not in known]
+        if unknown and known:
+            close = difflib.get_close_matches(unknown[0], known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            return f"unknown key {unknown[0]!r}{hint} (known: {sorted(known)})"
+    if error.validator == "required":
+        return f"{error.message}; add it"
+    return error.message
+
+
+def _known_keys(error: ValidationError) -> set[str]:
+    schema = error.schema
+    known = set(schema.get("properties", {}))
+    if error.validator == "unevaluatedProperties":
+        known |= set(_schema("study").schema["$defs"]["parts"]["properties"])
+    return known
+
+
+def load_config(path: Path | None = None) -> dict[str, Any]:
+    """config/config.yaml, checked."""
+    path = path or ROOT / "config" / "config.yaml"
+    content = read_yaml(path)
+    check(content, "config", path)
+    return content
+
+
+def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:
+    """config/presets/<name>.yaml, checked."""
+    path = root / "config" / "presets" / f"{name}.yaml"
+    content = read_yaml(path)
+    check(content, "preset", path)
+    return content
+
+
+def load_study(name: str, root: Path = ROOT) -> dict[str, Any]:
+    """config/studies/<name>.yaml, checked against the schema (components are checked when specs are made)."""
+    path = root / "config" / "studies" / f"{name}.yaml"
+    if not path.exists():
+        known = sorted(file.stem for file in path.parent.glob("*.yaml"))
+        raise PlumblineError(f"config/config.yaml: studies: there is no study {name!r} (there are {known})")
+    content = read_yaml(path)
+    check(content, "study", path)
+    if content["study"] != name:
+        raise PlumblineError(f"{path}: study: {content['study']!r} must be the file's name, {name!r}")
+    return content
