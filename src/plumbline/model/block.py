@@ -24,14 +24,14 @@ class Block(nn.Module):
     def forward(self, state: State, residual: Residual, context: ForwardContext, positions: nn.Module) -> State:
         """The residual state after this layer."""
         placement = self.placement
+        state = residual.begin_layer(state, self.layer)
         for sublayer in (0, 1):
             index = 2 * self.layer + sublayer
             if placement.changes_stream:
                 state = residual.replace(state, placement.enter(sublayer, state[0]))
-            x_BTD, state = residual.read(state, index)
-            x_BTD = placement.before(sublayer, x_BTD)
+            x_BTD = placement.before(sublayer, residual.read(state, index))
             branch_BTD = self.ffn(x_BTD) if sublayer else self.attention(x_BTD, context, positions)
             state = residual.write(state, index, placement.after(sublayer, branch_BTD))
             if placement.changes_stream:
                 state = residual.replace(state, placement.leave(sublayer, state[0]))
-        return state
+        return residual.end_layer(state, self.layer)

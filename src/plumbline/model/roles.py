@@ -38,7 +38,9 @@ class Rows:
 Init = Normal | Constant | Rows
 
 #: Roles of weights that are multiplied with activations; all of them are decayed.
-MATRICES = frozenset({"query", "key", "value", "output", "attention_gate", "gate", "up", "down", "head"})
+MATRICES = frozenset(
+    {"query", "key", "value", "output", "attention_gate", "gate", "up", "down", "head", "stream_mixing"}
+)
 #: The other roles.
 OTHERS = frozenset({"embedding", "norm", "scalar", "bias", "pseudo_query"})
 

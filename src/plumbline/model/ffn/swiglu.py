@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 from torch.nn.functional import silu
 
 from plumbline.model.component import component
-from plumbline.model.roles import linear
+from plumbline.model.ffn._gated import Gated
 from plumbline.studies.spec import ModelSpec
 
 
 @component
-class SwiGLU(nn.Module):
+class SwiGLU(Gated):
     """down(silu(gate x) * up x), inner width `ffn_width`."""
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
-        super().__init__()
-        self.gate = linear(model.width, model.ffn_width, role="gate", layer=layer)
-        self.up = linear(model.width, model.ffn_width, role="up", layer=layer)
-        self.down = linear(model.ffn_width, model.width, role="down", layer=layer, residual=True)
+        super().__init__(model, layer)
 
-    def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
-        return self.down(silu(self.gate(x_BTD)) * self.up(x_BTD))
+    def activate(self, x_BTF: torch.Tensor) -> torch.Tensor:
+        return silu(x_BTF)

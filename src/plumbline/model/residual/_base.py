@@ -1,31 +1,46 @@
-"""The residual stream between sublayers. Sublayer 2l is layer l's attention, 2l + 1 its FFN."""
+"""The residual stream between sublayers. Sublayer 2l is layer l's attention, 2l + 1 its FFN.
+
+start -> for each layer: begin_layer -> (read -> sublayer -> write) twice -> end_layer -> ... -> finish
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
 
-#: What a residual carries from sublayer to sublayer: tensors (B, T, D), the current stream first.
+#: What a residual carries from sublayer to sublayer. Where there is a single stream (B, T, D), it comes first.
 State = tuple[torch.Tensor, ...]
 
 
 class Residual(nn.Module):
-    """The interface, with the standard stream's behaviour."""
+    """The interface, with the standard stream's behaviour.
 
-    #: Whether the state is one stream that a placement may normalise.
+    The decoder owns the one residual of a model and hands it to every block. All of its steps act on each position
+    by itself, so that decoding needs no cache for them.
+    """
+
+    #: Whether `state[0]` is the stream, which a norm placement may normalise.
     single_stream = True
 
     def start(self, x_BTD: torch.Tensor) -> State:
         """The state that the embedding starts."""
         return (x_BTD,)
 
-    def read(self, state: State, sublayer: int) -> tuple[torch.Tensor, State]:
-        """What a sublayer reads, and the state afterwards."""
-        return state[0], state
+    def begin_layer(self, state: State, layer: int) -> State:
+        """The state before a layer's first sublayer."""
+        return state
+
+    def read(self, state: State, sublayer: int) -> torch.Tensor:
+        """What a sublayer reads (B, T, D)."""
+        return state[0]
 
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
         """The state after a sublayer's output was added."""
         return (state[0] + branch_BTD, *state[1:])
+
+    def end_layer(self, state: State, layer: int) -> State:
+        """The state after a layer's second sublayer."""
+        return state
 
     def replace(self, state: State, x_BTD: torch.Tensor) -> State:
         """The state with another current stream."""

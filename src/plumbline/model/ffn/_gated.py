@@ -1,0 +1,26 @@
+"""What gated feed-forward networks share."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from plumbline.model.roles import linear
+from plumbline.studies.spec import ModelSpec
+
+
+class Gated(nn.Module):
+    """down(activate(gate x) * up x), inner width `ffn_width`."""
+
+    def __init__(self, model: ModelSpec, layer: int) -> None:
+        super().__init__()
+        self.gate = linear(model.width, model.ffn_width, role="gate", layer=layer)
+        self.up = linear(model.width, model.ffn_width, role="up", layer=layer)
+        self.down = linear(model.ffn_width, model.width, role="down", layer=layer, residual=True)
+
+    def activate(self, x_BTF: torch.Tensor) -> torch.Tensor:
+        """The gate's non-linearity."""
+        raise TypeError(f"{type(self).__name__} defines no activation")
+
+    def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
+        return self.down(self.activate(self.gate(x_BTD)) * self.up(x_BTD))

@@ -1,0 +1,24 @@
+"""GeGLU: a gated feed-forward network with GELU (transfer study, App. B.12)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch.nn.functional import gelu as gelu_function
+
+from plumbline.model.component import component
+from plumbline.model.ffn._gated import Gated
+from plumbline.studies.spec import ModelSpec
+
+
+@component
+class GeGLU(Gated):
+    """down(gelu(gate x) * up x), inner width `ffn_width`; `gelu` by the error function or its tanh approximation."""
+
+    def __init__(self, model: ModelSpec, layer: int, *, gelu: Literal["erf", "tanh"] = "erf") -> None:
+        super().__init__(model, layer)
+        self.approximate = "tanh" if gelu == "tanh" else "none"
+
+    def activate(self, x_BTF: torch.Tensor) -> torch.Tensor:
+        return gelu_function(x_BTF, approximate=self.approximate)

@@ -1,0 +1,87 @@
+"""Attention residuals: a sublayer reads a softmax average over all earlier outputs (transfer study, App. B.1)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from plumbline.model.component import component
+from plumbline.model.residual._base import Residual, State
+from plumbline.model.roles import Constant, Normal, parameter
+from plumbline.studies.spec import ModelSpec
+
+
+@component
+class AttentionResiduals(Residual):
+    """h = sum_i a_i v_i with a = softmax_i(w . norm(v_i) / sqrt(width)); v_0 is the embedding, v_i sublayer i's output.
+
+    There is no residual stream: `h` is what a sublayer reads, and what the final norm reads where `final_mix`
+    (otherwise it reads the sum of all v). Each reader has a pseudo-query w and the gain of a root-mean-square norm.
+
+    `queries`: a pair for each sublayer, which Table 4's count needs, or one for both sublayers of a layer, as B.1
+    words it. `query_std`: w starts at N(0, query_std^2); the method's authors start at 0, a plain mean.
+    `inverse_sqrt_width`: the factor 1/sqrt(width), which the authors do not have.
+    """
+
+    single_stream = False
+
+    def __init__(
+        self,
+        model: ModelSpec,
+        *,
+        queries: Literal["per_sublayer", "per_layer"] = "per_sublayer",
+        query_std: float = 0.02,
+        inverse_sqrt_width: bool = True,
+        final_mix: bool = True,
+    ) -> None:
+        super().__init__()
+        self.eps = model.norm_eps
+        self.scale = model.width**-0.5 if inverse_sqrt_width else 1.0
+        self.sublayers_each = 2 if queries == "per_layer" else 1
+        self.final_mix = final_mix
+        layers: list[int | None] = [
+            index * self.sublayers_each // 2 for index in range(2 * model.layers // self.sublayers_each)
+        ]
+        if final_mix:
+            layers.append(None)
+        self.queries = nn.ParameterList(
+            parameter(model.width, role="pseudo_query", layer=layer, init=Normal(std=query_std)) for layer in layers
+        )
+        self.gains = nn.ParameterList(
+            parameter(model.width, role="norm", layer=layer, init=Constant(value=1.0)) for layer in layers
+        )
+
+    def start(self, x_BTD: torch.Tensor) -> State:
+        """Pairs of a source (B, T, D) and its inverse root mean square (B, T), which all readers share."""
+        return (x_BTD, self._inverse_rms(x_BTD))
+
+    def read(self, state: State, sublayer: int) -> torch.Tensor:
+        return self._mix(state, sublayer // self.sublayers_each)
+
+    def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
+        source_BTD = branch_BTD.to(state[0].dtype)
+        return (*state, source_BTD, self._inverse_rms(source_BTD))
+
+    def finish(self, state: State) -> torch.Tensor:
+        if self.final_mix:
+            return self._mix(state, -1)
+        return torch.stack(state[0::2]).sum(dim=0)
+
+    def weights(self, state: State, reader: int) -> torch.Tensor:
+        """The softmax weights (B, T, sources) of one reader, float32."""
+        query_D = self.queries[reader].float() * self.gains[reader].float() * self.scale
+        # One source after the other: autograd then keeps references to the sources rather than a stacked copy.
+        pairs = zip(state[0::2], state[1::2], strict=True)
+        return torch.stack([(v.float() * query_D).sum(dim=-1) * inverse for v, inverse in pairs], dim=-1).softmax(-1)
+
+    def _mix(self, state: State, reader: int) -> torch.Tensor:
+        weights_BTS = self.weights(state, reader)
+        mixed_BTD = weights_BTS[..., 0:1] * state[0]
+        for index, v_BTD in enumerate(state[2::2], start=1):
+            mixed_BTD = mixed_BTD + weights_BTS[..., index : index + 1] * v_BTD
+        return mixed_BTD.to(state[0].dtype)
+
+    def _inverse_rms(self, v_BTD: torch.Tensor) -> torch.Tensor:
+        return torch.rsqrt(v_BTD.float().square().mean(dim=-1) + self.eps)

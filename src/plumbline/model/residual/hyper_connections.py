@@ -1,0 +1,73 @@
+"""Hyper-connections: the study's two lanes, and the n streams of their authors (transfer study, App. B.11)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from plumbline.model.component import component
+from plumbline.model.residual._base import Residual, State
+from plumbline.model.residual._streams import StreamConnection
+from plumbline.model.roles import Constant, parameter
+from plumbline.studies.spec import ModelSpec
+
+
+@component
+class HyperConnections(Residual):
+    """Beside the stream x a slow lane s, a moving average of what sublayers write, flows into the stream:
+
+        s <- (1 - beta) s + beta f,  x <- x + f + alpha s,  beta = sigmoid(beta_logit)
+
+    `beta_logit` starts at -2.2 (beta near 0.1) and alpha at 0, the standard stream. `variant`: "per_sublayer" has an
+    (alpha, beta_logit) for each sublayer, "per_layer" one for both sublayers of a layer. "official" is another
+    method: `streams` copies of the embedding that each sublayer reads from, mixes and writes to by learned static
+    and dynamic weights, summed at the end (Zhu et al. 2024).
+    """
+
+    def __init__(
+        self,
+        model: ModelSpec,
+        *,
+        variant: Literal["per_sublayer", "per_layer", "official"] = "per_sublayer",
+        streams: int = 4,
+    ) -> None:
+        super().__init__()
+        self.official = variant == "official"
+        self.single_stream = not self.official
+        self.streams = streams
+        self.sublayers_each = 2 if variant == "per_layer" else 1
+        if self.official:
+            self.connections = nn.ModuleList(
+                StreamConnection(model, index, streams) for index in range(2 * model.layers)
+            )
+            return
+        layers = [index * self.sublayers_each // 2 for index in range(2 * model.layers // self.sublayers_each)]
+        self.alphas = nn.ParameterList(
+            parameter(1, role="scalar", layer=layer, init=Constant(value=0.0)) for layer in layers
+        )
+        self.beta_logits = nn.ParameterList(
+            parameter(1, role="scalar", layer=layer, init=Constant(value=-2.2)) for layer in layers
+        )
+
+    def start(self, x_BTD: torch.Tensor) -> State:
+        """(x, s), or (all streams (B, T, S, D),)."""
+        if self.official:
+            return (x_BTD[:, :, None].expand(-1, -1, self.streams, -1),)
+        return (x_BTD, torch.zeros_like(x_BTD))
+
+    def read(self, state: State, sublayer: int) -> torch.Tensor:
+        return self.connections[sublayer].read(state[0]) if self.official else state[0]
+
+    def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
+        if self.official:
+            return (self.connections[sublayer].write(state[0], branch_BTD),)
+        alpha = self.alphas[sublayer // self.sublayers_each]
+        beta = self.beta_logits[sublayer // self.sublayers_each].sigmoid()
+        x_BTD, slow_BTD = state
+        slow_BTD = (1 - beta) * slow_BTD + beta * branch_BTD
+        return (x_BTD + branch_BTD + alpha * slow_BTD, slow_BTD)
+
+    def finish(self, state: State) -> torch.Tensor:
+        return state[0].sum(dim=2) if self.official else state[0]
