@@ -20,7 +20,7 @@ class HybridNorm(Placement):
     `variant`: "pre_attention_post_ffn" is the study's wording, x' = x + attention(norm(x)) and
     x'' = norm(x' + ffn(x')). "official" is Zhuo et al. (2025): y = x + attention(x), whose queries, keys and values
     are normalised over the head width, then h = norm(y) and h + ffn(h). Those three norms are components of their
-    own, so the variant asks for `query_key: qk_norm` and `values: head_norm`.
+    own, so the variant asks for `query_key: qk_norm` and `values: rms_norm`.
     """
 
     changes_stream = True
@@ -34,7 +34,7 @@ class HybridNorm(Placement):
     ) -> None:
         super().__init__()
         self.official = variant == "official"
-        wanted = {"query_key": "qk_norm", "values": "head_norm"}
+        wanted = {"query_key": "qk_norm", "values": "rms_norm"}
         for slot, name in wanted.items():
             if self.official and model.slot(slot).name != name:
                 raise PlumblineError(

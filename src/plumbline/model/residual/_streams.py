@@ -37,14 +37,16 @@ class StreamConnection(nn.Module):
 
     def read(self, streams_BTSD: torch.Tensor) -> torch.Tensor:
         """What the sublayer reads (B, T, D)."""
-        weights_BTS = self.read_static + self._dynamic(streams_BTSD, self.read_dynamic, self.read_scale)[..., 0]
+        weights_BTS = self.read_static.float() + self._dynamic(streams_BTSD, self.read_dynamic, self.read_scale)[..., 0]
         return (weights_BTS[..., None] * streams_BTSD).sum(dim=2)
 
     def write(self, streams_BTSD: torch.Tensor, branch_BTD: torch.Tensor) -> torch.Tensor:
         """The streams (B, T, S, D) after the sublayer."""
         # Row s of the mixing weights says how much of stream s goes to each stream.
-        mix_BTSS = self.mix_static + self._dynamic(streams_BTSD, self.mix_dynamic, self.mix_scale)
-        write_BTS = self.write_static + self._dynamic(streams_BTSD, self.write_dynamic, self.write_scale)[..., 0]
+        mix_BTSS = self.mix_static.float() + self._dynamic(streams_BTSD, self.mix_dynamic, self.mix_scale)
+        write_BTS = (
+            self.write_static.float() + self._dynamic(streams_BTSD, self.write_dynamic, self.write_scale)[..., 0]
+        )
         with torch.autocast(streams_BTSD.device.type, enabled=False):
             mixed_BTSD = mix_BTSS.transpose(-1, -2) @ streams_BTSD.float()
         return (mixed_BTSD + write_BTS[..., None] * branch_BTD[:, :, None]).to(streams_BTSD.dtype)

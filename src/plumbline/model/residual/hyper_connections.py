@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+from plumbline.cli import PlumblineError
 from plumbline.model.component import component
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.residual._streams import StreamConnection
@@ -38,6 +39,8 @@ class HyperConnections(Residual):
         self.single_stream = not self.official
         self.streams = streams
         self.sublayers_each = 2 if variant == "per_layer" else 1
+        if streams < 1:
+            raise PlumblineError(f"model.residual.streams: {streams} is too few; at least 1")
         if self.official:
             self.connections = nn.ModuleList(
                 StreamConnection(model, index, streams) for index in range(2 * model.layers)
