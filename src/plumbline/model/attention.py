@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 from torch import nn
 
@@ -16,9 +18,11 @@ class Attention(nn.Module):
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()
         self.layer = layer
+        self.mixer = build("mixer", model, layer)
+        # A mixer may have fewer key/value heads, or let fewer heads out, than the model has.
+        model = dataclasses.replace(model, key_value_heads=self.mixer.groups)
         self.query_key = build("query_key", model, layer)
         self.values = build("values", model, layer)
-        self.mixer = build("mixer", model, layer)
         self.output = build("output", model, layer, self.mixer.output_heads)
         self.projections = build("projections", model, layer, self.mixer.output_heads)
 
@@ -31,5 +35,5 @@ class Attention(nn.Module):
         k_BGKW, v_BGKW = positions.rotate(k_BGTW, context, self.mixer.splits), v_BGTW
         if context.cache is not None:
             k_BGKW, v_BGKW = context.cache.extend(self.layer, k_BGKW, v_BGKW)
-        out_BHTW = self.mixer(q_BHTW, k_BGKW, v_BGKW, context.visibility)
+        out_BHTW = self.mixer(q_BHTW, k_BGKW, v_BGKW, context.visibility, context.cache)
         return self.projections.merge(self.output(out_BHTW, x_BTD))

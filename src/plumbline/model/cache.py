@@ -1,4 +1,4 @@
-"""The decoding cache: keys and values of the tokens seen so far, one pair a layer."""
+"""The decoding cache: keys and values of the tokens seen so far, one pair a layer, and what a mixer must remember beside."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from plumbline.model.visibility import Visibility
 
 
 class Cache:
-    """Grows along the key axis. Keys are stored normalised and rotated, values as they are attended to."""
+    """Grows along the key axis. Keys are stored normalised and rotated, values as they are attended to.
+
+    `memory`: by layer, what a mixer that looks back on earlier queries keeps of them.
+    """
 
     def __init__(self) -> None:
         self.visibility: Visibility | None = None
+        self.memory: dict[int, torch.Tensor] = {}
         self._layers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def extend(self, layer: int, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

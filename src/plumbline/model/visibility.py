@@ -6,8 +6,13 @@ Attention may cross documents inside a packed sequence, as in the documents; pad
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
+
+#: What "the number of keys n" of a row may mean: the keys that its query sees, the training context, or all keys of
+#: the call. With the last one, what a token sees depends on the tokens after it and on padding.
+KeyCount = Literal["visible", "context", "sequence"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,11 +22,13 @@ class Visibility:
     `query_positions_BQ`: 0-based position of each query, padding rows included as -1.
     `key_positions_BK`: the same for keys. The leading dimension is 1 where all rows are alike.
     `plain`: queries and keys are the same unpadded positions 0..T-1, so that a fused causal kernel may be used.
+    `length`: how many keys the call has, padding and the cache's included.
     """
 
     query_positions_BQ: torch.Tensor
     key_positions_BK: torch.Tensor
     plain: bool
+    length: int
 
     @property
     def mask_BQK(self) -> torch.Tensor:
@@ -34,10 +41,31 @@ class Visibility:
         """The mask with room for heads."""
         return self.mask_BQK[:, None]
 
+    def bias_B1QK(self, dtype: torch.dtype) -> torch.Tensor:
+        """The mask as an addend to scores: 0 where a query sees a key, else -inf."""
+        mask = self.mask_B1QK
+        return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, float("-inf"))
+
     @property
     def visible_B1Q1(self) -> torch.Tensor:
         """How many keys each query sees, position + 1, as float32; 1 for a padding query."""
         return (self.query_positions_BQ.clamp(min=0) + 1).float()[:, None, :, None]
+
+    def count_B1Q1(self, n: KeyCount, context: int) -> torch.Tensor:
+        """The number of keys of each query's row as `n` reads it, in float32; `context` is the training length."""
+        if n == "visible":
+            return self.visible_B1Q1
+        return torch.full_like(self.visible_B1Q1, float(context if n == "context" else self.length))
+
+    def rows(self, start: int, stop: int) -> Visibility:
+        """The part for the queries start..stop-1; without the keys after them where the positions are plain."""
+        keys = stop if self.plain else self.key_positions_BK.shape[1]
+        return Visibility(
+            query_positions_BQ=self.query_positions_BQ[:, start:stop],
+            key_positions_BK=self.key_positions_BK[:, :keys],
+            plain=self.plain and start == 0,
+            length=self.length,
+        )
 
     @classmethod
     def of(cls, tokens_BT: torch.Tensor, padding_BT: torch.Tensor | None, past: Visibility | None) -> Visibility:
@@ -49,10 +77,15 @@ class Visibility:
             real_BT = ~padding_BT
             positions = torch.where(real_BT, real_BT.cumsum(1) - 1, -1)
         if past is None:
-            return cls(query_positions_BQ=positions, key_positions_BK=positions, plain=padding_BT is None)
+            return cls(
+                query_positions_BQ=positions,
+                key_positions_BK=positions,
+                plain=padding_BT is None,
+                length=positions.shape[1],
+            )
         before = past.key_positions_BK
         start = before.amax(dim=1, keepdim=True) + 1
         positions = torch.where(positions >= 0, positions + start, -1)
         rows = max(before.shape[0], positions.shape[0])
         keys = torch.cat([before.expand(rows, -1), positions.expand(rows, -1)], dim=1)
-        return cls(query_positions_BQ=positions, key_positions_BK=keys, plain=False)
+        return cls(query_positions_BQ=positions, key_positions_BK=keys, plain=False, length=keys.shape[1])

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
+from plumbline.model.cache import Cache
 from plumbline.model.visibility import Visibility
 from plumbline.studies.spec import ModelSpec
 
 
 class Mixer(nn.Module):
-    """Mixes values by weights. A subclass defines `weights`, the reference in float32; it may override `forward`
-    with a faster path, which the tests hold equal to the reference, outputs and gradients.
+    """Mixes values by weights. A subclass defines `weights`, the reference, in float32 or wider; it may override
+    `forward` with a faster path, which the tests hold equal to the reference, outputs and gradients.
 
     `output_heads`: heads that come out (fewer than go in where some heads only mask).
+    `groups`: key/value heads; query head h reads group h // (H / groups).
     `splits`: into how many equal parts a head's queries and keys fall, each of them rotated on its own.
     """
 
     splits = 1
-    #: Query rows handled at once by the reference, which holds (B, H, rows, K) weights.
-    rows = 1024
+    #: Queries are handled in this many chunks, of at least `smallest_chunk`: the weights never exist whole, and later
+    #: keys are left out. (On a CPU that is also the faster way: large tensors come from the system page by page.)
+    chunks = 4
+    smallest_chunk = 32
+    #: Above this many queries, the weights are computed again for the gradient instead of being kept.
+    recompute_above = 256
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()
@@ -33,30 +40,71 @@ class Mixer(nn.Module):
         raise TypeError(f"{type(self).__name__} defines no weights")
 
     def forward(
-        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+        self,
+        q_BHQW: torch.Tensor,
+        k_BGKW: torch.Tensor,
+        v_BGKW: torch.Tensor,
+        visibility: Visibility,
+        cache: Cache | None = None,
     ) -> torch.Tensor:
-        """Head outputs (B, output heads, Q, W)."""
-        return self.reference(q_BHQW, k_BGKW, v_BGKW, visibility)
+        """Head outputs (B, output heads, Q, W). `cache` is for mixers that remember more than keys and values."""
+        return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
 
     def reference(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
     ) -> torch.Tensor:
         """Materialised weights times values."""
-        weights_BHQK = self.weights(q_BHQW, k_BGKW, visibility)
-        v_BHKW = self.per_query_head(v_BGKW, self.output_heads)
-        return (weights_BHQK.to(v_BHKW.dtype) @ v_BHKW).to(v_BGKW.dtype)
+        return weighted(self.weights(q_BHQW, k_BGKW, visibility), v_BGKW)
+
+    def chunked(
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+    ) -> torch.Tensor:
+        """The reference, some queries at a time."""
+        queries = q_BHQW.shape[2]
+        recompute = torch.is_grad_enabled() and queries > self.recompute_above
+        outputs = []
+        for start, stop in self.spans(queries):
+            part = visibility.rows(start, stop)
+            keys = part.key_positions_BK.shape[1]
+            inputs = (q_BHQW[:, :, start:stop], k_BGKW[:, :, :keys], v_BGKW[:, :, :keys], part)
+            outputs.append(
+                checkpoint(self.reference, *inputs, use_reentrant=False) if recompute else self.reference(*inputs)
+            )
+        return torch.cat(outputs, dim=2)
+
+    def spans(self, queries: int) -> list[tuple[int, int]]:
+        """The chunks: (first query, one past the last)."""
+        step = max(self.smallest_chunk, -(-queries // self.chunks))
+        return [(start, min(start + step, queries)) for start in range(0, queries, step)]
+
+    def scores(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor) -> torch.Tensor:
+        """Scaled dot products (B, H, Q, K) in float32 or wider, before any mask."""
+        with torch.autocast(q_BHQW.device.type, enabled=False):
+            return grouped_matmul(widened(q_BHQW) * self.scale, widened(k_BGKW).transpose(-1, -2))
 
     def per_query_head(self, x_BGKW: torch.Tensor, heads: int) -> torch.Tensor:
         """Repeat key/value heads so that there is one for each query head."""
         return x_BGKW.repeat_interleave(heads // self.groups, dim=1)
 
-    def scores(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor) -> torch.Tensor:
-        """Scaled dot products (B, H, Q, K) in float32, before any mask."""
-        k_BHKW = self.per_query_head(k_BGKW, q_BHQW.shape[1])
-        with torch.autocast(q_BHQW.device.type, enabled=False):
-            return (q_BHQW.float() * self.scale) @ k_BHKW.float().transpose(-1, -2)
+
+def widened(x: torch.Tensor) -> torch.Tensor:
+    """At least float32: half precisions are widened, double stays."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def grouped_matmul(left_BHQX: torch.Tensor, right_BGXY: torch.Tensor) -> torch.Tensor:
+    """(B, H, Q, X) times (B, G, X, Y), head h with group h // (H / G), without repeating the groups."""
+    batch, heads, queries, _ = left_BHQX.shape
+    groups = right_BGXY.shape[1]
+    stacked = left_BHQX.reshape(batch, groups, heads // groups * queries, -1) @ right_BGXY
+    return stacked.view(batch, heads, queries, -1)
+
+
+def weighted(weights_BHQK: torch.Tensor, v_BGKW: torch.Tensor) -> torch.Tensor:
+    """Values summed by weights (B, H, Q, W), in the values' type."""
+    return grouped_matmul(weights_BHQK.to(v_BGKW.dtype), v_BGKW).to(v_BGKW.dtype)
 
 
 def masked_softmax(scores_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-    """Softmax over the visible keys, in float32."""
-    return scores_BHQK.masked_fill(~visibility.mask_B1QK, float("-inf")).softmax(dim=-1)
+    """Softmax over the visible keys, in the scores' type."""
+    return (scores_BHQK + visibility.bias_B1QK(scores_BHQK.dtype)).softmax(dim=-1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+from plumbline.model.cache import Cache
 from plumbline.model.component import component
 from plumbline.model.mixers._base import Mixer, masked_softmax
 from plumbline.model.visibility import Visibility
@@ -18,7 +19,12 @@ class Softmax(Mixer):
         return masked_softmax(self.scores(q_BHQW, k_BGKW), visibility)
 
     def forward(
-        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+        self,
+        q_BHQW: torch.Tensor,
+        k_BGKW: torch.Tensor,
+        v_BGKW: torch.Tensor,
+        visibility: Visibility,
+        cache: Cache | None = None,
     ) -> torch.Tensor:
         return fused_softmax(q_BHQW, k_BGKW, v_BGKW, visibility, self.scale)
 

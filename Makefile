@@ -1,0 +1,48 @@
+# The two commands of the README, and a few more. Each does its own set-up: `make table2`, `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+# No hub is ever asked by a default command.
+export HF_HUB_OFFLINE ?= 1
+export HF_DATASETS_OFFLINE ?= 1
+
+.PHONY: setup table2 demo test lint rulegraph golden lock clean
+
+setup: .venv/complete
+
+.venv/complete: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $(PYTHON) is older than 3.11; set PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "set-up: virtual environment and pinned packages (a few minutes, once)"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+table2: setup
+	@$(BIN)/python -m plumbline.studies.driver
+	$(BIN)/snakemake results/table2.csv
+	@cat results/table2.md
+
+demo: setup
+	@$(BIN)/python -m plumbline.studies.driver
+	$(BIN)/snakemake all
+
+lint: setup
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/snakemake --lint
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lock:
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet torch==2.13.0
+	.venv-lock/bin/python -m pip install --quiet --editable '.[test]'
+	.venv-lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed 's/+cpu$$//' > requirements.lock
+	rm -rf .venv-lock
+
+clean:
+	rm -rf results/* work logs .snakemake

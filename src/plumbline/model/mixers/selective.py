@@ -1,0 +1,112 @@
+"""Selective attention: heads whose scores are subtracted from those of other heads."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch.nn.functional import pad
+
+from plumbline.cli import PlumblineError
+from plumbline.model.cache import Cache
+from plumbline.model.component import component
+from plumbline.model.mixers._base import Mixer, masked_softmax, weighted
+from plumbline.model.visibility import Visibility
+from plumbline.studies.spec import ModelSpec
+
+
+@component
+class Selective(Mixer):
+    """weights = softmax(z - S), S = relu(z of a masking head), zero at the first token and at the query itself.
+
+    - "masking_heads": the first query head of each key/value group masks the group's other heads and does not attend;
+      the output projection is that much smaller.
+    - "halved_key_values": half as many key/value heads; the first query head of each group masks all of the group's
+      heads and attends too.
+    - "original": query head 0 masks all heads and attends, and S is summed over all earlier queries: what they put
+      aside stays aside (Leviathan et al. 2024, section 3.3).
+
+    Source: transfer study, appendix B.4, without a sum over queries. Both first readings have the parameter count
+    that its Table 4 prints; the first is the default. Appendix B.18 speaks of masking weights after the softmax; B.4
+    is followed. "First token" is the first of the packed sequence, padding left out.
+    """
+
+    def __init__(
+        self,
+        model: ModelSpec,
+        layer: int,
+        *,
+        variant: Literal["masking_heads", "halved_key_values", "original"] = "masking_heads",
+    ) -> None:
+        super().__init__(model, layer)
+        self.variant = variant
+        if variant == "masking_heads":
+            self.output_heads = model.heads - model.key_value_heads
+            if not self.output_heads:
+                raise PlumblineError(
+                    f"model.mixer 'selective' with variant 'masking_heads' needs more than one query head for each "
+                    f"key/value head, and model.heads = model.key_value_heads = {model.heads}"
+                )
+        elif variant == "halved_key_values":
+            if model.key_value_heads % 2:
+                raise PlumblineError(
+                    f"model.mixer 'selective' with variant 'halved_key_values' halves model.key_value_heads, and "
+                    f"{model.key_value_heads} is odd"
+                )
+            self.groups = model.key_value_heads // 2
+
+    def selection(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """S (B, G, Q, K), or (B, 1, Q, K) of head 0 in the original; zero where a key is not visible."""
+        if self.variant == "original":
+            q_BGQW, k_BGKW = q_BHQW[:, :1], k_BGKW[:, :1]
+        else:
+            q_BGQW = q_BHQW[:, :: q_BHQW.shape[1] // self.groups]
+        query, key = visibility.query_positions_BQ[:, :, None], visibility.key_positions_BK[:, None, :]
+        free_B1QK = ((key > 0) & (key < query))[:, None]
+        scores_BGQK = self.scores(q_BGQW, k_BGKW)
+        barred = torch.zeros(free_B1QK.shape, dtype=scores_BGQK.dtype, device=q_BHQW.device)
+        return (scores_BGQK + barred.masked_fill(~free_B1QK, float("-inf"))).relu()
+
+    def weights(
+        self,
+        q_BHQW: torch.Tensor,
+        k_BGKW: torch.Tensor,
+        visibility: Visibility,
+        masked_before_B1K: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """`masked_before_B1K`: in the original, the sum of S over queries that came before this call."""
+        selection = self.selection(q_BHQW, k_BGKW, visibility)
+        if self.variant == "original":
+            selection = self._earlier(selection, masked_before_B1K)
+            return masked_softmax(self.scores(q_BHQW, k_BGKW) - selection, visibility)
+        q_BGRQW = q_BHQW.unflatten(1, (self.groups, -1))
+        if self.variant == "masking_heads":
+            q_BGRQW = q_BGRQW[:, :, 1:]
+        # The penalty and the causal mask are one addend for the heads of a group.
+        addend_BGQK = visibility.bias_B1QK(selection.dtype) - selection
+        scores_BGRQK = self.scores(q_BGRQW.flatten(1, 2), k_BGKW).unflatten(1, (self.groups, -1))
+        return (scores_BGRQK + addend_BGQK[:, :, None]).softmax(dim=-1).flatten(1, 2)
+
+    def forward(
+        self,
+        q_BHQW: torch.Tensor,
+        k_BGKW: torch.Tensor,
+        v_BGKW: torch.Tensor,
+        visibility: Visibility,
+        cache: Cache | None = None,
+    ) -> torch.Tensor:
+        if self.variant != "original":
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+        before = None
+        if cache is not None:
+            masked = cache.memory.get(self.layer)
+            if masked is not None:
+                before = pad(masked, (0, k_BGKW.shape[2] - masked.shape[-1]))
+            now = self.selection(q_BHQW, k_BGKW, visibility).sum(dim=2)
+            cache.memory[self.layer] = now if before is None else before + now
+        return weighted(self.weights(q_BHQW, k_BGKW, visibility, before), v_BGKW)
+
+    def _earlier(self, selection_B1QK: torch.Tensor, masked_before_B1K: torch.Tensor | None) -> torch.Tensor:
+        """What the queries before each one have put aside, its own selection left out."""
+        earlier = selection_B1QK.cumsum(dim=2) - selection_B1QK
+        return earlier if masked_before_B1K is None else earlier + masked_before_B1K[:, :, None]

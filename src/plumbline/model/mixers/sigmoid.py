@@ -1,0 +1,60 @@
+"""Sigmoid attention: each key weighed on its own."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from plumbline.model.component import component
+from plumbline.model.mixers._base import Mixer, weighted
+from plumbline.model.roles import Constant, parameter
+from plumbline.model.visibility import Visibility
+from plumbline.studies.spec import ModelSpec
+
+
+@component
+class Sigmoid(Mixer):
+    """weights = sigmoid(z + b) / n ("divided") or sigmoid(z - log n) ("original"), z the scaled scores.
+
+    Source: transfer study, appendix B.5 ("divided": b learned, one a layer, from 0); Ramapuram et al. 2024
+    ("original": the bias is fixed and nothing is divided). Divided, no weight ever exceeds 1 / n.
+    `n`: the training context, all keys of the call, or the keys that the query sees; the study does not say which.
+    Only the second depends on what follows a token.
+    """
+
+    def __init__(
+        self,
+        model: ModelSpec,
+        layer: int,
+        *,
+        variant: Literal["divided", "original"] = "divided",
+        n: Literal["context", "sequence", "visible"] = "context",
+    ) -> None:
+        super().__init__(model, layer)
+        self.n, self.context = n, model.context
+        self.bias = None
+        if variant == "divided":
+            self.bias = parameter(1, role="scalar", layer=layer, init=Constant(value=0.0))
+
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        gates_BHQK, divisor_B1Q1 = self._gates(q_BHQW, k_BGKW, visibility)
+        return gates_BHQK / divisor_B1Q1
+
+    def reference(
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+    ) -> torch.Tensor:
+        """Divides head outputs instead of weights: one pass less, and no weight too small for bfloat16."""
+        gates_BHQK, divisor_B1Q1 = self._gates(q_BHQW, k_BGKW, visibility)
+        return (weighted(gates_BHQK, v_BGKW) / divisor_B1Q1).to(v_BGKW.dtype)
+
+    def _gates(
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Sigmoids, zero where a key is not visible, and what they are divided by."""
+        scores_BHQK = self.scores(q_BHQW, k_BGKW)
+        bias_B1QK = visibility.bias_B1QK(scores_BHQK.dtype)
+        n_B1Q1 = visibility.count_B1Q1(self.n, self.context).to(scores_BHQK.dtype)
+        if self.bias is None:
+            return (scores_BHQK + (bias_B1QK - n_B1Q1.log())).sigmoid(), torch.ones_like(n_B1Q1)
+        return (scores_BHQK + (bias_B1QK + self.bias)).sigmoid(), n_B1Q1

@@ -1,0 +1,26 @@
+"""Softmax attention over clamped scores."""
+
+from __future__ import annotations
+
+import torch
+
+from plumbline.model.component import component
+from plumbline.model.mixers._base import Mixer, masked_softmax
+from plumbline.model.visibility import Visibility
+from plumbline.studies.spec import ModelSpec
+
+
+@component
+class SoftmaxCap(Mixer):
+    """weights = softmax(clamp(z, -cap, cap)), z the scaled scores.
+
+    Source: transfer study, appendix B.13: a hard clip at +-50. Equal to softmax while all |z| < cap. A score outside
+    gets no gradient, so that a head whose scores have left the range is not called back.
+    """
+
+    def __init__(self, model: ModelSpec, layer: int, *, cap: float = 50.0) -> None:
+        super().__init__(model, layer)
+        self.cap = cap
+
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        return masked_softmax(self.scores(q_BHQW, k_BGKW).clamp(-self.cap, self.cap), visibility)

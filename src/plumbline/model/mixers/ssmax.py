@@ -1,0 +1,69 @@
+"""Scalable softmax: scores sharpened with the number of keys."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch.nn.functional import softplus
+
+from plumbline.model.cache import Cache
+from plumbline.model.component import component
+from plumbline.model.mixers._base import Mixer, masked_softmax, widened
+from plumbline.model.mixers.softmax import fused_softmax
+from plumbline.model.roles import Constant, parameter
+from plumbline.model.visibility import Visibility
+from plumbline.studies.spec import ModelSpec
+
+#: Where the original's scale starts: 1 / mean(log n) for n = 1..1024, neutral on average.
+ORIGINAL_SCALE = 0.168
+
+
+@component
+class SSMax(Mixer):
+    """weights = softmax(m z), z the scaled scores and m one multiplier a head and row:
+
+    - "multiply": m = s log n, s = softplus(s_logit) + 0.5, s_logit from 0. The formula of the transfer study,
+      appendix B.6; it starts 8.27 times sharper than softmax at n = 1024.
+    - "divide": m = 1 / (s log n), which the same appendix seems to mean by its temperature; near softmax's at first.
+      n is taken as at least 2 here.
+    - "original": m = s log n with s itself learned, from 0.168 (Nakanishi 2025).
+
+    `n`: the keys that the query sees, or the training context, with which m is the same in every row.
+    """
+
+    def __init__(
+        self,
+        model: ModelSpec,
+        layer: int,
+        *,
+        variant: Literal["multiply", "divide", "original"] = "multiply",
+        n: Literal["visible", "context"] = "visible",
+    ) -> None:
+        super().__init__(model, layer)
+        self.variant, self.n, self.context = variant, n, model.context
+        start = ORIGINAL_SCALE if variant == "original" else 0.0
+        self.scale_parameter = parameter(model.heads, role="scalar", layer=layer, init=Constant(value=start))
+
+    def multiplier(self, visibility: Visibility) -> torch.Tensor:
+        """m (B or 1, H, Q, 1)."""
+        s_H = self.scale_parameter if self.variant == "original" else softplus(self.scale_parameter) + 0.5
+        n_B1Q1 = visibility.count_B1Q1(self.n, self.context)
+        if self.variant == "divide":
+            return 1 / (s_H[:, None, None] * n_B1Q1.clamp(min=2).log())
+        return s_H[:, None, None] * n_B1Q1.log()
+
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        return masked_softmax(self.scores(q_BHQW, k_BGKW) * self.multiplier(visibility), visibility)
+
+    def forward(
+        self,
+        q_BHQW: torch.Tensor,
+        k_BGKW: torch.Tensor,
+        v_BGKW: torch.Tensor,
+        visibility: Visibility,
+        cache: Cache | None = None,
+    ) -> torch.Tensor:
+        # A multiplier of a row's scores is a multiplier of its query.
+        q_BHQW = (widened(q_BHQW) * self.multiplier(visibility)).to(q_BHQW.dtype)
+        return fused_softmax(q_BHQW, k_BGKW, v_BGKW, visibility, self.scale)

@@ -1,0 +1,78 @@
+"""Helpers of all rules: what the configuration says, as paths and parameters."""
+
+from plumbline.studies import driver
+from plumbline.studies.workflow import MAIN_STUDY, plan
+
+PLAN = plan(dict(config))
+WORK = PLAN.work
+STUDIES = sorted(PLAN.studies)
+RUNS = PLAN.runs
+SCALES = sorted({run.spec.scale for run in RUNS.values()})
+METHODS = sorted({run.spec.method.replace(".", r"\.") for run in RUNS.values()})
+TARGETS = {kind: PLAN.targets(kind) for kind in ("table", "figure")}
+LOGS = f"logs/{config['preset']}"
+BENCHMARKS = f"{WORK}/benchmarks"
+
+
+def run_of(wildcards):
+    """The run that a job's wildcards name."""
+    return PLAN.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
+
+
+def run_spec(wildcards):
+    """The run's canonical JSON: one string, so that key order can never rerun anything."""
+    return run_of(wildcards).spec.to_json()
+
+
+def pack_of(wildcards):
+    """The pack that the run reads."""
+    return PLAN.pack_manifest(run_of(wildcards))
+
+
+def validation_of(wildcards):
+    """The held-out pack beside it."""
+    return PLAN.validation_manifest(run_of(wildcards))
+
+
+def outputs(run):
+    """What tells that a run was carried out."""
+    return f"{WORK}/runs/{run.key}/outcome.json"
+
+
+def target_inputs(study, target):
+    """The runs of a table or figure, and their scores where it reads them."""
+    runs = PLAN.target_runs(study, target)
+    paths = [f"{WORK}/runs/{run.key}/{name}" for run in runs for name in ("outcome.json", "manifest.json", "metrics.parquet")]
+    if "scores" in PLAN.target_reads(study, target):
+        paths += [f"{WORK}/scores/{run.key}/scores.parquet" for run in runs]
+    return paths
+
+
+def table_inputs(wildcards):
+    """The runs of a table."""
+    return target_inputs(wildcards.study, wildcards.table)
+
+
+def figure_inputs(wildcards):
+    """The runs of a figure."""
+    return target_inputs(wildcards.study, wildcards.figure)
+
+
+def table_runs(wildcards):
+    """The runs that a table expects, as one string."""
+    return PLAN.target_expected(wildcards.study, wildcards.table)
+
+
+def figure_runs(wildcards):
+    """The runs that a figure expects, as one string."""
+    return PLAN.target_expected(wildcards.study, wildcards.figure)
+
+
+def all_targets():
+    """Every table and figure of the configured studies."""
+    suffix = {"table": "csv", "figure": "png"}
+    return [
+        f"results/{name}/{target}.{suffix[entry['kind']]}"
+        for name, study in PLAN.studies.items()
+        for target, entry in study.sheet["targets"].items()
+    ]
