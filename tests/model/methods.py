@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
-
 from tests.conftest import REPOSITORY
 from tests.model_specs import BASELINE
 
@@ -74,7 +73,7 @@ ALTERNATIVES: dict[str, Overlay] = {
     "hybrid_norm_official": _QK_NORM
     | {"values": {"name": "rms_norm"}, "placement": {"name": "hybrid_norm", "variant": "official"}},
     "layerscale_two_vectors": {"residual": {"name": "layer_scale", "vectors": 2}},
-    "layerscale_deep": {"residual": {"name": "layer_scale", "init": 1e-5}},
+    "layerscale_deep": {"residual": {"name": "layer_scale", "initial": 1e-5}},
     "denseformer_official": {"residual": {"name": "dense_former", "variant": "official"}},
     "hyper_per_layer": {"residual": {"name": "hyper_connections", "variant": "per_layer"}},
     "hyper_official": {"residual": {"name": "hyper_connections", "variant": "official"}},

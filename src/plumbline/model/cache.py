@@ -1,4 +1,4 @@
-"""The decoding cache: keys and values of the tokens seen so far, one pair a layer, and what a mixer must remember beside."""
+"""The decoding cache: keys and values of the tokens seen so far, one pair a layer, and what mixers remember beside."""
 
 from __future__ import annotations
 

@@ -108,5 +108,5 @@ class Selective(Mixer):
 
     def _earlier(self, selection_B1QK: torch.Tensor, masked_before_B1K: torch.Tensor | None) -> torch.Tensor:
         """What the queries before each one have put aside, its own selection left out."""
-        earlier = selection_B1QK.cumsum(dim=2) - selection_B1QK
+        earlier = pad(selection_B1QK[:, :, :-1], (0, 0, 1, 0)).cumsum(dim=2)
         return earlier if masked_before_B1K is None else earlier + masked_before_B1K[:, :, None]

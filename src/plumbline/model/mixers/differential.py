@@ -1,0 +1,145 @@
+"""Differential attention: the difference of two softmax maps."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch.nn.functional import layer_norm, pad
+
+from plumbline.cli import PlumblineError
+from plumbline.model.cache import Cache
+from plumbline.model.component import component
+from plumbline.model.mixers._base import Mixer, masked_softmax, weighted, widened
+from plumbline.model.mixers.softmax import fused_softmax
+from plumbline.model.roles import Constant, Normal, parameter
+from plumbline.model.visibility import Visibility
+from plumbline.studies.spec import ModelSpec
+
+
+@component
+class Differential(Mixer):
+    """norm((softmax(q1 k1) - lambda softmax(q2 k2)) v) (1 - lambda_init), with scores scaled by their own width.
+
+    lambda = exp(lq1 . lk1) - exp(lq2 . lk2) + lambda_init, lambda_init = 0.8 - 0.6 exp(-0.3 layer), layers from 0.
+
+    - "half_width": each head's query and key are two halves, its value is whole; lambda one a layer; each head's
+      output normalised by mean and variance, gain and bias by channel (a group norm with one group a head).
+    - "per_head_lambda": the same with lambda vectors for each head, and an RMSNorm whose gain all heads share.
+    - "official": heads 2i and 2i + 1 are the two maps of one head with their values side by side, so that there are
+      half as many; lambda one a layer; RMSNorm with a shared gain (Ye et al. 2024, and the code they published).
+
+    `one_minus_lambda_init` leaves the fixed last factor out when false; the study does not mention it, its original
+    has it. Source: transfer study, appendix B.7; the first two readings have the parameter count of its Table 4.
+    Norms are over one token's head, never over time.
+    """
+
+    def __init__(
+        self,
+        model: ModelSpec,
+        layer: int,
+        *,
+        variant: Literal["half_width", "per_head_lambda", "official"] = "half_width",
+        one_minus_lambda_init: bool = True,
+    ) -> None:
+        self.splits = 1 if variant == "official" else 2
+        super().__init__(model, layer)
+        if variant == "official" and model.key_value_heads % 2:
+            raise PlumblineError(
+                f"model.mixer 'differential' with variant 'official' pairs heads, and model.key_value_heads "
+                f"({model.key_value_heads}) is odd"
+            )
+        if variant != "official" and model.head_width % 4:
+            raise PlumblineError(
+                f"model.mixer 'differential' rotates each half of a head, so model.head_width ({model.head_width}) "
+                "must be a multiple of 4"
+            )
+        self.variant, self.eps = variant, model.norm_eps
+        self.lambda_init = 0.8 - 0.6 * math.exp(-0.3 * layer)
+        self.factor = 1 - self.lambda_init if one_minus_lambda_init else 1.0
+        width = model.head_width // self.splits
+        shape = (model.heads, width) if variant == "per_head_lambda" else (width,)
+        for name in ("lambda_query_1", "lambda_key_1", "lambda_query_2", "lambda_key_2"):
+            self.register_parameter(name, parameter(*shape, role="scalar", layer=layer, init=Normal(std=0.1)))
+        self.norm_bias = None
+        if variant == "half_width":
+            self.norm_gain = parameter(
+                model.heads, model.head_width, role="norm", layer=layer, init=Constant(value=1.0)
+            )
+            self.norm_bias = parameter(
+                model.heads, model.head_width, role="bias", layer=layer, init=Constant(value=0.0)
+            )
+        else:
+            normed = model.head_width * (2 if variant == "official" else 1)
+            self.norm_gain = parameter(normed, role="norm", layer=layer, init=Constant(value=1.0))
+
+    def differential_lambda(self) -> torch.Tensor:
+        """lambda (1, 1) or (H, 1, 1)."""
+        first = (self.lambda_query_1 * self.lambda_key_1).sum(-1).exp()
+        second = (self.lambda_query_2 * self.lambda_key_2).sum(-1).exp()
+        return (first - second + self.lambda_init)[..., None, None]
+
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """Differences of two maps (B, H, Q, K), or (B, H / 2, Q, K) for the official pairs; rows sum to 1 - lambda."""
+        if self.variant == "official":
+            maps_BHQK = masked_softmax(self.scores(q_BHQW, k_BGKW), visibility)
+            first_BHQK, second_BHQK = maps_BHQK[:, ::2], maps_BHQK[:, 1::2]
+        else:
+            first_BHQK, second_BHQK = (
+                masked_softmax(self.scores(q_half, k_half), visibility)
+                for q_half, k_half in zip(q_BHQW.chunk(2, dim=-1), k_BGKW.chunk(2, dim=-1), strict=True)
+            )
+        return first_BHQK - self.differential_lambda() * second_BHQK
+
+    def reference(
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+    ) -> torch.Tensor:
+        weights_BHQK = self.weights(q_BHQW, k_BGKW, visibility)
+        v_BGKW = paired(v_BGKW) if self.variant == "official" else v_BGKW
+        return self._finish(weighted(weights_BHQK, widened(v_BGKW)), v_BGKW.dtype)
+
+    def forward(
+        self,
+        q_BHQW: torch.Tensor,
+        k_BGKW: torch.Tensor,
+        v_BGKW: torch.Tensor,
+        visibility: Visibility,
+        cache: Cache | None = None,
+    ) -> torch.Tensor:
+        if self.variant == "official":
+            # Both maps of a pair belong to one key group, so v's pairs are repeated once for each map.
+            v_BGKX = paired(v_BGKW)
+            width = v_BGKX.shape[-1]
+            k_BHKW = self.per_query_head(k_BGKW, q_BHQW.shape[1])
+            v_BHKX = v_BGKX.repeat_interleave(q_BHQW.shape[1] // v_BGKX.shape[1], dim=1)
+            q_BHQX, k_BHKX = (pad(x, (0, width - x.shape[-1])) for x in (q_BHQW, k_BHKW))
+            out_BHQX = widened(fused_softmax(q_BHQX, k_BHKX, v_BHKX, visibility, self.scale))
+            first, second = out_BHQX[:, ::2], out_BHQX[:, 1::2]
+        else:
+            # One fused call with twice the heads; the halves are padded with zeros to the values' width.
+            q_BHQW, k_BGKW = (
+                torch.cat([pad(half, (0, half.shape[-1])) for half in x.chunk(2, dim=-1)], dim=1)
+                for x in (q_BHQW, k_BGKW)
+            )
+            v_twice = torch.cat([v_BGKW, v_BGKW], dim=1)
+            out = widened(fused_softmax(q_BHQW, k_BGKW, v_twice, visibility, self.scale))
+            first, second = out.chunk(2, dim=1)
+        return self._finish(first - self.differential_lambda() * second, v_BGKW.dtype)
+
+    def _finish(self, difference_BHQX: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """Norm and factor; the official pairs come out as heads of the model's width again (B, H, Q, W)."""
+        if self.norm_bias is not None:
+            normed = layer_norm(difference_BHQX, difference_BHQX.shape[-1:], eps=self.eps)
+            normed = normed * self.norm_gain[:, None] + self.norm_bias[:, None]
+        else:
+            square = difference_BHQX.square().mean(dim=-1, keepdim=True)
+            normed = difference_BHQX * torch.rsqrt(square + self.eps) * self.norm_gain
+        if self.variant == "official":
+            normed = normed.unflatten(-1, (2, -1)).transpose(2, 3).flatten(1, 2)
+        return (normed * self.factor).to(dtype)
+
+
+def paired(v_BGKW: torch.Tensor) -> torch.Tensor:
+    """Values of heads 2g and 2g + 1 side by side (B, G / 2, K, 2 W)."""
+    return v_BGKW.unflatten(1, (-1, 2)).transpose(2, 3).flatten(-2)

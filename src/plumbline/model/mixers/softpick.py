@@ -1,0 +1,137 @@
+"""Softpick: rectified softmax attention, whose rows may be sparse and need not sum to one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from plumbline.model.cache import Cache
+from plumbline.model.component import component
+from plumbline.model.mixers._base import Mixer, grouped_matmul, masked_softmax, widened
+from plumbline.model.visibility import KeyCount, Visibility
+from plumbline.studies.spec import ModelSpec
+
+#: Keeps the original's denominator from zero, as in its authors' GPU kernel.
+EPSILON = 1e-6
+
+
+@component
+class Softpick(Mixer):
+    """Weights from the scaled scores z of the visible keys:
+
+    - "rectified": relu(softmax(z) - 1 / n), not normalised again (transfer study, appendix B.2). A row of equal
+      scores gives nothing, and no row sums to more than 1 - 1 / n.
+    - "original": relu(e^z - 1) / sum |e^z - 1| (Zuhri et al. 2025). Not invariant to a shift of z.
+    - "masked_negative": softmax over the keys with z >= 0, nothing where there are none (its authors' rectified form).
+
+    `n` of the first: the keys that the query sees, the training context, or all keys of the call; the study does not
+    say which. With the last one what a token sees depends on how many tokens follow.
+    """
+
+    def __init__(
+        self,
+        model: ModelSpec,
+        layer: int,
+        *,
+        variant: Literal["rectified", "original", "masked_negative"] = "rectified",
+        n: Literal["visible", "context", "sequence"] = "visible",
+    ) -> None:
+        super().__init__(model, layer)
+        self.variant, self.context = variant, model.context
+        self.n: KeyCount = n
+
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        scores_BHQK = self.scores(q_BHQW, k_BGKW)
+        if self.variant == "rectified":
+            return (masked_softmax(scores_BHQK, visibility) - self.threshold(visibility)).relu()
+        if self.variant == "masked_negative":
+            return _softmax_of_positive(scores_BHQK, visibility)
+        return _original(scores_BHQK, visibility)
+
+    def threshold(self, visibility: Visibility) -> torch.Tensor:
+        """1 / n (B or 1, 1, Q, 1)."""
+        return 1 / visibility.count_B1Q1(self.n, self.context)
+
+    def forward(
+        self,
+        q_BHQW: torch.Tensor,
+        k_BGKW: torch.Tensor,
+        v_BGKW: torch.Tensor,
+        visibility: Visibility,
+        cache: Cache | None = None,
+    ) -> torch.Tensor:
+        if self.variant != "rectified":
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+        return Rectified.apply(q_BHQW, k_BGKW, v_BGKW, self, visibility)
+
+
+class Rectified(torch.autograd.Function):
+    """relu(softmax(z) - c) v, c = 1 / n, which keeps only its inputs: weights are made chunk by chunk, twice.
+
+    With p = softmax(z), w = relu(p - c), step = 1 where p > c, and do the gradient of the output:
+
+        dp = step (do . v)      dz = p (dp - delta)      delta = sum_j p_j dp_j = do . o + c (do . u),  u = sum step v
+
+    The second form of delta is what a kernel without rows of p must use: flash attention's do . o alone misses u.
+    Here rows of p are at hand, and delta is their sum.
+    """
+
+    @staticmethod
+    def forward(ctx, q_BHQW, k_BGKW, v_BGKW, mixer: Softpick, visibility: Visibility) -> torch.Tensor:
+        ctx.save_for_backward(q_BHQW, k_BGKW, v_BGKW)
+        ctx.mixer, ctx.visibility = mixer, visibility
+        outputs = []
+        with torch.autocast(q_BHQW.device.type, enabled=False):
+            for start, stop in mixer.spans(q_BHQW.shape[2]):
+                part = visibility.rows(start, stop)
+                keys = part.key_positions_BK.shape[1]
+                p_BHQK = masked_softmax(mixer.scores(q_BHQW[:, :, start:stop], k_BGKW[:, :, :keys]), part)
+                w_BHQK = p_BHQK.sub_(mixer.threshold(part)).relu_()
+                outputs.append(grouped_matmul(w_BHQK, widened(v_BGKW[:, :, :keys])).to(v_BGKW.dtype))
+        return torch.cat(outputs, dim=2)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, do_BHQW: torch.Tensor):
+        q_BHQW, k_BGKW, v_BGKW = ctx.saved_tensors
+        mixer, visibility = ctx.mixer, ctx.visibility
+        groups = k_BGKW.shape[1]
+        dq_parts = []
+        dk_BGKW, dv_BGKW = torch.zeros_like(widened(k_BGKW)), torch.zeros_like(widened(v_BGKW))
+        with torch.autocast(q_BHQW.device.type, enabled=False):
+            for start, stop in mixer.spans(q_BHQW.shape[2]):
+                part = visibility.rows(start, stop)
+                keys = part.key_positions_BK.shape[1]
+                q, do = widened(q_BHQW[:, :, start:stop]), widened(do_BHQW[:, :, start:stop])
+                k, v = widened(k_BGKW[:, :, :keys]), widened(v_BGKW[:, :, :keys])
+                p_BHQK = masked_softmax(mixer.scores(q, k), part)
+                w_BHQK = (p_BHQK - mixer.threshold(part)).relu_()
+                dp_BHQK = grouped_matmul(do, v.transpose(-1, -2)).mul_(w_BHQK > 0)
+                dz_BHQK = dp_BHQK.sub_((p_BHQK * dp_BHQK).sum(dim=-1, keepdim=True)).mul_(p_BHQK)
+                # A group's heads and queries are one long axis, so that the sum over its heads is part of the product.
+                w_BGXK, dz_BGXK = (x.reshape(x.shape[0], groups, -1, keys) for x in (w_BHQK, dz_BHQK))
+                q_BGXW, do_BGXW = (x.reshape(x.shape[0], groups, -1, x.shape[-1]) for x in (q * mixer.scale, do))
+                dv_BGKW[:, :, :keys] += w_BGXK.transpose(-1, -2) @ do_BGXW
+                dk_BGKW[:, :, :keys] += dz_BGXK.transpose(-1, -2) @ q_BGXW
+                dq_parts.append(grouped_matmul(dz_BHQK, k * mixer.scale))
+        dq_BHQW = torch.cat(dq_parts, dim=2).to(q_BHQW.dtype)
+        return dq_BHQW, dk_BGKW.to(k_BGKW.dtype), dv_BGKW.to(v_BGKW.dtype), None, None
+
+
+def _softmax_of_positive(scores_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    """Softmax over the visible keys with a score of at least zero; zeros in rows without any."""
+    kept = visibility.mask_B1QK & (scores_BHQK >= 0)
+    some = kept.any(dim=-1, keepdim=True)
+    # An empty row gets finite scores first: a softmax over nothing would put NaN into its gradient.
+    masked = scores_BHQK.masked_fill(~kept, float("-inf")).masked_fill(~some, 0.0)
+    return masked.softmax(dim=-1) * kept
+
+
+def _original(scores_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    """relu(e^z - 1) / (sum |e^z - 1| + EPSILON), both shifted by m = max(z, 0) so that nothing overflows."""
+    mask = visibility.mask_B1QK
+    scores_BHQK = scores_BHQK.masked_fill(~mask, 0.0)  # e^0 - 1 counts for nothing
+    shift = scores_BHQK.detach().amax(dim=-1, keepdim=True)
+    difference = (scores_BHQK - shift).exp() - (-shift).exp()
+    return difference.relu() / (difference.abs().sum(dim=-1, keepdim=True) + EPSILON)

@@ -1,0 +1,31 @@
+"""Value residual: later layers attend to a blend of their own and the first layer's values."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from plumbline.model.component import component
+from plumbline.model.context import ForwardContext
+from plumbline.model.roles import Constant, parameter
+from plumbline.studies.spec import ModelSpec
+
+
+@component
+class ValueResidual(nn.Module):
+    """(1 - share) V_layer + share V_first; `share` is learned, one a layer, from `initial`. The first layer is plain.
+
+    Source: transfer study, appendix B.8, after ResFormer (Zhou et al. 2025). The blend is made per key/value head,
+    before heads are grouped; the cache holds blended values. V_first keeps its gradients from all layers.
+    """
+
+    def __init__(self, model: ModelSpec, layer: int, *, initial: float = 0.5) -> None:
+        super().__init__()
+        self.share = None if layer == 0 else parameter(1, role="scalar", layer=layer, init=Constant(value=initial))
+
+    def forward(self, v_BGTW: torch.Tensor, context: ForwardContext) -> torch.Tensor:
+        if self.share is None:
+            context.first_values_BGTW = v_BGTW
+            return v_BGTW
+        assert context.first_values_BGTW is not None, "the first layer has not run"
+        return ((1 - self.share) * v_BGTW + self.share * context.first_values_BGTW).to(v_BGTW.dtype)
