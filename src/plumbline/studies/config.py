@@ -13,7 +13,16 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from plumbline.cli import PlumblineError
 
-ROOT = Path(__file__).resolve().parents[3]
+
+
+def _project_root() -> Path:
+    """The project that is worked on: the working directory if it is one, else the one this package lies in."""
+    here = Path.cwd()
+    return here if (here / "config" / "studies").is_dir() else Path(__file__).resolve().parents[3]
+
+
+#: Root of the project whose config/ is read.
+ROOT = _project_root()
 PRESETS = ("paper", "mini", "demo", "smoke")
 
 
