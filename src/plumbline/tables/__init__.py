@@ -1,0 +1,1 @@
+"""Tables: finished runs in, what a document prints and what was measured out, side by side and traceable."""
