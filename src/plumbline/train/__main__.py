@@ -1,0 +1,68 @@
+"""``python -m plumbline.train``: pretrain one run, or go on with it. Exit codes: 0 carried out (completed or
+diverged), 75 asked to stop and saved, anything else a fault."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from plumbline import cli
+from plumbline.files import sha256_text
+from plumbline.studies.spec import RunSpec
+from plumbline.train.settings import Settings
+from plumbline.train.stop import StopRequest
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m plumbline.train", description=__doc__)
+    add = parser.add_argument
+    add("--spec", required=True, help="run spec: JSON text or a file that holds it")
+    add("--data", required=True, type=Path, help="manifest of the training pack")
+    add("--validation", required=True, type=Path, help="manifest of the validation pack")
+    add("--state", required=True, type=Path, help="directory of rolling checkpoints; kept between starts")
+    add("--out", required=True, type=Path, help="directory of the outputs; outcome.json is written last")
+    add("--micro-batch", type=_positive, metavar="SEQUENCES", help="sequences at a time on a rank (default: all)")
+    add("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    often = parser.add_mutually_exclusive_group()
+    often.add_argument("--checkpoint-seconds", type=float, help="default: 15 on a CPU, 600 on a GPU")
+    often.add_argument("--checkpoint-steps", type=_positive, metavar="N")
+    add("--keep", type=_positive, default=3, help="rolling checkpoints to keep (default: %(default)s)")
+    add("--tensorboard", type=Path, metavar="DIR", help="also write TensorBoard events there")
+    add("--strategy", choices=("ddp", "fsdp"), default="ddp", help="with several ranks (default: %(default)s)")
+    add("--compile", action="store_true", help="torch.compile the model")
+    add("--report-seconds", type=float, default=5.0, help="least time between two progress lines")
+    add("--lease-seconds", type=float, default=120.0, help="a silent trainer is taken for dead after this long")
+    add("--wait-seconds", type=float, default=180.0, help="how long to wait for another trainer of this run")
+    add("--starts-without-progress", type=int, default=3, metavar="K",
+        help="give up after K starts in a row at the same step; 0: never (default: %(default)s)")  # fmt: skip
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def main() -> int:
+    """Run the verb. SIGTERM is caught before anything slow is imported."""
+    stop = StopRequest().install()
+    given = vars(arguments().parse_args())
+    text = given.pop("spec")
+    settings = Settings(**given)
+    try:
+        spec = RunSpec.from_json(text)
+    except cli.PlumblineError as error:
+        from plumbline.train.state import StateDirectory
+
+        StateDirectory(settings.state).give_up(str(error), {"spec_sha256": sha256_text(text)})
+        raise
+    from plumbline.train.pretrain import pretrain
+
+    return pretrain(spec, settings, stop)
+
+
+if __name__ == "__main__":
+    cli.run(main)

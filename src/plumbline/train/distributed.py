@@ -1,0 +1,148 @@
+"""One process or many: ranks from torchrun's environment, and the few collectives the loop needs.
+
+With one rank nothing of torch.distributed is imported and every collective is the identity.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from plumbline.cli import PlumblineError
+from plumbline.train.stop import Stopped, StopRequest
+
+Strategy = Literal["ddp", "fsdp"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranks:
+    """This process among those that train one run together."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @property
+    def leader(self) -> bool:
+        """Rank 0 holds the lease, writes the files and speaks."""
+        return self.rank == 0
+
+    def sum(self, values: list[float]) -> list[float]:
+        """Element-wise sum over the ranks, in float64."""
+        if self.world == 1:
+            return values
+        from torch import distributed
+
+        total = torch.tensor(values, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(total)
+        return total.tolist()
+
+    def broadcast(self, value: Any = None) -> Any:
+        """Rank 0's value, on every rank."""
+        if self.world == 1:
+            return value
+        from torch import distributed
+
+        box = [value]
+        distributed.broadcast_object_list(box, src=0, device=self.device)
+        return box[0]
+
+    def gather(self, value: Any) -> list[Any]:
+        """Every rank's value, by rank, on every rank."""
+        if self.world == 1:
+            return [value]
+        from torch import distributed
+
+        values: list[Any] = [None] * self.world
+        distributed.all_gather_object(values, value)
+        return values
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        if self.world > 1:
+            from torch import distributed
+
+            distributed.barrier()
+
+    def poll(self, stop: StopRequest) -> None:
+        """As `StopRequest.poll`, agreed over the ranks: a signal to one of them stops them all at the same place."""
+        if self.world == 1:
+            stop.poll()
+        elif self.sum([float(stop.asked)])[0]:
+            raise Stopped
+
+
+@contextlib.contextmanager
+def ranks(device: str) -> Iterator[Ranks]:
+    """Join the other ranks, if torchrun started any, and leave them at the end.
+
+    Args:
+        device: ``auto`` (CUDA where there is one), ``cpu`` or ``cuda``.
+
+    Raises:
+        PlumblineError: CUDA is asked for and not there.
+    """
+    world, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    kind = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
+    if kind == "cuda":
+        if not torch.cuda.is_available():
+            raise PlumblineError("--device cuda: this machine has no CUDA device; use --device cpu")
+        local = int(os.environ.get("LOCAL_RANK", "0"))
+        torch.cuda.set_device(local)
+        chosen = torch.device("cuda", local)
+    else:
+        chosen = torch.device("cpu")
+    if world == 1:
+        yield Ranks(rank=0, world=1, device=chosen)
+        return
+    from torch import distributed
+
+    distributed.init_process_group("nccl" if kind == "cuda" else "gloo", device_id=chosen if kind == "cuda" else None)
+    try:
+        yield Ranks(rank=rank, world=world, device=chosen)
+    finally:
+        distributed.destroy_process_group()
+
+
+def parallel(model: nn.Module, ranks: Ranks, strategy: Strategy) -> nn.Module:
+    """`model` as the ranks train it together: DDP keeps it whole on each, FSDP2 shards its parameters in place.
+
+    Gradients are averaged over the ranks; the loss is scaled so that this is the gradient of the batch's mean.
+    """
+    if ranks.world == 1:
+        return model
+    if strategy == "fsdp":
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = init_device_mesh(ranks.device.type, (ranks.world,))
+        for block in model.blocks:
+            fully_shard(block, mesh=mesh)
+        return fully_shard(model, mesh=mesh)
+    from torch.nn.parallel import DistributedDataParallel
+
+    return DistributedDataParallel(model, device_ids=[ranks.device.index] if ranks.device.type == "cuda" else None)
+
+
+@contextlib.contextmanager
+def gradient_sync(model: nn.Module, last: bool) -> Iterator[None]:
+    """Exchange gradients only in the last micro-batch of a step."""
+    if hasattr(model, "set_requires_gradient_sync"):
+        model.set_requires_gradient_sync(last)
+        yield
+    elif hasattr(model, "no_sync") and not last:
+        with model.no_sync():
+            yield
+    else:
+        yield
+
+
+def full(value: torch.Tensor) -> torch.Tensor:
+    """A tensor in one piece, wherever its shards are (a collective if it is sharded)."""
+    return value.full_tensor() if hasattr(value, "full_tensor") else value

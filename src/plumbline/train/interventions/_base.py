@@ -1,0 +1,67 @@
+"""Interventions change how a run is trained, at three points of the loop and nowhere else:
+
+1. before a step: a multiplier on the learning rate of the parameters it selects by role and layer;
+2. in the loss: an extra term for each micro-batch;
+3. after a step: an update of the parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from plumbline.model.roles import ParameterRole
+from plumbline.studies.spec import RunSpec
+from plumbline.train.distributed import Ranks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attachment:
+    """What an intervention sees of a run: its spec, the model (not wrapped for several ranks), and the ranks, over
+    which every decision must be agreed."""
+
+    spec: RunSpec
+    model: nn.Module
+    ranks: Ranks
+
+
+class Intervention:
+    """Does nothing at each of the points; a subclass overrides what it needs.
+
+    A file ``interventions/<name>.py`` holds ``build(options) -> Intervention``.
+    """
+
+    #: AdamW decays by lr x wd, so a slowed parameter is decayed less. False keeps the decay as it was.
+    scales_weight_decay = True
+
+    def attach(self, run: Attachment) -> None:
+        """Called once, before the first step or before `load_state`."""
+
+    def label(self, name: str, role: ParameterRole) -> str | None:
+        """Names the set of parameters that share a multiplier; None leaves the parameter alone."""
+        return None
+
+    def before_step(self, step: int) -> dict[str, float]:
+        """Label -> multiplier of the learning rate of step `step` (1-based). Gradients are there, already clipped."""
+        return {}
+
+    def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor | None:
+        """A term added to a micro-batch's mean loss, read after its forward pass; averaged over micro-batches."""
+        return None
+
+    def after_step(self, step: int) -> None:
+        """Change the parameters after the optimizer did."""
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must hold, as JSON: decisions taken and counters."""
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take up what `state` gave."""
+
+
+class Null(Intervention):
+    """No intervention: control arms run through the same code."""

@@ -1,0 +1,114 @@
+"""Parameter groups by role, and the learning rate of each, set anew before every step (methods.md, section 1.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from plumbline.model.roles import ParameterRole
+from plumbline.studies.spec import OptimizerSpec
+from plumbline.train import registry
+from plumbline.train.interventions import Intervention
+
+
+def decayed(role: ParameterRole, spec: OptimizerSpec) -> bool:
+    """Whether weight decay applies: to every matrix, to the others by the spec's flags.
+
+    Biases, scalars and every method's own vectors go by `decay_scalars`.
+    """
+    if role.matrix:
+        return True
+    return {"embedding": spec.decay_embeddings, "norm": spec.decay_norms}.get(role.role, spec.decay_scalars)
+
+
+class Optimizer:
+    """The optimizer of a run: groups by weight decay and by what the interventions tell apart."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        roles: dict[str, ParameterRole],
+        spec: OptimizerSpec,
+        interventions: Sequence[Intervention] = (),
+    ) -> None:
+        """`model`'s parameters must have the names of `roles`, sharded or not."""
+        self.spec = spec
+        self.interventions = interventions
+        self.parameters: dict[str, nn.Parameter] = dict(model.named_parameters())
+        grouped: dict[tuple[bool, tuple[str | None, ...]], list[str]] = {}
+        for name in self.parameters:
+            labels = tuple(intervention.label(name, roles[name]) for intervention in interventions)
+            grouped.setdefault((decayed(roles[name], spec), labels), []).append(name)
+        groups: list[dict[str, Any]] = [
+            {
+                "params": [self.parameters[name] for name in members],
+                "roles": [roles[name] for name in members],
+                "labels": labels,
+                "weight_decay": spec.weight_decay if decay else 0.0,
+                "decay": spec.weight_decay if decay else 0.0,
+            }
+            for (decay, labels), members in grouped.items()
+        ]
+        self.inner: torch.optim.Optimizer = registry.load("optimizers", spec.name, "optimizer.name").build(groups, spec)
+
+    def describe(self) -> str:
+        """Groups in words, for the log."""
+        counts: dict[bool, list[int]] = {True: [0, 0], False: [0, 0]}
+        for group in self.inner.param_groups:
+            entry = counts[group["decay"] > 0]
+            entry[0] += len(group["params"])
+            entry[1] += sum(value.numel() for value in group["params"])
+        return (
+            f"{self.spec.name}: {counts[True][0]} tensors decayed ({counts[True][1]:,} parameters), "
+            f"{counts[False][0]} not ({counts[False][1]:,})"
+        )
+
+    def clip(self) -> torch.Tensor:
+        """Clip the gradients' global norm and return it as it was before; `gradient_clip` 0 only measures it."""
+        gradients = [value.grad for value in self.parameters.values() if value.grad is not None]
+        norm = nn.utils.get_total_norm(gradients)
+        if hasattr(norm, "full_tensor"):
+            norm = norm.full_tensor()
+        if self.spec.gradient_clip > 0:
+            nn.utils.clip_grads_with_norm_(self.parameters.values(), self.spec.gradient_clip, norm)
+        return norm
+
+    def step(self, step: int, learning_rate: float) -> None:
+        """One update with `learning_rate` times the interventions' multipliers."""
+        multipliers = [intervention.before_step(step) for intervention in self.interventions]
+        for group in self.inner.param_groups:
+            rate, decay = learning_rate, group["decay"]
+            for intervention, label, table in zip(self.interventions, group["labels"], multipliers, strict=True):
+                if label is not None:
+                    rate *= table[label]
+                    if not intervention.scales_weight_decay:
+                        decay /= table[label]
+            group["lr"], group["weight_decay"] = rate, decay
+        self.inner.step()
+        for intervention in self.interventions:
+            intervention.after_step(step)
+
+    def zero_grad(self) -> None:
+        """Drop the gradients."""
+        self.inner.zero_grad(set_to_none=True)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The optimizer's state as flat tensors, ``<parameter>.<key>``: independent of groups and their order."""
+        return {
+            f"{name}.{key}": value
+            for name, parameter in self.parameters.items()
+            for key, value in self.inner.state.get(parameter, {}).items()
+        }
+
+    def load(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over what `tensors` gave, placed like the parameters."""
+        states: dict[str, dict[str, torch.Tensor]] = {}
+        for key, value in tensors.items():
+            name, _, entry = key.rpartition(".")
+            states.setdefault(name, {})[entry] = value
+        self.inner.state.clear()
+        for name, state in states.items():
+            self.inner.state[self.parameters[name]] = state

@@ -1,0 +1,252 @@
+"""One run: take the lease, find out where it stands, train on, leave the outputs."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
+from plumbline.data.loader import Pack
+from plumbline.model.decoder import create
+from plumbline.studies.spec import RunSpec
+from plumbline.train import interventions, outcome, provenance, snapshot
+from plumbline.train.batch import Batching
+from plumbline.train.checkpoint import Checkpoint, Checkpoints
+from plumbline.train.distributed import Ranks, parallel, ranks
+from plumbline.train.lease import Lease
+from plumbline.train.loop import Loop, Parts
+from plumbline.train.optim import Optimizer
+from plumbline.train.progress import NullSink, Progress, Sink, TensorBoardSink
+from plumbline.train.settings import Settings
+from plumbline.train.state import StateDirectory, clock
+from plumbline.train.stop import Stopped, StopRequest
+
+
+def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
+    """Carry out `spec`, or go on with it. Returns the exit code: 0 carried out, 75 asked to stop.
+
+    Raises:
+        PlumblineError: something a user can mend.
+    """
+    with ranks(settings.device) as group, contextlib.ExitStack() as stack:
+        numerics(group.device)
+        try:
+            lease = None
+            if group.leader:
+                lease = stack.enter_context(
+                    Lease(settings.state, limit=settings.lease_seconds, wait=settings.wait_seconds, stop=stop)
+                )
+            group.barrier()
+            group.poll(stop)
+            return _Run(spec, settings, stop, group, lease).carry_out()
+        except Stopped:
+            return EXIT_RUN_AGAIN
+
+
+def numerics(device: torch.device) -> None:
+    """Deterministic on a CPU; float32 products in float32 everywhere (architecture.md, section 7)."""
+    torch.use_deterministic_algorithms(device.type == "cpu")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+
+
+class _Run:
+    def __init__(self, spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks, lease: Lease | None) -> None:
+        self.spec, self.settings, self.stop, self.group, self.lease = spec, settings, stop, group, lease
+        self.state = StateDirectory(settings.state)
+        self.checkpoints = Checkpoints(settings.state, settings.keep)
+        self.pack = open_pack(settings.data, spec, "--data", spec.sequences_per_batch)
+        self.validation = open_pack(settings.validation, spec, "--validation", spec.train.validation_sequences)
+        self.circumstances = settings.circumstances() | {"ranks": group.world, "code_sha256": provenance.code_sha256()}
+
+    def carry_out(self) -> int:
+        found = self.group.broadcast(self._claim() if self.group.leader else None)
+        self.group.poll(self.stop)
+        with self._deterministic_faults():
+            loop = self._build(found)
+        progress = loop.parts.progress
+        started_at = loop.step
+        try:
+            if loop.step < self.spec.train.steps and loop.divergence is None:
+                progress.start(loop.step, micro_batch=loop.parts.batching.micro_batch)
+            loop.run()
+        except Stopped:
+            loop.save()
+            progress.event("stopped", loop.step)
+            progress.say(f"asked to stop; saved at step {loop.step}, run me again")
+            return EXIT_RUN_AGAIN
+        except (RuntimeError, MemoryError) as error:
+            self._memory_fault(error, made_progress=loop.step > started_at)
+            raise
+        finally:
+            progress.close()
+        if loop.divergence is None:
+            loop.save()
+        elif "weights_step" not in loop.divergence:
+            loop.settle_divergence()
+        self._leave(loop)
+        return 0
+
+    def _claim(self) -> Checkpoint | None:
+        """Under the lease: make the state directory this run's, and find the checkpoint to go on from."""
+        identity = {
+            "run_id": self.spec.run_id,
+            "key": self.spec.key,
+            "preset": self.spec.preset,
+            "steps": self.spec.train.steps,
+            "spec": self.spec.to_dict(),
+            "data_fingerprint": self.pack.fingerprint,
+            "validation_fingerprint": self.validation.fingerprint,
+        }
+        self.state.claim(identity)
+        self.state.refuse_if_given_up(self.circumstances)
+        found = self.checkpoints.newest()
+        if found is None and self.checkpoints.found_any():
+            self.state.set_aside("none of its checkpoints is whole")
+            self.state.claim(identity)
+        step = 0 if found is None else found.step
+        if step < self.spec.train.steps:
+            details = provenance.code() | {"threads": torch.get_num_threads(), "resumed": found is not None}
+            self.state.start(step, self.settings.starts_without_progress, details, self.circumstances)
+        return found
+
+    def _build(self, found: Checkpoint | None) -> Loop:
+        spec, settings, group = self.spec, self.settings, self.group
+        batching = Batching.derive(spec.sequences_per_batch, settings.micro_batch, group.world)
+        hooks = interventions.build(spec.interventions)
+        model = create(spec.model, spec.init_seed, group.device)
+        self.parameters = sum(value.numel() for value in model.parameters())
+        group.poll(self.stop)
+        forward = parallel(model, group, settings.strategy)
+        optimizer = Optimizer(model, model.parameter_roles, spec.optimizer, hooks)
+        for hook in hooks:
+            hook.attach(interventions.Attachment(spec=spec, model=model, ranks=group))
+        sink: Sink = NullSink()
+        if settings.tensorboard is not None and group.leader:
+            sink = TensorBoardSink(settings.tensorboard, 0 if found is None else found.step)
+        progress = Progress(
+            title=spec.key,
+            steps=spec.train.steps,
+            tokens_per_step=spec.train.batch_tokens,
+            path=settings.state / "progress.jsonl",
+            every=settings.report_seconds,
+            sink=sink,
+            silent=not group.leader,
+        )
+        loop = Loop(
+            Parts(
+                spec=spec,
+                settings=settings,
+                ranks=group,
+                stop=self.stop,
+                lease=self.lease,
+                checkpoints=self.checkpoints,
+                progress=progress,
+                pack=self.pack,
+                validation=self.validation,
+                batching=batching,
+                model=model,
+                forward=torch.compile(forward) if settings.compile else forward,
+                optimizer=optimizer,
+                interventions=hooks,
+            )
+        )
+        progress.say(f"{self.parameters:,} parameters on {group.device}; {batching.describe()}; {optimizer.describe()}")
+        if found is not None:
+            loop.restore(found)
+            progress.say(f"resumed at step {found.step} from {found.path}")
+        return loop
+
+    def _leave(self, loop: Loop) -> None:
+        weights = snapshot.whole_weights(loop.parts.model)
+        if self.lease is None:
+            return
+        self.lease.check()
+        result = outcome.outcome(self.spec, loop.metrics, loop.divergence, loop.step)
+        manifest = self._manifest(loop)
+        outcome.write(self.settings.out, weights=weights, metrics=loop.metrics, manifest=manifest, result=result)
+        loop.parts.progress.event(result["outcome"], result["step"], loss=result["validation_loss"])
+        loss = result["validation_loss"]
+        loop.parts.progress.say(
+            result["outcome"] + (f", validation loss {loss:.4f}" if loss is not None else f": {result['reason']}")
+        )
+
+    def _manifest(self, loop: Loop) -> dict[str, Any]:
+        starts = self.state.starts
+        batching = loop.parts.batching
+        return {
+            "run_id": self.spec.run_id,
+            "spec": self.spec.to_dict(),
+            **provenance.code(),
+            "code_sha256": self.circumstances["code_sha256"],
+            "packages": provenance.packages(),
+            "lock_sha256": provenance.lock_sha256(),
+            "data_fingerprint": self.pack.fingerprint,
+            "validation_fingerprint": self.validation.fingerprint,
+            **provenance.machine(self.group.device),
+            "precision": self.spec.train.precision,
+            "strategy": self.settings.strategy,
+            "compiled": self.settings.compile,
+            "started": starts[0]["time"] if starts else None,
+            "finished": clock(),
+            "wall_seconds": round(loop.seconds + time.monotonic() - loop.began, 3),
+            "attempts": len(starts),
+            "resumed_from": [entry["step"] for entry in starts if entry["resumed"]],
+            "starts": starts,
+            "parameters": self.parameters,
+            "tokens": loop.tokens,
+            "micro_batch": batching.micro_batch,
+            "accumulation": batching.accumulation,
+            "world_size": self.group.world,
+        }
+
+    @contextlib.contextmanager
+    def _deterministic_faults(self) -> Iterator[None]:
+        """A spec that cannot be built, or a batch that cannot be cut, will not be mended by trying again."""
+        try:
+            yield
+        except PlumblineError as error:
+            if self.group.leader:
+                self.state.give_up(str(error), self.circumstances)
+            raise
+        except (RuntimeError, MemoryError) as error:
+            self._memory_fault(error, made_progress=False)
+            raise
+
+    def _memory_fault(self, error: BaseException, made_progress: bool) -> None:
+        """Out of memory before the first step of a start happens again at every start."""
+        text = str(error)
+        memory = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text
+        if not memory or made_progress:
+            return
+        reason = (
+            f"{self.spec.key}: out of memory in the first step: {text.splitlines()[0] if text else 'MemoryError'}. "
+            f"Use a smaller --micro-batch, more ranks or --strategy fsdp"
+        )
+        if self.group.leader:
+            self.state.give_up(reason, self.circumstances)
+        raise PlumblineError(reason) from error
+
+
+def open_pack(manifest: Path, spec: RunSpec, option: str, sequences: int) -> Pack:
+    """Open a pack and check that the spec can be trained on it.
+
+    Raises:
+        PlumblineError: no manifest, another context length, too few sequences.
+    """
+    if not manifest.is_file():
+        raise PlumblineError(f"{option}: there is no manifest {manifest}")
+    pack = Pack(manifest)
+    if pack.context != spec.model.context:
+        raise PlumblineError(
+            f"{option}: the sequences of {manifest} have {pack.context} tokens, model.context is "
+            f"{spec.model.context}; build a pack of that context"
+        )
+    if pack.sequences < sequences:
+        raise PlumblineError(f"{option}: {manifest} has {pack.sequences} sequences; {spec.key} needs {sequences}")
+    return pack

@@ -1,0 +1,77 @@
+"""Where a number comes from: code, packages, machine and data of a run, for its manifest."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from plumbline.files import sha256_file, sha256_text
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+PACKAGES = ("plumbline", "torch", "numpy", "safetensors", "pandas", "pyarrow", "tokenizers")
+
+
+def code() -> dict[str, Any]:
+    """Commit of the source tree and whether it was changed since; None for an installed package."""
+    commit = _git("rev-parse", "HEAD")
+    status = None if commit is None else _git("status", "--porcelain", "--untracked-files=no")
+    return {"git_commit": commit, "git_dirty": None if status is None else bool(status)}
+
+
+def packages() -> dict[str, str]:
+    """Installed versions of what decides the numbers."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def lock_sha256() -> str | None:
+    """SHA-256 of the package lock, where the source tree has one."""
+    path = REPOSITORY / "requirements.lock"
+    return sha256_file(path) if path.is_file() else None
+
+
+def code_sha256() -> str:
+    """SHA-256 over the sources that training runs through, in order of their paths."""
+    package = Path(__file__).resolve().parents[1]
+    folders = ("data", "kernels", "model", "studies", "train")
+    files = sorted(path for folder in folders for path in (package / folder).rglob("*.py"))
+    return sha256_text("".join(f"{path.relative_to(package)}:{sha256_file(path)}\n" for path in files))
+
+
+def machine(device: Any) -> dict[str, Any]:
+    """Host, device and the numerical settings in force."""
+    import torch
+
+    processor = platform.processor() or platform.machine()
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor
+    return {
+        "host": socket.gethostname(),
+        "device": device.type,
+        "device_name": name,
+        "torch_threads": torch.get_num_threads(),
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "tf32": torch.backends.cuda.matmul.allow_tf32,
+        "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
+    }
+
+
+def _git(*arguments: str) -> str | None:
+    if not (REPOSITORY / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(REPOSITORY), *arguments], capture_output=True, text=True, timeout=20, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

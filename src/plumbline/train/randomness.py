@@ -1,0 +1,49 @@
+"""Random states of every kind, taken at the start of a step and put back on resume.
+
+Nothing in the loop draws at random today; a component that does (dropout, say) then resumes exactly.
+"""
+
+from __future__ import annotations
+
+import random
+from base64 import b64decode, b64encode
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def capture(device: torch.device) -> tuple[Any, ...]:
+    """The states of this rank's generators, as they are (cheap)."""
+    cuda = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    return random.getstate(), np.random.get_state(), torch.get_rng_state(), cuda
+
+
+def encode(states: tuple[Any, ...]) -> dict[str, Any]:
+    """As JSON."""
+    python, numpy, cpu, cuda = states
+    return {
+        "python": [python[0], list(python[1]), python[2]],
+        "numpy": [numpy[0], numpy[1].tolist(), *numpy[2:]],
+        "torch": _text(cpu),
+        "cuda": None if cuda is None else _text(cuda),
+    }
+
+
+def restore(encoded: dict[str, Any], device: torch.device) -> None:
+    """Put back what `encode` gave."""
+    version, values, gauss = encoded["python"]
+    random.setstate((version, tuple(values), gauss))
+    name, key, position, has_gauss, cached = encoded["numpy"]
+    np.random.set_state((name, np.array(key, dtype=np.uint32), position, has_gauss, cached))
+    torch.set_rng_state(_tensor(encoded["torch"]))
+    if device.type == "cuda" and encoded["cuda"] is not None:
+        torch.cuda.set_rng_state(_tensor(encoded["cuda"]), device)
+
+
+def _text(state: torch.Tensor) -> str:
+    return b64encode(state.cpu().numpy().tobytes()).decode()
+
+
+def _tensor(text: str) -> torch.Tensor:
+    return torch.frombuffer(bytearray(b64decode(text)), dtype=torch.uint8)

@@ -1,0 +1,38 @@
+"""How a run is carried out on this machine. Nothing here changes what is computed, and nothing is in its identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """The command line of the trainer.
+
+    Units: `micro_batch` sequences on one rank, `*_seconds` seconds, `checkpoint_steps` optimizer steps.
+    `lease_seconds`: a lease whose heartbeat is older is stale. `wait_seconds`: how long to wait for another trainer.
+    `starts_without_progress`: starts at one step after which a run is given up (0: never).
+    """
+
+    data: Path
+    validation: Path
+    state: Path
+    out: Path
+    micro_batch: int | None = None
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    strategy: Literal["ddp", "fsdp"] = "ddp"
+    compile: bool = False
+    checkpoint_seconds: float | None = None
+    checkpoint_steps: int | None = None
+    keep: int = 3
+    tensorboard: Path | None = None
+    report_seconds: float = 5.0
+    lease_seconds: float = 120.0
+    wait_seconds: float = 180.0
+    starts_without_progress: int = 3
+
+    def circumstances(self) -> dict[str, Any]:
+        """What, beside spec and data, a deterministic fault may hang on."""
+        return {"micro_batch": self.micro_batch, "device": self.device, "strategy": self.strategy}
