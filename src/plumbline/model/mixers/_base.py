@@ -7,6 +7,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from plumbline.model.cache import Cache
+from plumbline.model.precision import widened, without_autocast
 from plumbline.model.visibility import Visibility
 from plumbline.studies.spec import ModelSpec
 
@@ -27,6 +28,9 @@ class Mixer(nn.Module):
     smallest_chunk = 32
     #: Above this many queries, the weights are computed again for the gradient instead of being kept.
     recompute_above = 256
+    #: Multiplications for each pair of query and key beside a score of every query head and a value of every output
+    #: head, as `forward` makes them.
+    extra_products = 0
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()
@@ -79,17 +83,12 @@ class Mixer(nn.Module):
 
     def scores(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor) -> torch.Tensor:
         """Scaled dot products (B, H, Q, K) in float32 or wider, before any mask."""
-        with torch.autocast(q_BHQW.device.type, enabled=False):
+        with without_autocast(q_BHQW):
             return grouped_matmul(widened(q_BHQW) * self.scale, widened(k_BGKW).transpose(-1, -2))
 
     def per_query_head(self, x_BGKW: torch.Tensor, heads: int) -> torch.Tensor:
         """Repeat key/value heads so that there is one for each query head."""
         return x_BGKW.repeat_interleave(heads // self.groups, dim=1)
-
-
-def widened(x: torch.Tensor) -> torch.Tensor:
-    """At least float32: half precisions are widened, double stays."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def grouped_matmul(left_BHQX: torch.Tensor, right_BGXY: torch.Tensor) -> torch.Tensor:

@@ -56,6 +56,8 @@ class Differential(Mixer):
                 "must be a multiple of 4"
             )
         self.variant, self.eps = variant, model.norm_eps
+        # The fused call pads queries and keys to the values' width, and mixes values once for each map.
+        self.extra_products = 2 * model.heads * model.head_width
         self.lambda_init = 0.8 - 0.6 * math.exp(-0.3 * layer)
         self.factor = 1 - self.lambda_init if one_minus_lambda_init else 1.0
         width = model.head_width // self.splits

@@ -54,6 +54,9 @@ class Selective(Mixer):
                     f"{model.key_value_heads} is odd"
                 )
             self.groups = model.key_value_heads // 2
+        # Where the masking heads attend too, their scores are computed twice.
+        twice = {"masking_heads": 0, "halved_key_values": self.groups, "original": 1}
+        self.extra_products = twice[variant] * model.head_width
 
     def selection(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
         """S (B, G, Q, K), or (B, 1, Q, K) of head 0 in the original; zero where a key is not visible."""

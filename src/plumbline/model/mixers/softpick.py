@@ -9,6 +9,7 @@ import torch
 from plumbline.model.cache import Cache
 from plumbline.model.component import component
 from plumbline.model.mixers._base import Mixer, grouped_matmul, masked_softmax, widened
+from plumbline.model.precision import without_autocast
 from plumbline.model.visibility import KeyCount, Visibility
 from plumbline.studies.spec import ModelSpec
 
@@ -82,7 +83,7 @@ class Rectified(torch.autograd.Function):
         ctx.save_for_backward(q_BHQW, k_BGKW, v_BGKW)
         ctx.mixer, ctx.visibility = mixer, visibility
         outputs = []
-        with torch.autocast(q_BHQW.device.type, enabled=False):
+        with without_autocast(q_BHQW):
             for start, stop in mixer.spans(q_BHQW.shape[2]):
                 part = visibility.rows(start, stop)
                 keys = part.key_positions_BK.shape[1]
@@ -99,7 +100,7 @@ class Rectified(torch.autograd.Function):
         groups = k_BGKW.shape[1]
         dq_parts = []
         dk_BGKW, dv_BGKW = torch.zeros_like(widened(k_BGKW)), torch.zeros_like(widened(v_BGKW))
-        with torch.autocast(q_BHQW.device.type, enabled=False):
+        with without_autocast(q_BHQW):
             for start, stop in mixer.spans(q_BHQW.shape[2]):
                 part = visibility.rows(start, stop)
                 keys = part.key_positions_BK.shape[1]

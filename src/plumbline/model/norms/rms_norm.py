@@ -6,13 +6,14 @@ import torch
 from torch import nn
 
 from plumbline.model.component import component
+from plumbline.model.precision import widened
 from plumbline.model.roles import Constant, parameter
 from plumbline.studies.spec import ModelSpec
 
 
 @component
 class RMSNorm(nn.Module):
-    """x / sqrt(mean(x^2) + eps) * gain over the last dimension, in float32; gain starts at 1."""
+    """x / sqrt(mean(x^2) + eps) * gain over the last dimension, in float32 or wider; gain starts at 1."""
 
     def __init__(self, model: ModelSpec, layer: int | None, width: int) -> None:
         super().__init__()
@@ -20,6 +21,6 @@ class RMSNorm(nn.Module):
         self.gain = parameter(width, role="norm", layer=layer, init=Constant(value=1.0))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x32 = x.float()
-        normalised = x32 * torch.rsqrt(x32.square().mean(dim=-1, keepdim=True) + self.eps)
-        return (normalised * self.gain.float()).to(x.dtype)
+        wide = widened(x)
+        normalised = wide * torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
+        return (normalised * widened(self.gain)).to(x.dtype)

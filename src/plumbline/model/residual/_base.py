@@ -21,6 +21,8 @@ class Residual(nn.Module):
 
     #: Whether `state[0]` is the stream, which a norm placement may normalise.
     single_stream = True
+    #: Multiplications in matrix products, for each token and all layers.
+    products_per_token = 0
 
     def start(self, x_BTD: torch.Tensor) -> State:
         """The state that the embedding starts."""

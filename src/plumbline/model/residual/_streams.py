@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from plumbline.model.component import build
+from plumbline.model.precision import widened, without_autocast
 from plumbline.model.roles import Constant, Rows, parameter
 from plumbline.studies.spec import ModelSpec
 
@@ -35,23 +36,31 @@ class StreamConnection(nn.Module):
         self.mix_scale = parameter(1, role="scalar", layer=layer, init=scale)
         self.write_scale = parameter(1, role="scalar", layer=layer, init=scale)
 
+    @property
+    def products_per_token(self) -> int:
+        """Multiplications in matrix products, for each token: three dynamic maps and the mixing of streams."""
+        streams, width = self.mix_static.shape[0], self.mix_dynamic.shape[0]
+        return streams * width * (streams + 2) + streams * streams * width
+
     def read(self, streams_BTSD: torch.Tensor) -> torch.Tensor:
         """What the sublayer reads (B, T, D)."""
-        weights_BTS = self.read_static.float() + self._dynamic(streams_BTSD, self.read_dynamic, self.read_scale)[..., 0]
+        weights_BTS = (
+            widened(self.read_static) + self._dynamic(streams_BTSD, self.read_dynamic, self.read_scale)[..., 0]
+        )
         return (weights_BTS[..., None] * streams_BTSD).sum(dim=2)
 
     def write(self, streams_BTSD: torch.Tensor, branch_BTD: torch.Tensor) -> torch.Tensor:
         """The streams (B, T, S, D) after the sublayer."""
         # Row s of the mixing weights says how much of stream s goes to each stream.
-        mix_BTSS = self.mix_static.float() + self._dynamic(streams_BTSD, self.mix_dynamic, self.mix_scale)
+        mix_BTSS = widened(self.mix_static) + self._dynamic(streams_BTSD, self.mix_dynamic, self.mix_scale)
         write_BTS = (
-            self.write_static.float() + self._dynamic(streams_BTSD, self.write_dynamic, self.write_scale)[..., 0]
+            widened(self.write_static) + self._dynamic(streams_BTSD, self.write_dynamic, self.write_scale)[..., 0]
         )
-        with torch.autocast(streams_BTSD.device.type, enabled=False):
-            mixed_BTSD = mix_BTSS.transpose(-1, -2) @ streams_BTSD.float()
+        with without_autocast(streams_BTSD):
+            mixed_BTSD = mix_BTSS.transpose(-1, -2) @ widened(streams_BTSD)
         return (mixed_BTSD + write_BTS[..., None] * branch_BTD[:, :, None]).to(streams_BTSD.dtype)
 
     def _dynamic(self, streams_BTSD: torch.Tensor, map_DN: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-        """The dynamic part of weights (B, T, S, N), in float32."""
-        with torch.autocast(streams_BTSD.device.type, enabled=False):
-            return scale.float() * (self.norm(streams_BTSD.float()) @ map_DN.float()).tanh()
+        """The dynamic part of weights (B, T, S, N), in float32 or wider."""
+        with without_autocast(streams_BTSD):
+            return widened(scale) * (self.norm(widened(streams_BTSD)) @ widened(map_DN)).tanh()

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from plumbline.model.component import component
+from plumbline.model.precision import widened
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.roles import Constant, Normal, parameter
 from plumbline.studies.spec import ModelSpec
@@ -70,11 +71,11 @@ class AttentionResiduals(Residual):
         return torch.stack(state[0::2]).sum(dim=0)
 
     def weights(self, state: State, reader: int) -> torch.Tensor:
-        """The softmax weights (B, T, sources) of one reader, float32."""
-        query_D = self.queries[reader].float() * self.gains[reader].float() * self.scale
+        """The softmax weights (B, T, sources) of one reader, in float32 or wider."""
+        query_D = widened(self.queries[reader]) * widened(self.gains[reader]) * self.scale
         # One source after the other: autograd then keeps references to the sources rather than a stacked copy.
         pairs = zip(state[0::2], state[1::2], strict=True)
-        return torch.stack([(v.float() * query_D).sum(dim=-1) * inverse for v, inverse in pairs], dim=-1).softmax(-1)
+        return torch.stack([(widened(v) * query_D).sum(dim=-1) * inverse for v, inverse in pairs], dim=-1).softmax(-1)
 
     def _mix(self, state: State, reader: int) -> torch.Tensor:
         weights_BTS = self.weights(state, reader)
@@ -84,4 +85,4 @@ class AttentionResiduals(Residual):
         return mixed_BTD.to(state[0].dtype)
 
     def _inverse_rms(self, v_BTD: torch.Tensor) -> torch.Tensor:
-        return torch.rsqrt(v_BTD.float().square().mean(dim=-1) + self.eps)
+        return torch.rsqrt(widened(v_BTD).square().mean(dim=-1) + self.eps)

@@ -45,6 +45,7 @@ class HyperConnections(Residual):
             self.connections = nn.ModuleList(
                 StreamConnection(model, index, streams) for index in range(2 * model.layers)
             )
+            self.products_per_token = sum(connection.products_per_token for connection in self.connections)
             return
         layers = [index * self.sublayers_each // 2 for index in range(2 * model.layers // self.sublayers_each)]
         self.alphas = nn.ParameterList(

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from plumbline.model.component import component
+from plumbline.model.precision import widened
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.roles import Constant, parameter
 from plumbline.studies.spec import ModelSpec
@@ -32,5 +33,5 @@ class LayerScale(Residual):
 
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
         gamma_D = self.gammas[sublayer if self.vectors == 2 else sublayer // 2]
-        scaled_BTD = branch_BTD.float() * gamma_D.float()
+        scaled_BTD = widened(branch_BTD) * widened(gamma_D)
         return (state[0] + scaled_BTD.to(torch.promote_types(state[0].dtype, branch_BTD.dtype)),)

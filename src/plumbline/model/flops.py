@@ -1,0 +1,65 @@
+"""Operation counts of a decoder: from its modules, and as torch sees them run. The document's own formula is in
+`plumbline.studies.cost`, which imports no torch.
+
+What counts is matrix products, a multiplication and an addition as two operations: linear maps, scores and weighted
+values. Softmax, norms, rotations, activations and residual arithmetic do not count.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from plumbline.model.decoder import Decoder, on_meta
+from plumbline.model.mixers._base import Mixer
+from plumbline.studies.cost import appendix_c
+from plumbline.studies.spec import ModelSpec
+
+__all__ = ["appendix_c", "counted", "measured"]
+
+
+def counted(
+    spec: ModelSpec, *, sequences: int = 1, head: bool = True, causal: bool = False, training: bool = True
+) -> int:
+    """Operations on `sequences` sequences of the training context, from the shapes of the real modules.
+
+    `head`: whether logits count. `causal`: count only the pairs of query and key that are visible, rather than all,
+    which is what a kernel without masked tiles computes. `training`: three times the forward pass, as backward has
+    two products for each of forward's.
+    """
+    model, time = on_meta(spec), spec.context
+    pairs = time * (time + 1) // 2 if causal else time * time
+    attention = sum(products_per_pair(block.attention.mixer, spec) for block in model.blocks)
+    products = time * products_per_token(model, head=head) + pairs * attention
+    return 2 * products * sequences * (3 if training else 1)
+
+
+def products_per_token(model: Decoder, *, head: bool) -> int:
+    """Multiplications for each token outside of attention: one for each weight of a linear map."""
+    values = dict(model.named_parameters())
+    elsewhere = {"head", "stream_mixing"}
+    linear = sum(
+        values[name].numel()
+        for name, role in model.parameter_roles.items()
+        if role.matrix and role.role not in elsewhere
+    )
+    logits = model.spec.vocabulary * model.spec.width if head else 0
+    return linear + logits + model.residual.products_per_token
+
+
+def products_per_pair(mixer: Mixer, spec: ModelSpec) -> int:
+    """Multiplications of a mixer for a pair of query and key: scores of all heads, values of those that come out."""
+    return (spec.heads + mixer.output_heads) * spec.head_width + mixer.extra_products
+
+
+def measured(spec: ModelSpec, *, sequences: int = 1, head: bool = True) -> int:
+    """Operations of one forward pass as torch's own counter sees them, without memory, at any size.
+
+    It sees what really runs: a fused kernel as all pairs, mixers that work in chunks as the keys each chunk reads.
+    """
+    model = on_meta(spec)
+    tokens_BT = torch.zeros(sequences, spec.context, dtype=torch.long, device="meta")
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(tokens_BT)
+    logits = 2 * spec.vocabulary * spec.width * spec.context * sequences
+    return counter.get_total_flops() - (0 if head else logits)

@@ -1,0 +1,85 @@
+"""Parameter counts at the size that the transfer study prints, and the closed form against the modules."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+from tests.model.methods import ALL, METHODS, PAPER, overlay
+from tests.model_specs import small
+
+from plumbline.cli import PlumblineError
+from plumbline.model.decoder import on_meta
+from plumbline.studies.cost import parameter_count
+from plumbline.studies.spec import ModelSpec
+
+BASELINE = 1_216_710_656
+
+#: Difference to the baseline, by the readings of the methods' texts that print Table 4's numbers.
+EXTRA = {
+    "baseline": 0,
+    "softpick": 0,
+    "qknorm": 2 * 64 * 24,
+    "selective_attn": -(2**20) * 24,
+    "selective_qknorm": -(2**20) * 24 + 2 * 64 * 24,
+    "value_residual": 23,
+    "diff_attn": (2 * 2048 + 4 * 32) * 24,
+    "sigmoid_attn": 24,
+    "ssmax": 32 * 24,
+    "softmax_cap": 0,
+    "gated_attn_qknorm": 2048 * 32 * 24 + 2 * 64 * 24,
+    "geglu_ffn": 0,
+    "qknorm_geglu": 2 * 64 * 24,
+    "relu_squared": 0,
+    "sandwich_norm": 2 * 2048 * 24,
+    "hybrid_norm": 0,
+    "denseformer": 300,
+    "layerscale": 2048 * 24,
+    "hyper": 96,
+    "attnres": 4 * 2048 * 24 + 2 * 2048,
+}
+
+
+def counted(name: str, **sizes) -> int:
+    model = on_meta(ModelSpec.from_dict(overlay(name, **sizes)))
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.fixture(scope="module")
+def at_paper_size() -> dict[str, int]:
+    return {name: counted(name, **PAPER) for name in METHODS}
+
+
+def test_all_methods_at_paper_size(at_paper_size):
+    assert {name: count - BASELINE for name, count in at_paper_size.items()} == EXTRA
+
+
+def test_table_4_as_printed(at_paper_size, repository):
+    with open(repository / "config/published/transfer/table4.csv", encoding="utf-8", newline="") as handle:
+        printed = {row["method_id"]: row for row in csv.DictReader(handle)}
+    assert printed.keys() == at_paper_size.keys()
+    for name, row in printed.items():
+        assert f"{at_paper_size[name] / 1e9:.3f}" == row["params_b"], name
+        delta = 100 * (at_paper_size[name] - BASELINE) / BASELINE
+        assert abs(delta - float(row["delta_params_pct"])) <= 0.005, name
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_closed_form(name):
+    """At a size where no two of the sizes are alike."""
+    sizes = {"layers": 3, "width": 40, "heads": 6, "key_value_heads": 2, "head_width": 12, "ffn_width": 50}
+    spec = ModelSpec.from_dict(overlay(name, **sizes))
+    assert parameter_count(spec) == counted(name, **sizes)
+
+
+def test_closed_form_untied_with_biases():
+    spec = small(tied_embeddings=False, projections={"name": "grouped_query", "bias": True})
+    assert parameter_count(spec) == sum(parameter.numel() for parameter in on_meta(spec).parameters())
+
+
+def test_closed_form_says_what_it_lacks(monkeypatch):
+    from plumbline.studies import cost
+
+    monkeypatch.delitem(cost._COUNTS["ffn"], "geglu")
+    with pytest.raises(PlumblineError, match=r"model\.ffn: there is no closed form for the parameters of 'geglu'"):
+        parameter_count(small(ffn={"name": "geglu"}))
