@@ -1,0 +1,123 @@
+"""Score a finished run: ``python -m plumbline.evaluate``.
+
+Writes `scores.parquet` and `examples.parquet`. A diverged run has no model to score: its frames are empty, their
+metadata says `outcome=diverged`, and the exit code is 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, get_args
+
+import pandas as pd
+
+from plumbline import frames
+from plumbline.cli import PlumblineError, run
+from plumbline.evaluate import items, suites
+from plumbline.files import sha256_file
+
+
+def main() -> None:
+    """Score the run that the command line names."""
+    arguments = _parser().parse_args()
+    suite = suites.suite(arguments.suite)
+    if arguments.limit is not None and arguments.limit < 1:
+        raise PlumblineError(f"--limit must be at least 1, not {arguments.limit}")
+    entries = items.read_index(arguments.items, suite.tasks)
+    if not arguments.tokenizer.is_file():
+        raise PlumblineError(f"--tokenizer: there is no file {arguments.tokenizer}")
+    labels = {
+        "suite": suite.name,
+        "metric_policy": arguments.metric_policy,
+        "limit": "none" if arguments.limit is None else str(arguments.limit),
+        "harness_version": version("lm_eval"),
+        "tokenizer_sha256": sha256_file(arguments.tokenizer),
+        "items_sha256": json.dumps({task: entry.sha256 for task, entry in entries.items()}, sort_keys=True),
+        "precision": "float32",
+    }
+    # Progress bars are of no use in a log; the harness's libraries read this when they are imported.
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    scores, examples, more = _evaluate(arguments, suite, entries, labels["harness_version"])
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    frames.write(examples, "examples", arguments.out / "examples.parquet", labels | more)
+    frames.write(scores, "scores", arguments.out / "scores.parquet", labels | more)
+    if len(scores):
+        print(f"{suite.average} {scores['value'].iloc[-1]:.4f} ({int(scores['items'].iloc[-1])} items)")
+
+
+def _evaluate(
+    arguments: argparse.Namespace, suite: suites.Suite, entries: dict[str, items.Entry], harness_version: str
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
+    from plumbline.evaluate.checkpoint import FinishedRun
+
+    finished = FinishedRun.read(arguments.run)
+    if finished.outcome != "completed":
+        print(f"{finished.spec.key}: {finished.outcome}, there is no model to score")
+        return _empty("scores"), _empty("examples"), {"outcome": finished.outcome}
+
+    import torch
+    from tokenizers import Tokenizer
+
+    from plumbline.evaluate import harness
+    from plumbline.evaluate import scores as scoring
+    from plumbline.evaluate.adapter import CheckpointLM
+
+    device = arguments.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.backends.cuda.matmul.allow_tf32 = False
+    model = CheckpointLM(
+        finished.model(),
+        Tokenizer.from_file(str(arguments.tokenizer)),
+        context=finished.spec.model.context,
+        device=device,
+        batch_tokens=arguments.batch_tokens,
+    )
+    by_task = {
+        task.name: harness.leaves(task, arguments.items / f"{task.name}.jsonl", arguments.limit) for task in suite
+    }
+    results = harness.run(model, {name: leaf for leaves in by_task.values() for name, leaf in leaves.items()})
+    found = {task.name: scoring.examples(task, by_task[task.name], results) for task in suite}
+    sources = {task: entry.task_source for task, entry in entries.items()}
+    scores, examples = scoring.frames(
+        finished.spec.run_id, suite, found, sources, arguments.metric_policy, harness_version
+    )
+    labels: dict[str, Any] = {
+        "outcome": finished.outcome,
+        "device": device,
+        "context": str(finished.spec.model.context),
+        "truncated_requests": str(model.truncated),
+        "task_yaml_sha256": json.dumps({task.name: harness.yaml_checksums(task) for task in suite}),
+    }
+    return scores, examples, labels
+
+
+def _empty(name: str) -> pd.DataFrame:
+    return frames.SCHEMAS[name].empty_table().to_pandas()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m plumbline.evaluate", description=__doc__)
+    parser.add_argument("--run", required=True, type=Path, help="a run's folder: outcome, manifest, weights")
+    parser.add_argument("--items", required=True, type=Path, help="folder made by plumbline.evaluate.items")
+    parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
+    parser.add_argument("--out", required=True, type=Path, help="folder for scores.parquet, examples.parquet")
+    parser.add_argument("--suite", default="climb12")
+    parser.add_argument("--limit", type=int, help="evaluate the first LIMIT items of each task; default all")
+    parser.add_argument(
+        "--metric-policy",
+        choices=get_args(suites.MetricPolicy),
+        default="acc_norm_where_defined",
+        help="which metric of a task enters the suite's average",
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+    parser.add_argument("--batch-tokens", type=int, default=8192, help="tokens in one forward pass")
+    return parser
+
+
+if __name__ == "__main__":
+    run(main)

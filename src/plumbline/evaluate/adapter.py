@@ -1,0 +1,144 @@
+"""The harness's view of one of our models: log-likelihoods of continuations, in float32, batched by length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from lm_eval.api.model import TemplateLM
+from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
+from tokenizers import Tokenizer
+from torch import nn
+
+from plumbline.cli import PlumblineError
+
+#: Names under which tokenizers keep the token that separates documents.
+END_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Tokens that go through the model at once, and how many at their end are scored.
+
+    `request` is the index of the request that the score is added to. `tokens` holds one more than the model reads:
+    the last is only predicted.
+    """
+
+    request: int
+    tokens: list[int]
+    scored: int
+
+
+class CheckpointLM(TemplateLM):
+    """A decoder and its tokenizer as a harness model.
+
+    Args:
+        model: called as ``model(tokens_BT, padding_BT=mask)``, gives float32 logits (B, T, V); the mask is True at
+            padding. It is put into evaluation mode.
+        context: the most tokens the model reads at once. Longer requests lose their left end, as in the harness's
+            own models. A continuation longer than that is scored in the harness's rolling windows.
+        batch_tokens: the most tokens, padding included, in one forward pass.
+
+    Attributes:
+        truncated: number of requests so far that lost part of their context.
+
+    Raises:
+        PlumblineError: the tokenizer has no token that ends a text.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: Tokenizer,
+        *,
+        context: int,
+        device: str | torch.device = "cpu",
+        batch_tokens: int = 8192,
+    ) -> None:
+        super().__init__()
+        self.model = model.to(device).eval()
+        self.encoder = tokenizer
+        self.context = context
+        self.batch_tokens = batch_tokens
+        self.truncated = 0
+        self._device = torch.device(device)
+        found = [token for name in END_OF_TEXT if (token := tokenizer.token_to_id(name)) is not None]
+        if not found:
+            raise PlumblineError(f"the tokenizer has none of {list(END_OF_TEXT)} to begin a text with")
+        self._eot = found[0]
+
+    @property
+    def eot_token_id(self) -> int:
+        """The token that separates documents; it stands before a continuation that has no context."""
+        return self._eot
+
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: object) -> list[int]:
+        """Token ids of a text, never with special tokens added."""
+        return self.encoder.encode(string, add_special_tokens=False).ids
+
+    def loglikelihood_rolling(self, requests: Sequence, disable_tqdm: bool = False) -> list[float]:
+        """Log-probability (nats) of each whole text after the end-of-text token."""
+        segments = []
+        for index, request in enumerate(requests):
+            tokens = self.tok_encode(request.args[0])
+            segments += self._windows(index, self.eot_token_id, tokens)
+        return [score for score, _ in self._score(segments, len(requests))]
+
+    def generate_until(self, requests: Sequence, disable_tqdm: bool = False) -> list[str]:
+        """Refused: no suite of ours has a task that generates."""
+        raise PlumblineError("tasks that generate text are not supported; every suite here scores given answers")
+
+    def _loglikelihood_tokens(self, requests: Sequence, **kwargs: object) -> list[tuple[float, bool]]:
+        """(log-probability in nats, whether greedy decoding gives it) of each (key, context, continuation)."""
+        segments: list[Segment] = []
+        for index, (_, context, continuation) in enumerate(requests):
+            if len(continuation) > self.context:
+                self.truncated += 1
+                segments += self._windows(index, context[-1], continuation)
+                continue
+            tokens = context + continuation
+            self.truncated += len(tokens) > self.context + 1
+            segments.append(Segment(index, tokens[-(self.context + 1) :], len(continuation)))
+        results = self._score(segments, len(requests))
+        for (key, _, _), result in zip(requests, results):
+            self.cache_hook.add_partial("loglikelihood", key, result)
+        return results
+
+    def _windows(self, request: int, prefix: int, tokens: list[int]) -> Iterator[Segment]:
+        windows = get_rolling_token_windows(tokens, prefix, self.context, 1)
+        for context, predicted in map(make_disjoint_window, windows):
+            yield Segment(request, context + predicted, len(predicted))
+
+    @torch.inference_mode()
+    def _score(self, segments: list[Segment], requests: int) -> list[tuple[float, bool]]:
+        totals, greedy = [0.0] * requests, [True] * requests
+        for batch in self._batches(segments):
+            longest = len(batch[0].tokens) - 1
+            tokens_BT = torch.full((len(batch), longest), self.eot_token_id)
+            padding_BT = torch.ones(len(batch), longest, dtype=torch.bool)
+            for row, segment in enumerate(batch):
+                length = len(segment.tokens) - 1
+                tokens_BT[row, :length] = torch.tensor(segment.tokens[:-1])
+                padding_BT[row, :length] = False
+            mask = padding_BT.to(self._device) if padding_BT.any() else None
+            logits_BTV = self.model(tokens_BT.to(self._device), padding_BT=mask)
+            for row, segment in enumerate(batch):
+                stop = len(segment.tokens) - 1
+                logits_SV = logits_BTV[row, stop - segment.scored : stop].float()
+                targets_S = torch.tensor(segment.tokens[-segment.scored :], device=self._device)
+                chosen_S = logits_SV.gather(1, targets_S[:, None])[:, 0]
+                totals[segment.request] += float((chosen_S - logits_SV.logsumexp(1)).sum())
+                greedy[segment.request] &= bool((logits_SV.argmax(1) == targets_S).all())
+        return list(zip(totals, greedy))
+
+    def _batches(self, segments: list[Segment]) -> Iterator[list[Segment]]:
+        """Longest first, so that a batch's rows are of nearly one length and memory peaks at the start."""
+        batch: list[Segment] = []
+        for segment in sorted(segments, key=lambda segment: -len(segment.tokens)):
+            if batch and (len(batch) + 1) * (len(batch[0].tokens) - 1) > self.batch_tokens:
+                yield batch
+                batch = []
+            batch.append(segment)
+        if batch:
+            yield batch
