@@ -18,7 +18,8 @@ import math
 import torch
 from torch import nn
 
-from plumbline.model.roles import Constant, Normal, Rows, roles
+from plumbline.model.roles import Constant, Init, Normal, Rows, roles
+from plumbline.studies.spec import ModelSpec
 
 
 def seed_of(init_seed: int, name: str) -> int:
@@ -29,18 +30,19 @@ def seed_of(init_seed: int, name: str) -> int:
 
 def initialise(model: nn.Module, init_seed: int) -> None:
     """Fill every parameter in place, drawing on the CPU so that the device does not matter."""
-    spec = model.spec
-    for name, value in model.named_parameters():
-        value.data.copy_(initial_value(roles(model)[name].init, value.shape, init_seed, name, spec))
+    starts = roles(model)
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            value.copy_(initial_value(starts[name].init, value.shape, init_seed, name, model.spec))
 
 
-def initial_value(init, shape: torch.Size, init_seed: int, name: str, spec) -> torch.Tensor:
+def initial_value(init: Init, shape: torch.Size, init_seed: int, name: str, spec: ModelSpec) -> torch.Tensor:
     """The starting value of one parameter, float32 on the CPU."""
     if isinstance(init, Constant):
         return torch.full(shape, init.value, device="cpu")
     if isinstance(init, Rows):
         return torch.tensor(init.values, device="cpu").reshape(shape)
-    assert isinstance(init, Normal)
+    assert isinstance(init, Normal), f"{name}: unknown kind of start {init!r}"
     std = spec.init_std if init.std is None else init.std
     if init.residual and spec.residual_init_scaling:
         std /= math.sqrt(2 * spec.layers)
