@@ -1,0 +1,277 @@
+"""The named formulas of the audit. Each takes intervals (or lists of them) and returns one interval.
+
+A formula uses each input once wherever it can, so that its interval is the exact range of what the printed
+inputs can stand for; see `audit.interval`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mpmath import iv
+
+from plumbline.audit.interval import Interval, high, low, monotone, span
+
+Intervals = list[Interval]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Formula:
+    """A formula's expression, for the reader, and the function on intervals."""
+
+    expression: str
+    function: Callable[..., Any]
+
+
+FORMULAS: dict[str, Formula] = {}
+
+
+def formula(name: str, expression: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function on intervals under the name that the audit's rows use."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        assert name not in FORMULAS, name
+        FORMULAS[name] = Formula(expression=expression, function=function)
+        return function
+
+    return register
+
+
+@formula("same number", "x")
+def same(x: Interval) -> Interval:
+    return iv.mpf(x)
+
+
+@formula("magnitude", "|x|")
+def magnitude(x: Interval) -> Interval:
+    return abs(x)
+
+
+@formula("difference", "a - b")
+def difference(a: Interval, b: Interval) -> Interval:
+    return a - b
+
+
+@formula("difference in points", "100 (a - b)")
+def points(a: Interval, b: Interval) -> Interval:
+    return 100 * (a - b)
+
+
+@formula("relative difference", "100 (a / b - 1) %")
+def relative(a: Interval, b: Interval) -> Interval:
+    return 100 * (a / b - 1)
+
+
+@formula("relative gap", "100 |a / b - 1| %")
+def relative_gap(a: Interval, b: Interval) -> Interval:
+    return abs(relative(a, b))
+
+
+@formula("reduction", "100 (1 - a / b) %")
+def reduction(a: Interval, b: Interval) -> Interval:
+    return 100 * (1 - a / b)
+
+
+@formula("share", "100 a / b %")
+def share(a: Interval, b: Interval) -> Interval:
+    return 100 * a / b
+
+
+@formula("ratio", "a / b")
+def ratio(a: Interval, b: Interval) -> Interval:
+    return a / b
+
+
+@formula("product", "product of x")
+def product(*x: Interval) -> Interval:
+    total = iv.mpf(1)
+    for factor in x:
+        total = total * factor
+    return total
+
+
+@formula("sum", "sum of x")
+def total(*x: Interval) -> Interval:
+    result = iv.mpf(0)
+    for term in x:
+        result = result + term
+    return result
+
+
+@formula("square root", "sqrt(x)")
+def square_root(x: Interval) -> Interval:
+    return iv.sqrt(x)
+
+
+@formula("inverse", "1 / x")
+def inverse(x: Interval) -> Interval:
+    return 1 / x
+
+
+@formula("inverse square root", "1 / sqrt(x)")
+def inverse_root(x: Interval) -> Interval:
+    return 1 / iv.sqrt(x)
+
+
+@formula("mean", "sum(x) / n")
+def mean(x: Intervals) -> Interval:
+    return total(*x) / len(x)
+
+
+@formula("largest", "max(x)")
+def largest(x: Intervals) -> Interval:
+    return span(max(low(value) for value in x), max(high(value) for value in x))
+
+
+@formula("smallest", "min(x)")
+def smallest(x: Intervals) -> Interval:
+    return span(min(low(value) for value in x), min(high(value) for value in x))
+
+
+@formula("largest magnitude", "max |x|")
+def largest_magnitude(x: Intervals) -> Interval:
+    return largest([abs(value) for value in x])
+
+
+@formula("range", "max(x) - min(x)")
+def value_range(x: Intervals) -> Interval:
+    return largest(x) - smallest(x)
+
+
+@formula("range in points", "100 (max(x) - min(x))")
+def range_in_points(x: Intervals) -> Interval:
+    return 100 * value_range(x)
+
+
+@formula("count above", "how many x > c")
+def count_above(x: Intervals, c: Interval) -> Interval:
+    return span(sum(low(value) > high(c) for value in x), sum(high(value) > low(c) for value in x))
+
+
+@formula("count below", "how many x < c")
+def count_below(x: Intervals, c: Interval) -> Interval:
+    return count_above([-value for value in x], -c)
+
+
+@formula("count within", "how many |x| < c")
+def count_within(x: Intervals, c: Interval) -> Interval:
+    return count_below([abs(value) for value in x], c)
+
+
+@formula("count beyond", "how many |x| > c")
+def count_beyond(x: Intervals, c: Interval) -> Interval:
+    return count_above([abs(value) for value in x], c)
+
+
+@formula("count near", "how many |x - mean| < c")
+def count_near(x: Intervals, mean: Interval, c: Interval) -> Interval:
+    return count_within([value - mean for value in x], c)
+
+
+@formula("count same sign", "how many pairs with a b > 0")
+def count_same_sign(a: Intervals, b: Intervals) -> Interval:
+    return count_above([first * second for first, second in zip(a, b, strict=True)], iv.mpf(0))
+
+
+@formula("count rising", "how many steps of the sequence go up")
+def count_rising(x: Intervals) -> Interval:
+    return count_above([after - before for before, after in itertools.pairwise(x)], iv.mpf(0))
+
+
+@formula("rank", "1 + how many others are larger")
+def rank(x: Interval, others: Intervals) -> Interval:
+    return 1 + count_above([other - x for other in others], iv.mpf(0))
+
+
+@formula("sd of a paired difference", "between |sd a - sd b| and sd a + sd b")
+def paired_sd(a: Interval, b: Interval) -> Interval:
+    return span(max(0.0, low(abs(a - b))), high(a + b))
+
+
+@formula("dot product", "sum_i a_i b_i")
+def dot(a: Intervals, b: Intervals) -> Interval:
+    return total(*(first * second for first, second in zip(a, b, strict=True)))
+
+
+@formula("norm", "sqrt(sum_i x_i^2)")
+def norm(x: Intervals) -> Interval:
+    return iv.sqrt(total(*(value**2 for value in x)))
+
+
+@formula("logistic", "1 / (1 + exp(-x))")
+def logistic(x: Interval) -> Interval:
+    return 1 / (1 + iv.exp(-x))
+
+
+@formula("natural logarithm", "log(x)")
+def logarithm(x: Interval) -> Interval:
+    return iv.log(x)
+
+
+@formula("orders of magnitude", "log10 |x|")
+def orders(x: Interval) -> Interval:
+    return iv.log(abs(x)) / iv.log(10)
+
+
+@formula("triangular number", "n (n + 1) / 2")
+def triangular(n: Interval) -> Interval:
+    return n * (n + 1) / 2
+
+
+@formula("angle", "arccos(x) in degrees")
+def angle(x: Interval) -> Interval:
+    return monotone(lambda cosine: math.degrees(math.acos(cosine)), x)
+
+
+@formula("complement", "1 - x")
+def complement(x: Interval) -> Interval:
+    return 1 - x
+
+
+@formula("mean drop of a one-task failure", "(start + (n - 1) others) / n: one task falls to 0")
+def one_task_failure(start: Interval, others: Interval, n: Interval) -> Interval:
+    return (start + (n - 1) * others) / n
+
+
+@formula("between", "anything from the smallest to the largest x")
+def between(*x: Interval) -> Interval:
+    return span(min(low(value) for value in x), max(high(value) for value in x))
+
+
+@formula("mean drop, one task free", "from (n - 1) lo / n to ((n - 1) hi + start) / n")
+def one_task_free(lo: Interval, hi: Interval, start: Interval, n: Interval) -> Interval:
+    return between((n - 1) * lo / n, one_task_failure(start, hi, n))
+
+
+@formula("span over range", "(hi - lo) / (max(s) - min(s))")
+def span_over_range(hi: Interval, lo: Interval, *s: Interval) -> Interval:
+    return (hi - lo) / value_range(list(s))
+
+
+@formula("span over four sigma", "(hi - lo) / (4 sigma)")
+def span_over_four_sigma(hi: Interval, lo: Interval, sigma: Interval) -> Interval:
+    return (hi - lo) / (4 * sigma)
+
+
+@formula("sd of a paired difference in points", "100 x (between |sd a - sd b| and sd a + sd b)")
+def paired_sd_points(a: Interval, b: Interval) -> Interval:
+    return 100 * paired_sd(a, b)
+
+
+@formula("cross ratio", "denominator r / m")
+def cross_ratio(m: Interval, r: Interval, denominator: Interval) -> Interval:
+    return denominator * r / m
+
+
+@formula("ratio of two ranges", "from lo a / hi b to hi a / lo b")
+def range_ratio(low_a: Interval, high_a: Interval, low_b: Interval, high_b: Interval) -> Interval:
+    return between(low_a / high_b, high_a / low_b)
+
+
+@formula("geometric middle", "sqrt(lo hi)")
+def geometric_middle(lo: Interval, hi: Interval) -> Interval:
+    return iv.sqrt(lo * hi)

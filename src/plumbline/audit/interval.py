@@ -1,0 +1,111 @@
+"""Printed numbers as intervals: what a rounded text can have stood for.
+
+"0.4829" is every number from 0.48285 to 0.48295; the text decides, not the value. Arithmetic on intervals is
+mpmath's `iv`, which rounds outwards. Every formula of the audit uses each of its inputs once, so that the
+interval it gives is the exact range; where that cannot be, it is monotone in each input and is taken over the
+corners of the box (`over_corners`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from mpmath import iv
+
+from plumbline.cli import PlumblineError
+
+#: An interval of the library: anything `iv` computes with.
+Interval = Any
+
+#: Relative slack for binary fractions where two end points should be equal.
+SLACK = 1e-12
+
+
+def span(low: float, high: float) -> Interval:
+    """The interval from `low` to `high`."""
+    return iv.mpf([low, high])
+
+
+def low(interval: Interval) -> float:
+    """Lower end as a float."""
+    return float(iv.mpf(interval).a)
+
+
+def high(interval: Interval) -> float:
+    """Upper end as a float."""
+    return float(iv.mpf(interval).b)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Number:
+    """A number of a document.
+
+    Attributes:
+        text: as printed, without thousands separators: "0.4829", "-2.07", "1.5e-4".
+        exact: a count or a stated setting: not rounded.
+        relation: "=" or, for a number that is printed as a bound, "<" (then it stands for [0, text]).
+        where: where it is printed, or what states it.
+    """
+
+    text: str
+    exact: bool = False
+    relation: str = "="
+    where: str = ""
+
+    def __post_init__(self) -> None:
+        try:
+            Decimal(self.text)
+        except InvalidOperation as error:
+            raise PlumblineError(f"{self.text!r} ({self.where}) is not a number") from error
+
+    @property
+    def value(self) -> float:
+        """The printed value itself."""
+        return float(self.text)
+
+    def middle(self) -> Interval:
+        """The printed value as an interval without width."""
+        return iv.mpf(self.text)
+
+    def interval(self) -> Interval:
+        """Everything that rounds to the text: half a unit of its last digit to either side."""
+        if self.relation == "<":
+            return iv.mpf(["0", self.text])
+        if self.exact:
+            return iv.mpf(self.text)
+        printed = Decimal(self.text)
+        half = Decimal(5).scaleb(int(printed.as_tuple().exponent) - 1)
+        return iv.mpf([str(printed - half), str(printed + half)])
+
+    def __str__(self) -> str:
+        return f"< {self.text}" if self.relation == "<" else self.text
+
+
+def exact(value: int | float, where: str = "") -> Number:
+    """A setting or count, taken as it stands."""
+    return Number(text=str(value), exact=True, where=where)
+
+
+def meet(first: Interval, second: Interval) -> bool:
+    """Whether two closed intervals have a point in common, up to binary rounding of equal end points."""
+    scale = max(abs(low(first)), abs(high(first)), abs(low(second)), abs(high(second)))
+    slack = SLACK * scale if math.isfinite(scale) else 0.0
+    return low(first) <= high(second) + slack and low(second) <= high(first) + slack
+
+
+def monotone(function: Callable[[float], float], interval: Interval) -> Interval:
+    """Range of a monotone function of one input, from its two ends."""
+    ends = (function(low(interval)), function(high(interval)))
+    return span(min(ends), max(ends))
+
+
+def over_corners(function: Callable[..., float], *intervals: Interval) -> Interval:
+    """Range of a function that is monotone in each of its inputs over the box, from the box's corners."""
+    ends = [sorted({low(interval), high(interval)}) for interval in intervals]
+    values = [function(*corner) for corner in itertools.product(*ends)]
+    return span(min(values), max(values))

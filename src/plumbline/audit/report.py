@@ -1,0 +1,131 @@
+"""The audit as a frame, a CSV and a page for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from plumbline.audit import (
+    key_norms,
+    premature,
+    premature_controls,
+    quack,
+    query_free,
+    transfer,
+    transfer_configuration,
+    transfer_diagnostics,
+    transfer_scales,
+)
+from plumbline.audit.formulas import FORMULAS
+from plumbline.audit.rows import COLUMNS, MATCH, MISMATCH, VERDICTS, WITHIN, Ledger
+from plumbline.cli import PlumblineError
+from plumbline.published import STUDIES, Published
+
+#: The functions that fill each document's rows.
+AUDITS = {
+    "transfer": (
+        transfer.audit,
+        transfer_scales.audit,
+        transfer_configuration.audit,
+        transfer_diagnostics.audit,
+    ),
+    "premature": (premature.audit, premature_controls.audit),
+    "query_free": (query_free.audit,),
+    "quack": (quack.audit,),
+    "key_norms": (key_norms.audit,),
+}
+
+
+def build(root: str | Path, studies: Sequence[str] = STUDIES) -> pd.DataFrame:
+    """Every row of the audit, columns `COLUMNS`, in the order of the documents.
+
+    Raises:
+        PlumblineError: a printed number that a row needs is not under `root`.
+    """
+    published = Published(root)
+    explanations = read_explanations(Path(root) / "explanations.yaml")
+    rows = []
+    for study in studies:
+        ledger = Ledger(study, published)
+        for fill in AUDITS[study]:
+            fill(ledger)
+        for row in ledger.rows:
+            why = explanations.get(study, {}).get(row.id, "") if row.verdict == MISMATCH else ""
+            rows.append({**asdict(row), "explanation": why})
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def read_explanations(path: Path) -> dict[str, dict[str, str]]:
+    """One line per mismatch: document -> row id -> text. No file, no explanations.
+
+    Raises:
+        PlumblineError: the file is not of that form.
+    """
+    if not path.is_file():
+        return {}
+    entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(entries, dict) or not all(isinstance(value, dict) for value in entries.values()):
+        raise PlumblineError(f"{path} must map a document to row ids, and each to one line of text")
+    return entries
+
+
+def to_csv(frame: pd.DataFrame) -> str:
+    """The whole audit; numbers with ten significant digits, so that it is the same text everywhere."""
+    return frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+
+
+def summary(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows per document and verdict, with totals."""
+    table = frame.groupby(["document", "verdict"]).size().unstack(fill_value=0)
+    documents = [study for study in STUDIES if study in table.index]
+    table = table.reindex(index=documents, columns=[MATCH, WITHIN, MISMATCH], fill_value=0)
+    table.loc["all"] = table.sum()
+    table["rows"] = table.sum(axis=1)
+    return table
+
+
+def to_markdown(frame: pd.DataFrame) -> str:
+    """Summary, meaning of the verdicts, every mismatch with its explanation, and the formulas used."""
+    parts = ["# Audit of the printed numbers", ""]
+    parts += [
+        "Each row recomputes a printed number from other printed numbers, or from a stated configuration.",
+        'A printed number stands for everything that rounds to its text: "0.4829" is 0.48285 to 0.48295.',
+        "All rows, with inputs, are in `audit.csv` beside this page.",
+        "",
+        *(f"- **{name}**: {meaning}." for name, meaning in VERDICTS.items()),
+        "",
+        summary(frame).to_markdown(),
+        "",
+        "## Mismatches",
+        "",
+    ]
+    found = frame[frame["verdict"] == MISMATCH]
+    for document in found["document"].unique():
+        shown = found[found["document"] == document]
+        table = pd.DataFrame(
+            {
+                "row": shown["id"],
+                "what": shown["what"],
+                "where": shown["source"],
+                "printed": shown["printed"],
+                "recomputed": [
+                    _range(value, low, high)
+                    for value, low, high in zip(shown["recomputed"], shown["low"], shown["high"], strict=True)
+                ],
+                "why": shown["explanation"],
+            }
+        )
+        parts += [f"### {document}", "", table.to_markdown(index=False, disable_numparse=True), ""]
+    used = frame["formula"].unique()
+    legend = pd.DataFrame({"formula": used, "is": [FORMULAS[name].expression.replace("|", "\\|") for name in used]})
+    parts += ["## Formulas", "", legend.to_markdown(index=False), ""]
+    return "\n".join(parts)
+
+
+def _range(value: float, low: float, high: float) -> str:
+    """A recomputed number, with its range where the inputs' rounding leaves one."""
+    return f"{value:.6g}" if high - low <= 1e-9 * abs(value) else f"{value:.6g} ({low:.6g} to {high:.6g})"

@@ -1,0 +1,155 @@
+"""Named formulas of the audit that are statistics: z, p, corrections, Welch, ranks, and theorem 2's ratio."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+from mpmath import iv
+from scipy import stats as scipy_stats
+
+from plumbline.audit.formulas import Intervals, formula
+from plumbline.audit.interval import Interval, high, low, monotone, over_corners, span
+from plumbline.stats import adjust, family_wise_error_rate, noise_floor, spearman, welch
+from plumbline.theory.gated_energy import energy_ratio
+
+
+@formula("sample sd", "sqrt(sum (x - mean)^2 / (n - 1))")
+def sample_sd(x: Intervals) -> Interval:
+    # Monotone in each value as long as no rounding carries a value across the mean.
+    return over_corners(lambda *values: noise_floor(values).sigma, *x)
+
+
+@formula("z", "(x - mean) / sigma")
+def z_score(x: Interval, mean: Interval, sigma: Interval) -> Interval:
+    return (x - mean) / sigma
+
+
+def _two_sided(z: float) -> float:
+    return float(2 * scipy_stats.norm.sf(z))
+
+
+@formula("two-sided normal p", "2 (1 - Phi(|z|))")
+def two_sided_p(z: Interval) -> Interval:
+    return monotone(_two_sided, abs(z))
+
+
+@formula("one-sided normal p", "1 - Phi(z)")
+def one_sided_p(z: Interval) -> Interval:
+    return monotone(lambda value: float(scipy_stats.norm.sf(value)), z)
+
+
+@formula("Bonferroni p", "min(1, m 2 (1 - Phi(|z|)))")
+def bonferroni_p(z: Interval, m: Interval) -> Interval:
+    return monotone(lambda p: min(1.0, p), m * two_sided_p(z))
+
+
+@formula("family-wise error rate", "100 (1 - (1 - alpha)^m) %")
+def fwer(alpha: Interval, m: Interval) -> Interval:
+    return over_corners(lambda a, n: 100 * family_wise_error_rate(a, round(n)), alpha, m)
+
+
+def _survivors(correction: str) -> Callable[[Intervals, Interval, Interval], Interval]:
+    def count(z: Intervals, m: Interval, alpha: Interval) -> Interval:
+        # Every adjusted p falls when any |z| grows: the smallest and largest |z| bound the count.
+        counts = []
+        for side in (low, high):
+            p = [_two_sided(side(abs(value))) for value in z]
+            counts.append(int((adjust(p, correction, m=round(low(m))) <= low(alpha)).sum()))  # type: ignore[arg-type]
+        return span(min(counts), max(counts))
+
+    return count
+
+
+for _name, _correction in (("Bonferroni", "bonferroni"), ("Holm", "holm"), ("BH", "bh")):
+    formula(f"survivors of {_name}", f"how many {_name}-adjusted p of z are <= alpha, m tests")(_survivors(_correction))
+
+
+@formula("survivors of BH from Bonferroni p", "largest k with p_bonf(k) / k <= alpha")
+def bh_from_bonferroni(p: Intervals, alpha: Interval) -> Interval:
+    counts = []
+    for side in (high, low):
+        ordered = sorted(side(value) for value in p)
+        passing = [k for k, value in enumerate(ordered, start=1) if value / k <= low(alpha)]
+        counts.append(max(passing, default=0))
+    return span(min(counts), max(counts))
+
+
+@formula("sigma from two rows", "(x_a - x_b) / (z_a - z_b)")
+def sigma_from_two(x_a: Interval, x_b: Interval, z_a: Interval, z_b: Interval) -> Interval:
+    return (x_a - x_b) / (z_a - z_b)
+
+
+@formula("Welch t", "(mean a - mean b) / sqrt(sd a^2 / n + sd b^2 / n)")
+def welch_t(mean_a: Interval, mean_b: Interval, sd_a: Interval, sd_b: Interval, n: Interval) -> Interval:
+    return (mean_a - mean_b) / iv.sqrt((sd_a**2 + sd_b**2) / n)
+
+
+def _welch_p(t: float, sd_a: float, sd_b: float, n: float) -> float:
+    a, b = sd_a**2 / n, sd_b**2 / n
+    return float(2 * scipy_stats.t.sf(abs(t), (a + b) ** 2 / ((a**2 + b**2) / (n - 1))))
+
+
+@formula("Welch p", "2 (1 - T_df(|t|)), df of Welch and Satterthwaite from the two sd")
+def welch_p(t: Interval, sd_a: Interval, sd_b: Interval, n: Interval) -> Interval:
+    return over_corners(_welch_p, t, sd_a, sd_b, n)
+
+
+@formula("Welch t of seeds", "Welch t of the two lists")
+def welch_t_of_seeds(a: Intervals, b: Intervals) -> Interval:
+    return over_corners(lambda *x: welch(x[: len(a)], x[len(a) :]).t, *a, *b)
+
+
+@formula("Welch p of seeds", "two-sided p of Welch t of the two lists")
+def welch_p_of_seeds(a: Intervals, b: Intervals) -> Interval:
+    return over_corners(lambda *x: welch(x[: len(a)], x[len(a) :]).p, *a, *b)
+
+
+@formula("share of overlap", "share of pairs (a, b) with a <= b: 0 if and only if the bootstrap probability is 0")
+def overlap(a: Intervals, b: Intervals) -> Interval:
+    pairs = [(first, second) for first in a for second in b]
+    sure = sum(high(first) <= low(second) for first, second in pairs)
+    possible = sum(low(first) <= high(second) for first, second in pairs)
+    return span(sure / len(pairs), possible / len(pairs))
+
+
+def _ordered(x: Intervals) -> bool:
+    """Whether rounding cannot change the order of the values."""
+    ordered = sorted(x, key=low)
+    return all(high(first) <= low(second) + 1e-12 for first, second in itertools.pairwise(ordered))
+
+
+@formula("Spearman rho", "Pearson correlation of the ranks")
+def spearman_rho(x: Intervals, y: Intervals) -> Interval:
+    if not (_ordered(x) and _ordered(y)):
+        return span(-1.0, 1.0)
+    rho = spearman([low(value) for value in x], [low(value) for value in y]).rho
+    return span(rho, rho)
+
+
+@formula("p of rho by t", "2 (1 - T_(n-2)(|rho| sqrt((n - 2) / (1 - rho^2))))")
+def rho_p(rho: Interval, n: Interval) -> Interval:
+    def p(value: float) -> float:
+        pairs = low(n)
+        return float(2 * scipy_stats.t.sf(value * math.sqrt((pairs - 2) / (1 - value**2)), pairs - 2))
+
+    return monotone(p, abs(rho))
+
+
+@formula("nearest possible rho", "rho = 1 - 6 D / (n (n^2 - 1)), D even: the one next to the printed rho")
+def nearest_rho(rho: Interval, n: Interval) -> Interval:
+    pairs = round(low(n))
+    scale = pairs * (pairs**2 - 1) / 6
+    target = (low(rho) + high(rho)) / 2
+    return span(*(2 * [1 - 2 * round((1 - target) * scale / 2) / scale]))
+
+
+@formula("energy ratio at init, GEGLU", "(r / m) nu E gelu(G)^2 / E gelu(G)^2 = (r / m) nu, G ~ N(0, nu)")
+def rho_geglu(m: Interval, r: Interval, nu: Interval) -> Interval:
+    return over_corners(lambda *x: energy_ratio(*x, gate="gelu"), m, r, nu)
+
+
+@formula("energy ratio at init, SwiGLU", "(r / m) nu E silu(G)^2 / E gelu(G)^2, G ~ N(0, nu), by quadrature")
+def rho_swiglu(m: Interval, r: Interval, nu: Interval) -> Interval:
+    return over_corners(lambda *x: energy_ratio(*x, gate="silu"), m, r, nu)

@@ -1,0 +1,1 @@
+"""The documents' theorems as executable checks."""
