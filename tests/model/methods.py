@@ -77,6 +77,8 @@ ALTERNATIVES: dict[str, Overlay] = {
     "denseformer_official": {"residual": {"name": "dense_former", "variant": "official"}},
     "hyper_per_layer": {"residual": {"name": "hyper_connections", "variant": "per_layer"}},
     "hyper_official": {"residual": {"name": "hyper_connections", "variant": "official"}},
+    "attnres_official": {"residual": {"name": "attention_residuals", "query_std": 0.0, "inverse_sqrt_width": False}},
+    "attnres_per_layer": {"residual": {"name": "attention_residuals", "queries": "per_layer"}},
     "geglu_tanh": {"ffn": {"name": "geglu", "gelu": "tanh"}},
 }
 
