@@ -1,0 +1,23 @@
+"""Packs that the tests of training share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.train import helpers
+
+
+@pytest.fixture(scope="session")
+def packs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with train.json and validation.json."""
+    return helpers.make_packs(tmp_path_factory.mktemp("packs"))
+
+
+@pytest.fixture(scope="session")
+def undisturbed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small run, trained without interruption."""
+    work = tmp_path_factory.mktemp("undisturbed")
+    assert helpers.train(helpers.run_spec(), helpers.settings(packs, work)) == 0
+    return work

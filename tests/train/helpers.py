@@ -1,0 +1,140 @@
+"""Small runs, in this process and in processes that can be killed."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import socket
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plumbline.files import sha256_file
+from plumbline.studies.spec import RunSpec
+from plumbline.train.settings import Settings
+from plumbline.train.stop import StopRequest
+from tests.model_specs import BASELINE
+from tests.train import standin_loader
+
+standin_loader.install()
+
+#: Children are forked from a server that has imported torch and done nothing else: they start at once.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.train.children"])
+
+SPEC: dict[str, Any] = {
+    "study": "transfer",
+    "preset": "smoke",
+    "scale": "base",
+    "method": "baseline",
+    "init_seed": 42,
+    "data_seed": 0,
+    "model": BASELINE | {"layers": 2, "width": 32, "heads": 4, "ffn_width": 48},
+    "optimizer": {
+        "name": "adamw",
+        "learning_rate": 0.003,
+        "beta1": 0.9,
+        "beta2": 0.95,
+        "eps": 1e-8,
+        "weight_decay": 0.1,
+        "decay_embeddings": True,
+        "decay_norms": False,
+        "decay_scalars": False,
+        "gradient_clip": 1.0,
+    },
+    "schedule": {"name": "cosine", "warmup_steps": 3, "floor": 0.1},
+    "train": {
+        "steps": 12,
+        "batch_tokens": 256,
+        "precision": "float32",
+        "validate_every": 5,
+        "validation_sequences": 10,
+    },
+    "data": {"pack": "base", "tokenizer_vocabulary": 97},
+}
+
+
+def run_spec(**overrides: Any) -> RunSpec:
+    """The small run with some keys changed, given as ``section__key=value`` or ``key=value``."""
+    given = json.loads(json.dumps(SPEC))
+    for name, value in overrides.items():
+        *sections, key = name.split("__")
+        target = given
+        for section in sections:
+            target = target[section]
+        target[key] = value
+    return RunSpec.from_dict(given)
+
+
+def make_packs(directory: Path) -> Path:
+    """A training and a validation pack of sequences that a model can learn from."""
+    generator = np.random.default_rng(7)
+    walk = generator.integers(0, 5, (220, 32)).cumsum(axis=1) % 97
+    standin_loader.write_pack(directory / "train.json", walk[:180])
+    standin_loader.write_pack(directory / "validation.json", walk[180:])
+    return directory
+
+
+def settings(packs: Path, work: Path, **overrides: Any) -> Settings:
+    """Settings of a run whose state and outputs lie under `work`."""
+    given = {
+        "data": packs / "train.json",
+        "validation": packs / "validation.json",
+        "state": work / "state",
+        "out": work / "out",
+        "device": "cpu",
+        "report_seconds": 0.0,
+    }
+    return Settings(**(given | overrides))
+
+
+def train(spec: RunSpec, chosen: Settings, stop: StopRequest | None = None) -> int:
+    """Train in this process."""
+    from plumbline.train.pretrain import pretrain
+
+    return pretrain(spec, chosen, stop or StopRequest())
+
+
+def products(work: Path) -> dict[str, str]:
+    """SHA-256 of the outputs that must not depend on how a run was interrupted."""
+    return {name: sha256_file(work / "out" / name) for name in ("model.safetensors", "metrics.parquet")}
+
+
+def read(path: Path) -> Any:
+    """A JSON file."""
+    return json.loads(path.read_text())
+
+
+def free_port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start_child(spec: RunSpec, chosen: Settings, environment: dict[str, str] | None = None):
+    """Train in another process; its exit code is the trainer's (1 for a PlumblineError)."""
+    from tests.train.children import child
+
+    process = PROCESSES.Process(target=child, args=(spec.to_json(), chosen, environment or {}))
+    process.start()
+    return process
+
+
+def train_ranks(world: int, spec: RunSpec, chosen: Settings, **environment: str) -> list[int]:
+    """Train on several ranks, as torchrun would start them."""
+    processes = start_ranks(world, spec, chosen, **environment)
+    for process in processes:
+        process.join(120)
+    return [process.exitcode for process in processes]
+
+
+def start_ranks(world: int, spec: RunSpec, chosen: Settings, **environment: str) -> list[Any]:
+    """Start the ranks and return their processes."""
+    common = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), **environment}
+    return [
+        start_child(spec, chosen, common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(world)
+    ]
+
+

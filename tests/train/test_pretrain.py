@@ -1,0 +1,318 @@
+"""The contract of a run: outputs, exit codes, resume, divergence, and what happens to state that does not fit."""
+
+from __future__ import annotations
+
+import math
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from plumbline import frames
+from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
+from plumbline.train import loop as loop_module
+from plumbline.train.stop import StopRequest
+from tests.train.helpers import products, read, run_spec, settings, start_child, train
+
+
+def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) -> None:
+    out = undisturbed / "out"
+    spec = run_spec()
+    outcome, manifest = read(out / "outcome.json"), read(out / "manifest.json")
+    metrics = frames.read(out / "metrics.parquet", "metrics")
+    training = metrics[metrics.split == "train"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "manifest.json", "metrics.parquet", "model.safetensors", "outcome.json",
+    ]  # fmt: skip
+    assert outcome["outcome"] == "completed" and outcome["reason"] is None
+    assert outcome["run_id"] == manifest["run_id"] == spec.run_id == frames.metadata(out / "metrics.parquet")["run_id"]
+    assert (outcome["step"], outcome["steps"], outcome["last_finite_step"], outcome["weights_step"]) == (12,) * 4
+    assert outcome["last_finite_loss"] == training.loss.iloc[-1]
+    assert outcome["validation_loss"] == metrics[metrics.split == "validation"].loss.iloc[-1]
+    assert training.step.tolist() == list(range(1, 13)) and training.tokens.tolist() == [256 * n for n in range(1, 13)]
+    assert metrics[metrics.split == "validation"].step.tolist() == [5, 10, 12]
+    assert training.loss.iloc[-1] < training.loss.iloc[0]
+    assert abs(training.loss.iloc[0] - math.log(97)) < 0.2
+    assert outcome["grad_norm_tail"] == [list(pair) for pair in zip(training.step, training.grad_norm)]
+    assert manifest["tokens"] == 12 * 256 and manifest["spec"] == spec.to_dict()
+    assert (manifest["micro_batch"], manifest["accumulation"], manifest["world_size"]) == (8, 1, 1)
+    assert manifest["attempts"] == 1 and manifest["resumed_from"] == []
+    weights = load_file(out / "model.safetensors")
+    assert manifest["parameters"] == sum(value.numel() for value in weights.values())
+    kept = sorted(path.name for path in (undisturbed / "state").glob("step-*"))
+    assert kept == ["step-0000012"]
+    events = [line["event"] for line in map(__import__("json").loads, open(undisturbed / "state" / "progress.jsonl"))]
+    assert events[0] == "start" and events[-1] == "completed" and events.count("step") == 12
+
+
+def test_the_same_run_gives_the_same_bytes(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
+    assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=2, keep=1)) == 0
+    assert products(tmp_path) == products(undisturbed)
+
+
+def test_accumulation_changes_nothing_but_rounding(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
+    assert train(run_spec(), settings(packs, tmp_path, micro_batch=2)) == 0
+    one = frames.read(undisturbed / "out/metrics.parquet", "metrics")
+    four = frames.read(tmp_path / "out/metrics.parquet", "metrics")
+    assert read(tmp_path / "out/manifest.json")["accumulation"] == 4
+    torch.testing.assert_close(torch.tensor(four.loss), torch.tensor(one.loss), rtol=1e-5, atol=1e-6)
+
+
+def test_bfloat16_autocast_stays_near_float32(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
+    assert train(run_spec(train__precision="bfloat16"), settings(packs, tmp_path)) == 0
+    half = frames.read(tmp_path / "out/metrics.parquet", "metrics")
+    whole = frames.read(undisturbed / "out/metrics.parquet", "metrics")
+    assert not half.loss.equals(whole.loss)
+    torch.testing.assert_close(torch.tensor(half.loss), torch.tensor(whole.loss), rtol=0.02, atol=0.0)
+    assert all(value.dtype == torch.float32 for value in load_file(tmp_path / "out/model.safetensors").values())
+
+
+def test_killed_at_any_moment_a_run_resumes_to_the_same_bits(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
+    moments = random.Random(3)
+    chosen = settings(packs, tmp_path, checkpoint_steps=1, starts_without_progress=0, lease_seconds=60)
+    kills = 0
+    for _ in range(12):
+        process = start_child(run_spec(), chosen)
+        process.join(moments.uniform(0.05, 0.5))
+        if process.exitcode is not None:
+            break
+        process.kill()
+        process.join()
+        kills += 1
+    process = start_child(run_spec(), chosen)
+    process.join(60)
+    assert process.exitcode == 0 and kills >= 2
+    assert products(tmp_path) == products(undisturbed)
+
+
+class StopAt(StopRequest):
+    """Asked to stop when it is polled for the n-th time."""
+
+    def __init__(self, polls: int) -> None:
+        self.left = polls
+
+    @property
+    def asked(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def test_a_stop_is_heeded_at_every_poll_and_loses_nothing(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
+    """Every place that polls is tried: before the start, in steps, between micro-batches, in validation."""
+    chosen = settings(packs, tmp_path, micro_batch=None, starts_without_progress=0, checkpoint_seconds=1e9)
+    steps, stops = [], 0
+    for polls in (0, 1, 2, 3, 4, 5, 6, 8, 11, 14, 17):
+        code = train(run_spec(), chosen, StopAt(polls))
+        if code == 0:
+            break
+        assert code == EXIT_RUN_AGAIN
+        stops += 1
+        steps.append(max((int(path.name[5:]) for path in chosen.state.glob("step-*")), default=0))
+    assert code == 0 and stops >= 6 and steps == sorted(steps)
+    assert not (tmp_path / "state" / "lease.json").exists()
+    assert products(tmp_path) == products(undisturbed)
+
+
+def test_validation_pending_at_a_stop_is_made_up_for(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
+    stop, original = StopRequest(), loop_module.Loop._validate
+
+    def ask_first(self: loop_module.Loop) -> None:
+        stop.asked = True
+        original(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop_module.Loop, "_validate", ask_first)
+        assert train(run_spec(), settings(packs, tmp_path), stop) == EXIT_RUN_AGAIN
+    assert [path.name for path in (tmp_path / "state").glob("step-*")] == ["step-0000005"]
+    assert train(run_spec(), settings(packs, tmp_path)) == 0
+    assert products(tmp_path) == products(undisturbed)
+    manifest = read(tmp_path / "out/manifest.json")
+    assert manifest["attempts"] == 2 and manifest["resumed_from"] == [5]
+
+
+def test_sigterm_saves_and_asks_to_be_run_again(packs: Path, tmp_path: Path) -> None:
+    spec = run_spec(train__steps=100000)
+    process = start_child(spec, settings(packs, tmp_path))
+    progress = tmp_path / "state" / "progress.jsonl"
+    deadline = time.monotonic() + 60
+    while not (progress.exists() and '"step": 3,' in progress.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.terminate()
+    process.join(60)
+    assert process.exitcode == EXIT_RUN_AGAIN == 75
+    assert '"event": "stopped"' in progress.read_text()
+    assert list((tmp_path / "state").glob("step-*")) and not (tmp_path / "out").exists()
+    assert process.exitcode != -signal.SIGTERM
+
+
+def test_an_absurd_learning_rate_ends_as_an_outcome(packs: Path, tmp_path: Path) -> None:
+    spec = run_spec(optimizer__learning_rate=1e9, train__steps=40)
+    chosen = settings(packs, tmp_path)
+    assert train(spec, chosen) == 0
+    outcome = read(tmp_path / "out/outcome.json")
+    metrics = frames.read(tmp_path / "out/metrics.parquet", "metrics")
+    assert outcome["outcome"] == "diverged" and outcome["validation_loss"] is None
+    assert f"step {outcome['step']}" in outcome["reason"] and outcome["step"] < outcome["steps"]
+    assert outcome["last_finite_step"] == outcome["step"] - 1 and math.isfinite(outcome["last_finite_loss"])
+    assert outcome["grad_norm_tail"][-1][0] in (outcome["step"] - 1, outcome["step"])
+    assert metrics.step.max() == outcome["step"]
+    weights = load_file(tmp_path / "out/model.safetensors")
+    assert all(torch.isfinite(value).all() for value in weights.values())
+    # It is a result: whoever asks again gets the same one, and nothing is trained.
+    before = products(tmp_path)
+    for path in (tmp_path / "out").iterdir():
+        path.unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop_module.Loop, "_train_step", lambda self: pytest.fail("trained again"))
+        assert train(spec, chosen) == 0
+    assert products(tmp_path) == before and read(tmp_path / "out/outcome.json") == outcome
+
+
+def test_weights_that_overflow_are_replaced_by_the_last_finite_ones(packs: Path, tmp_path: Path) -> None:
+    spec = run_spec(optimizer__learning_rate=3e38, optimizer__weight_decay=3.0, schedule__warmup_steps=1)
+    assert train(spec, settings(packs, tmp_path)) == 0
+    outcome = read(tmp_path / "out/outcome.json")
+    assert (outcome["outcome"], outcome["step"], outcome["weights_step"]) == ("diverged", 2, 0)
+    from plumbline.model.decoder import create
+
+    initial = dict(create(spec.model, spec.init_seed).named_parameters())
+    for name, value in load_file(tmp_path / "out/model.safetensors").items():
+        assert torch.equal(value, initial[name])
+
+
+def test_a_finished_run_gives_its_outputs_again_without_training(packs: Path, tmp_path: Path) -> None:
+    chosen = settings(packs, tmp_path)
+    assert train(run_spec(), chosen) == 0
+    before = products(tmp_path)
+    for path in (tmp_path / "out").iterdir():
+        path.unlink()
+    for _ in range(4):
+        assert train(run_spec(), chosen) == 0
+    assert products(tmp_path) == before and read(tmp_path / "out/manifest.json")["attempts"] == 1
+
+
+def test_a_corrupted_newest_checkpoint_falls_back(packs: Path, tmp_path: Path, undisturbed: Path, capfd) -> None:
+    chosen = settings(packs, tmp_path, checkpoint_steps=2)
+    assert train(run_spec(), chosen) == 0
+    newest = tmp_path / "state" / "step-0000012" / "model.safetensors"
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 4
+    newest.write_bytes(content)
+    assert train(run_spec(), chosen) == 0
+    said = capfd.readouterr().err
+    assert "step-0000012 is damaged (model.safetensors does not have its checksum)" in said
+    assert "resumed at step 10" in said
+    assert products(tmp_path) == products(undisturbed)
+
+
+def test_without_any_whole_checkpoint_a_run_starts_afresh(packs: Path, tmp_path: Path, undisturbed, capfd) -> None:
+    chosen = settings(packs, tmp_path, checkpoint_steps=5)
+    assert train(run_spec(), chosen) == 0
+    for path in (tmp_path / "state").glob("step-*"):
+        (path / "loop.json").write_text("{")
+    assert train(run_spec(), chosen) == 0
+    said = capfd.readouterr().err
+    assert "none of its checkpoints is whole; set aside as" in said and "starting afresh" in said
+    assert len(list((tmp_path / "state.set-aside-1").glob("*.damaged"))) == 3
+    assert products(tmp_path) == products(undisturbed)
+
+
+@pytest.mark.parametrize("change", ["spec", "data"])
+def test_state_of_another_run_is_set_aside(packs: Path, tmp_path: Path, capfd, change: str) -> None:
+    assert train(run_spec(), settings(packs, tmp_path)) == 0
+    spec, chosen = run_spec(), settings(packs, tmp_path)
+    if change == "spec":
+        spec = run_spec(optimizer__learning_rate=0.002)
+    else:
+        chosen = settings(packs, tmp_path, data=packs / "validation.json")
+    for _ in range(2):  # the second time the state is its own
+        assert train(spec, chosen) == 0
+    said = capfd.readouterr().err
+    expected = {"spec": "run_id", "data": "data_fingerprint"}[change]
+    assert f"it belongs to another run ({expected} changed); set aside as" in said
+    assert (tmp_path / "state.set-aside-1" / "step-0000012" / "metadata.json").exists()
+    assert not (tmp_path / "state.set-aside-2").exists()
+
+
+def test_a_disk_full_while_saving_names_the_directory_and_harms_nothing(packs: Path, tmp_path: Path, capfd) -> None:
+    import resource
+
+    chosen = settings(packs, tmp_path, checkpoint_steps=3)
+    assert train(run_spec(), chosen, StopAt(9)) == EXIT_RUN_AGAIN
+    before = sorted(path.name for path in chosen.state.glob("step-*"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with pytest.raises(PlumblineError, match="no room to save under .*state.*intact.*resumes"):
+            train(run_spec(), chosen)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert before and sorted(path.name for path in chosen.state.glob("*step-*")) == before
+    assert train(run_spec(), chosen) == 0
+
+
+def test_a_run_that_makes_no_progress_is_given_up(packs: Path, tmp_path: Path) -> None:
+    chosen = settings(packs, tmp_path)
+
+    def broken(self: loop_module.Loop) -> None:
+        raise OSError("the file system went away")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop_module.Loop, "_train_step", broken)
+        for _ in range(3):
+            with pytest.raises(OSError, match="went away"):
+                train(run_spec(), chosen)
+    for _ in range(2):
+        with pytest.raises(PlumblineError, match=r"started 3 times at step 0 without any progress.*delete .*fault.json"):
+            train(run_spec(), chosen)
+    (tmp_path / "state" / "fault.json").unlink()
+    assert train(run_spec(), chosen) == 0
+
+
+def test_out_of_memory_in_the_first_step_is_not_tried_again(packs: Path, tmp_path: Path) -> None:
+    def greedy(self: loop_module.Loop) -> None:
+        torch.empty(1 << 60)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop_module.Loop, "_train_step", greedy)
+        with pytest.raises(PlumblineError, match="out of memory in the first step.*smaller --micro-batch"):
+            train(run_spec(), settings(packs, tmp_path))
+    with pytest.raises(PlumblineError, match="out of memory.*delete .*fault.json"):
+        train(run_spec(), settings(packs, tmp_path))
+    assert train(run_spec(), settings(packs, tmp_path, micro_batch=2)) == 0  # other circumstances
+
+
+def test_bad_input_is_named(packs: Path, tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match="--micro-batch 3 does not divide the 8 sequences.*use one of"):
+        train(run_spec(), settings(packs, tmp_path / "a", micro_batch=3))
+    with pytest.raises(PlumblineError, match="recorded .*delete .*fault.json"):
+        train(run_spec(), settings(packs, tmp_path / "a", micro_batch=3))
+    with pytest.raises(PlumblineError, match="sequences of .* have 32 tokens, model.context is 64"):
+        train(run_spec(model__context=64), settings(packs, tmp_path / "b"))
+    with pytest.raises(PlumblineError, match="--validation: .* has 40 sequences.*needs 41"):
+        train(run_spec(train__validation_sequences=41), settings(packs, tmp_path / "c"))
+    with pytest.raises(PlumblineError, match="--data: there is no manifest"):
+        train(run_spec(), settings(packs, tmp_path / "d", data=tmp_path / "none.json"))
+    with pytest.raises(PlumblineError, match="optimizer.name: there is no 'adam'; did you mean 'adamw'"):
+        train(run_spec(optimizer__name="adam"), settings(packs, tmp_path / "e"))
+    with pytest.raises(PlumblineError, match="schedule.warmup_steps"):
+        train(run_spec(schedule__warmup_steps=13), settings(packs, tmp_path / "f"))
+    with pytest.raises(PlumblineError, match=r"interventions\[0\].name: there is no 'slow'"):
+        train(run_spec(interventions=({"name": "slow"},)), settings(packs, tmp_path / "g"))
+
+
+def test_tensorboard_is_optional(packs: Path, tmp_path: Path) -> None:
+    try:
+        import tensorboard  # noqa: F401
+    except ImportError:
+        with pytest.raises(PlumblineError, match=r"pip install 'plumbline\[tensorboard\]'"):
+            train(run_spec(), settings(packs, tmp_path, tensorboard=tmp_path / "events"))
+    else:
+        assert train(run_spec(), settings(packs, tmp_path, tensorboard=tmp_path / "events")) == 0
+        assert list((tmp_path / "events").iterdir())
+
+
