@@ -1,0 +1,1 @@
+"""Losses of short runs, kept so that a change of the numerics cannot go unseen."""
