@@ -1,0 +1,92 @@
+"""Oracles of selective attention."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.model.attention_cases import GROUPS, HEADS, inputs, mixer, padded, plain, scores
+from tests.model_specs import small
+
+from plumbline.cli import PlumblineError
+from plumbline.model.decoder import create
+
+PER_GROUP = HEADS // GROUPS
+
+
+def naive(z: torch.Tensor, masking: dict[int, int]) -> torch.Tensor:
+    """Rows by the formula: head h's scores less those of head masking[h], without first key and diagonal."""
+    length, rows = z.shape[-1], []
+    for head, mask_head in masking.items():
+        row = []
+        for i in range(length):
+            logits = z[:, head, i, : i + 1].clone()
+            for j in range(1, i):
+                logits[:, j] -= z[:, mask_head, i, j].clamp(min=0)
+            weights = torch.zeros(z.shape[0], length, dtype=z.dtype)
+            weights[:, : i + 1] = logits.softmax(-1)
+            row.append(weights)
+        rows.append(torch.stack(row, dim=1))
+    return torch.stack(rows, dim=1)
+
+
+def test_masking_heads_is_the_formula() -> None:
+    q, k, _ = inputs(7)
+    attending = {head: head - head % PER_GROUP for head in range(HEADS) if head % PER_GROUP}
+    expected = naive(scores(q, k), attending)
+    torch.testing.assert_close(mixer("selective").weights(q, k, plain(7)), expected)
+    assert expected.shape[1] == mixer("selective").output_heads == 6
+
+
+def test_halved_key_values_is_the_formula() -> None:
+    built = mixer("selective", variant="halved_key_values")
+    assert (built.groups, built.output_heads) == (1, HEADS)
+    q, k, _ = inputs(7, groups=1)
+    expected = naive(scores(q, k), dict.fromkeys(range(HEADS), 0))
+    torch.testing.assert_close(built.weights(q, k, plain(7)), expected)
+
+
+def test_original_sums_over_earlier_queries() -> None:
+    q, k, _ = inputs(7)
+    z = scores(q, k)
+    logits = z.clone()
+    for i in range(7):
+        for earlier in range(i):
+            for j in range(1, earlier):
+                logits[:, :, i, j] -= z[:, :1, earlier, j].clamp(min=0)
+    mask = torch.ones(7, 7).tril().bool()
+    expected = logits.masked_fill(~mask, float("-inf")).softmax(-1)
+    torch.testing.assert_close(mixer("selective", variant="original").weights(q, k, plain(7)), expected)
+
+
+@pytest.mark.parametrize("variant", ["masking_heads", "halved_key_values", "original"])
+def test_a_selection_never_raises_a_score_and_spares_the_first_key_and_the_query_itself(variant: str) -> None:
+    built = mixer("selective", variant=variant)
+    q, k, _ = inputs(9, groups=built.groups)
+    for visibility in (plain(9), padded(9, left=3, right=2)):
+        selection = built.selection(q, k, visibility)
+        query, key = visibility.query_positions_BQ[:, None, :, None], visibility.key_positions_BK[:, None, None, :]
+        assert (selection >= 0).all() and (selection > 0).any()
+        spared = (key <= 0) | (key >= query)
+        assert not (selection * spared).any()
+
+
+def test_silent_masking_heads_leave_plain_attention() -> None:
+    q, k, v = inputs(9)
+    q = q.detach().clone()
+    q[:, ::PER_GROUP] = 0
+    attending = [head for head in range(HEADS) if head % PER_GROUP]
+    expected = mixer("softmax")(q, k, v, plain(9))[:, attending]
+    torch.testing.assert_close(mixer("selective")(q, k, v, plain(9)), expected)
+
+
+def test_masking_heads_do_not_attend_but_learn() -> None:
+    q, k, v = inputs(9)
+    (gradient,) = torch.autograd.grad(mixer("selective")(q, k, v, plain(9)).sin().sum(), q)
+    assert gradient[:, ::PER_GROUP].abs().max() > 0
+
+
+def test_sizes_that_do_not_fit_are_named() -> None:
+    with pytest.raises(PlumblineError, match="more than one query head"):
+        create(small(key_value_heads=8, mixer={"name": "selective"}), 1)
+    with pytest.raises(PlumblineError, match="1 is odd"):
+        create(small(key_value_heads=1, mixer={"name": "selective", "variant": "halved_key_values"}), 1)
