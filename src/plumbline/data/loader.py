@@ -1,0 +1,152 @@
+"""What training reads: a pack, memory-mapped, and the order of its sequences.
+
+The order is a pure function of (number of sequences, data_seed, step): it knows nothing of ranks, workers or resuming.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from plumbline.cli import PlumblineError
+from plumbline.data.manifest import read_pack
+from plumbline.data.permutation import permute
+from plumbline.files import canonical_json, sha256_file
+
+#: Shards mapped at once; each costs a file descriptor.
+_OPEN_SHARDS = 256
+
+
+class Pack:
+    """Fixed-length sequences behind a manifest.
+
+    Attributes:
+        manifest: what the manifest says.
+        sequences: number of sequences.
+        context: tokens in a sequence; inputs are its first T-1 tokens, targets its last T-1.
+        vocabulary: entries of the tokenizer that made it.
+    """
+
+    def __init__(self, manifest_path: str | Path, context: int | None = None) -> None:
+        """Open a pack; files are found and sized, not read. `context` is what the caller is going to feed, if known.
+
+        Raises:
+            PlumblineError: the manifest or a shard is missing, a shard is truncated, or the context is another one.
+        """
+        self.path = Path(manifest_path)
+        self.manifest = read_pack(self.path)
+        self.sequences: int = self.manifest["sequences"]
+        self.context: int = self.manifest["context"]
+        self.vocabulary: int = self.manifest["vocabulary"]
+        self._dtype = np.dtype(self.manifest["dtype"])
+        self._per_shard: int = self.manifest["sequences_per_shard"]
+        self._shard = functools.lru_cache(_OPEN_SHARDS)(self._open)
+        held = 0
+        for entry in self.manifest["shards"]:
+            path = self.path.parent / entry["file"]
+            expected = entry["sequences"] * self.context * self._dtype.itemsize
+            if not path.is_file():
+                raise PlumblineError(
+                    f"shard {path} of {self.path} is missing: rerun the rule `pack` that makes {self.path}"
+                )
+            if path.stat().st_size != expected:
+                raise PlumblineError(
+                    f"shard {path} of {self.path} is truncated or not its own: {path.stat().st_size:,} bytes instead of "
+                    f"{expected:,}: delete it and rerun the rule `pack` that makes {self.path}"
+                )
+            held += entry["sequences"]
+        if held < self.sequences:
+            raise PlumblineError(
+                f"{self.path} says {self.sequences} sequences, its shards hold {held}: rerun the rule `pack`"
+            )
+        if context is not None:
+            self.require_context(context)
+
+    def __reduce__(self) -> tuple[type[Pack], tuple[Path]]:
+        return Pack, (self.path,)
+
+    def _open(self, shard: int) -> np.memmap:
+        entry = self.manifest["shards"][shard]
+        shape = (entry["sequences"], self.context)
+        return np.memmap(self.path.parent / entry["file"], dtype=self._dtype, mode="r", shape=shape)
+
+    def __len__(self) -> int:
+        return self.sequences
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of what the sequences are made of: shards' checksums, length, type, tokenizer; not of file names."""
+        shards = [[entry["sequences"], entry["sha256"]] for entry in self.manifest["shards"]]
+        parts = {key: self.manifest[key] for key in ("sequences", "context", "dtype", "tokenizer_sha256")}
+        return hashlib.sha256(canonical_json(parts | {"shards": shards}).encode()).hexdigest()
+
+    def require_context(self, context: int) -> None:
+        """Refuse a context that is not the pack's.
+
+        Raises:
+            PlumblineError: longer (there are no such sequences), or shorter (tokens would be dropped unsaid).
+        """
+        if context != self.context:
+            what = "longer" if context > self.context else "shorter"
+            raise PlumblineError(
+                f"model.context {context} is {what} than the {self.context} tokens of a sequence of {self.path}: "
+                f"make a pack with context {context}, or set model.context to {self.context}"
+            )
+
+    def verify(self) -> None:
+        """Read every shard and compare its checksum.
+
+        Raises:
+            PlumblineError: a shard's bytes are not those that were packed.
+        """
+        for entry in self.manifest["shards"]:
+            path = self.path.parent / entry["file"]
+            found = sha256_file(path)
+            if found != entry["sha256"]:
+                raise PlumblineError(
+                    f"shard {path} of {self.path} is damaged: sha256 {found} instead of {entry['sha256']}: "
+                    f"delete it and rerun the rule `pack` that makes {self.path}"
+                )
+
+    def sequence(self, index: int) -> np.ndarray:
+        """One sequence: int64 (T,)."""
+        return self.rows(np.array([index]))[0]
+
+    def rows(self, indices: np.ndarray) -> np.ndarray:
+        """Some sequences, in the order asked for: int64 (B, T)."""
+        indices = np.asarray(indices, dtype=np.int64)
+        if indices.size and not (indices.min() >= 0 and indices.max() < self.sequences):
+            raise IndexError(
+                f"{self.path} has {self.sequences} sequences; asked for {indices.min()} to {indices.max()}"
+            )
+        tokens_BT = np.empty((len(indices), self.context), dtype=np.int64)
+        for row, index in enumerate(indices):
+            shard, offset = divmod(int(index), self._per_shard)
+            tokens_BT[row] = self._shard(shard)[offset]
+        return tokens_BT
+
+
+def order(pack: Pack, data_seed: int, epoch: int, positions: np.ndarray | None = None) -> np.ndarray:
+    """The sequences at `positions` of an epoch (default: all of it): a permutation of 0 ... sequences-1, int64."""
+    positions = np.arange(pack.sequences) if positions is None else positions
+    return permute(positions, pack.sequences, f"data order\ndata_seed {data_seed}\nepoch {epoch}")
+
+
+def batch_indices(pack: Pack, data_seed: int, step: int, sequences_per_batch: int) -> np.ndarray:
+    """The sequences of the global batch of `step` (from 0): int64 (sequences_per_batch,).
+
+    Batches run on through the epochs: one may straddle the end of an epoch and the start of the next, which has an
+    order of its own. A rank takes its slice of this array.
+    """
+    if step < 0 or sequences_per_batch < 1:
+        raise PlumblineError(f"step {step} and sequences per batch {sequences_per_batch} must be at least 0 and 1")
+    positions = np.arange(step * sequences_per_batch, (step + 1) * sequences_per_batch, dtype=np.int64)
+    epochs, within = np.divmod(positions, pack.sequences)
+    indices = np.empty_like(positions)
+    for epoch in np.unique(epochs):
+        here = epochs == epoch
+        indices[here] = order(pack, data_seed, int(epoch), within[here])
+    return indices

@@ -1,0 +1,34 @@
+"""Reading the JSON files that the data stages leave, with an error that says which one is not what it should be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from plumbline.cli import PlumblineError
+
+_PACK_KEYS = ("context", "dtype", "sequences", "sequences_per_shard", "shards", "tokenizer_sha256", "vocabulary")
+
+
+def read_documents(path: Path) -> dict[str, Any]:
+    """A documents.json."""
+    return _read(path, ("source", "collections", "split_rule", "piece_bytes", "splits"), "documents")
+
+
+def read_pack(path: Path) -> dict[str, Any]:
+    """A pack's manifest."""
+    return _read(path, _PACK_KEYS, "pack")
+
+
+def _read(path: Path, keys: tuple[str, ...], rule: str) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise PlumblineError(f"{path} is missing: rerun the rule `{rule}`") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise PlumblineError(f"{path} is not JSON ({error}): rerun the rule `{rule}`") from error
+    for key in keys:
+        if not isinstance(value, dict) or key not in value:
+            raise PlumblineError(f"{path}: key {key!r} is missing, so it is not a manifest: rerun the rule `{rule}`")
+    return value

@@ -1,0 +1,242 @@
+"""Pack token shards into sequences of fixed length, with one manifest per size.
+
+python -m plumbline.data.pack --tokens train-0000.npy train-0001.npy --tokenizer tokenizer.json --documents documents.json \\
+    --split train --context 128 --size base=8000 --size large=all --sequences-per-shard 65536 --out packs/context128
+
+Documents follow one another, each with its separator, and are cut every `context` tokens wherever that falls: attention
+may cross documents. Sequences lie in `<split>/shard-00000.bin ...`, raw little-endian ids, row after row. Every size is
+a prefix of the largest one and shares its shards. Manifests are written last; the documents were shuffled when they
+were gathered, so a prefix is a sample of the corpus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plumbline.cli import PlumblineError, run
+from plumbline.data.progress import Progress
+from plumbline.data.tokenizer import Tokenizer
+from plumbline.files import atomic_write_json
+
+FORMAT = 1
+
+
+def pack(
+    tokens: Sequence[Path],
+    tokenizer: Tokenizer,
+    *,
+    split: str,
+    context: int,
+    sizes: dict[str, int | None],
+    sequences_per_shard: int,
+    corpus: dict[str, Any],
+    out: Path,
+) -> dict[str, dict[str, Any]]:
+    """Write shards and then manifests; returns the manifests by name.
+
+    Args:
+        sizes: number of sequences of each pack, or None for all that there are.
+        corpus: what documents.json says.
+
+    Raises:
+        PlumblineError: a token shard is missing, damaged or of another tokenizer, or a size exceeds the corpus.
+    """
+    shards = [_open(path, tokenizer) for path in tokens]
+    total = sum(len(shard) for shard in shards)
+    available = total // context
+    counts = {name: available if size is None else size for name, size in sizes.items()}
+    for name, count in counts.items():
+        if not 1 <= count <= available:
+            raise PlumblineError(
+                f"pack {name!r} asks for {count:,} sequences of {context} tokens, but {split} holds {available:,} "
+                f"({total:,} tokens): ask for 1 to {available:,} or `all`, or gather more documents"
+            )
+    for name in sizes:
+        (out / f"{name}.json").unlink(missing_ok=True)  # it vouches for shards that are about to be replaced
+    entries, ends = _write(
+        shards, tokenizer, out / split, context=context, counts=counts, sequences_per_shard=sequences_per_shard
+    )
+    manifests = {}
+    for name, count in sorted(counts.items(), key=lambda item: item[1]):
+        kept = count * context
+        held = -(-count // sequences_per_shard)
+        discarded = total - available * context
+        manifests[name] = {
+            "format": FORMAT,
+            "name": name,
+            "split": split,
+            "context": context,
+            "dtype": tokenizer.dtype.str,
+            "vocabulary": tokenizer.vocabulary,
+            "separator": tokenizer.eot,
+            "tokenizer_sha256": tokenizer.fingerprint,
+            "sequences": count,
+            "tokens": kept,
+            "documents": ends[name],
+            "available": {"sequences": available, "tokens": total, "documents": ends[""]},
+            # Discarded: the tail that does not fill a sequence. Unused: whole sequences beyond the size asked for.
+            "discarded": {"tokens": discarded, "percent": round(100 * discarded / total, 6)},
+            "unused": {"sequences": available - count, "tokens": (available - count) * context},
+            "sequences_per_shard": sequences_per_shard,
+            "shards": entries[:held],
+            "corpus": {key: corpus[key] for key in ("source", "collections", "split_rule", "piece_bytes")}
+            | {"documents_sha256": corpus["splits"][split]["sha256"]},
+        }
+    for name, manifest in manifests.items():
+        atomic_write_json(out / f"{name}.json", manifest)
+    return manifests
+
+
+def _open(path: Path, tokenizer: Tokenizer) -> np.ndarray:
+    """Memory-map a token shard and check that this tokenizer made it, as far as its ids can tell."""
+    remedy = "rerun the rule `tokenize` for it"
+    if not path.is_file():
+        raise PlumblineError(f"token shard {path} is missing: {remedy}")
+    try:
+        # An empty array (a shard without documents is its 128-byte header) cannot be mapped.
+        mode = "r" if path.stat().st_size > 128 else None
+        shard: np.ndarray = np.load(path, allow_pickle=False, mmap_mode=mode)
+    except (ValueError, OSError, EOFError) as error:
+        raise PlumblineError(f"token shard {path} is truncated or damaged ({error}): {remedy}") from error
+    if shard.ndim != 1 or shard.dtype != tokenizer.dtype or (len(shard) and shard[-1] != tokenizer.eot):
+        raise PlumblineError(
+            f"token shard {path} was not made with {tokenizer.path} (it should be a row of {tokenizer.dtype.str} ids "
+            f"that ends with the separator {tokenizer.eot}): {remedy}"
+        )
+    return shard
+
+
+def _blocks(shards: Sequence[np.ndarray], tokenizer: Tokenizer, length: int) -> Iterator[np.ndarray]:
+    """The shards' tokens, one after another, in blocks of `length`; the last one may be shorter."""
+    parts: list[np.ndarray] = []
+    held = 0
+    for shard in shards:
+        start = 0
+        while start < len(shard):
+            part = np.array(shard[start : start + length - held])
+            if part.max() >= tokenizer.vocabulary:
+                raise PlumblineError(
+                    f"a token shard holds the id {part.max()}, {tokenizer.path} has only {tokenizer.vocabulary} entries: "
+                    "rerun the rule `tokenize`"
+                )
+            parts.append(part)
+            start += len(part)
+            held += len(part)
+            if held == length:
+                yield np.concatenate(parts)
+                parts, held = [], 0
+    if held:
+        yield np.concatenate(parts)
+
+
+def _write(
+    shards: Sequence[np.ndarray],
+    tokenizer: Tokenizer,
+    folder: Path,
+    *,
+    context: int,
+    counts: dict[str, int],
+    sequences_per_shard: int,
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Write the largest size's shards.
+
+    Returns the shards' manifest entries, and how many documents begin inside each size ("": in the whole corpus).
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("shard-*.bin"):
+        old.unlink()
+    progress = Progress(f"pack {folder}", "sequences")
+    entries: list[dict[str, Any]] = []
+    documents = dict.fromkeys(counts, 0) | {"": 0}
+    limits = {name: count * context for name, count in counts.items()}
+    largest = max(counts.values())
+    begun, position = 0, 0  # documents, tokens seen so far
+    previous = tokenizer.eot
+    for block in _blocks(shards, tokenizer, sequences_per_shard * context):
+        # A document begins at a token whose predecessor is a separator.
+        begins = np.concatenate([[previous], block[:-1]]) == tokenizer.eot
+        for name, limit in limits.items():
+            documents[name] += int(begins[: max(0, limit - position)].sum())
+        begun += int(begins.sum())
+        previous = int(block[-1])
+        rows = min(len(block) // context, largest - position // context)
+        position += len(block)
+        if rows > 0:
+            name = f"shard-{len(entries):05d}.bin"
+            content = block[: rows * context].astype(tokenizer.dtype).tobytes()
+            _write_shard(folder / name, content)
+            entries.append(
+                {
+                    "file": f"{folder.name}/{name}",
+                    "sequences": rows,
+                    "bytes": len(content),
+                    "sha256": hashlib.sha256(content).hexdigest(),
+                }
+            )
+            progress.add(rows)
+    documents[""] = begun
+    return entries, documents
+
+
+def _write_shard(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _size(text: str) -> tuple[str, int | None]:
+    name, equals, count = text.partition("=")
+    if not equals or not name or not (count == "all" or count.isdigit()):
+        raise PlumblineError(f"--size {text!r}: give NAME=SEQUENCES, or NAME=all")
+    return name, None if count == "all" else int(count)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The verb."""
+    from plumbline.data.manifest import read_documents
+
+    parser = argparse.ArgumentParser(prog="python -m plumbline.data.pack", description=__doc__.splitlines()[0])
+    parser.add_argument("--tokens", required=True, nargs="+", type=Path, help="token shards, in order")
+    parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json that made them")
+    parser.add_argument("--documents", required=True, type=Path, help="documents.json of the corpus")
+    parser.add_argument("--split", required=True, choices=["train", "validation"], help="which side the tokens are of")
+    parser.add_argument("--context", required=True, type=int, help="tokens in a sequence")
+    parser.add_argument("--size", required=True, action="append", metavar="NAME=N|all", help="a pack and its sequences")
+    parser.add_argument("--sequences-per-shard", type=int, default=131072, help="sequences in a file (default 131072)")
+    parser.add_argument("--out", required=True, type=Path, help="folder of the manifests and shards")
+    given = parser.parse_args(arguments)
+    if given.context < 2 or given.sequences_per_shard < 1:
+        raise PlumblineError("--context must be at least 2 (an input and a target), --sequences-per-shard at least 1")
+    manifests = pack(
+        given.tokens,
+        Tokenizer(given.tokenizer),
+        split=given.split,
+        context=given.context,
+        sizes=dict(_size(text) for text in given.size),
+        sequences_per_shard=given.sequences_per_shard,
+        corpus=read_documents(given.documents),
+        out=given.out,
+    )
+    for name, manifest in manifests.items():
+        print(
+            f"{given.out / name}.json: {manifest['sequences']:,} sequences, {manifest['tokens']:,} tokens, "
+            f"{manifest['documents']:,} documents, {manifest['discarded']['tokens']} tokens discarded "
+            f"({manifest['discarded']['percent']:.4f} %)"
+        )
+
+
+if __name__ == "__main__":
+    run(main)

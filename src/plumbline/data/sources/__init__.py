@@ -1,0 +1,19 @@
+"""Where documents come from. Each source yields `Document`s; what becomes of them is `plumbline.data.documents`'."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Document:
+    """One text of a corpus.
+
+    `id` is unique in the corpus; `source` names the collection; `group` is what is held out together (documents of one
+    group are on the same side of the split).
+    """
+
+    id: str
+    source: str
+    text: str
+    group: str

