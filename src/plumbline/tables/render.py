@@ -121,6 +121,10 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
         str(row[table.key].value): {name: list(cell.runs) for name, cell in row.items() if cell.runs}
         for row in table.rows
     }
+    sources = {
+        str(row[table.key].value): {name: cell.source for name, cell in row.items() if cell.source}
+        for row in table.rows
+    }
     used = sorted({key for row in cells.values() for runs in row.values() for key in runs})
     return {
         "table": table.name,
@@ -132,6 +136,7 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
         "work": frames.work.as_posix(),
         "made_with": {name: version(name) for name in ("numpy", "pandas", "scipy", "statsmodels")},
         "cells": cells,
+        "sources": {row: named for row, named in sources.items() if named},
         "runs": {key: run_facts(frames, key) for key in used},
     }
 

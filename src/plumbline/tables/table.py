@@ -22,10 +22,10 @@ def plain(value: Any) -> str:
 
 
 def fixed(digits: int, *, sign: bool = False) -> Callable[[Any], str]:
-    """Numbers with so many decimals; words as they are."""
+    """Floats with so many decimals; counts and words as they are."""
 
     def show(value: Any) -> str:
-        return f"{value:{'+' if sign else ''}.{digits}f}" if isinstance(value, (int, float)) else str(value)
+        return f"{value:{'+' if sign else ''}.{digits}f}" if isinstance(value, float) else str(value)
 
     return show
 
@@ -36,7 +36,7 @@ def probability(value: Any) -> str:
         return str(value)
     if value == 0:
         return "<1e-300"
-    return f"{value:.2f}" if value >= 0.095 else f"{value:.2g}" if value >= 0.001 else f"{value:.1e}"
+    return f"{value:.2f}" if value >= 0.0995 else f"{value:#.2g}" if value >= 0.00095 else f"{value:.1e}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,10 +52,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value (a number, or a word that says why there is none) and the keys of the runs behind it."""
+    """A value (a number, or a word that says why there is none) and what is behind it: the keys of runs, or a text."""
 
     value: Any
     runs: tuple[str, ...] = ()
+    source: str = ""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -129,6 +130,20 @@ PRESET_NOTES = {
     "say nothing about the methods.",
     "smoke": "A few steps of tiny models: its numbers mean nothing.",
 }
+
+
+#: What every table says of itself in each row.
+CONTEXT = [
+    Column(name="preset", header="preset", kind="fact", readable=False),
+    Column(name="scale", header="scale", kind="fact", readable=False),
+    Column(name="task_source", header="task source", kind="fact", readable=False),
+]
+
+
+def context(study: Study, scale: str, frames: RunFrames | None = None) -> dict[str, Cell]:
+    """The cells of the CONTEXT columns; `task_source` only for a table that reads scores."""
+    cells = {"preset": Cell(study.preset), "scale": Cell(study.scale_label(scale))}
+    return cells | ({"task_source": Cell(task_source(frames))} if frames is not None else {})
 
 
 def task_source(frames: RunFrames) -> str:

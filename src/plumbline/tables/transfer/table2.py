@@ -12,11 +12,12 @@ import warnings
 
 import pandas as pd
 
-from plumbline.stats import noise_floor, verdicts
+from plumbline.stats import NoiseFloor, noise_floor, verdicts
 from plumbline.studies.sheet import Study
 from plumbline.tables.published import Published, printed
 from plumbline.tables.runs import COMPLETED, RunFrames
 from plumbline.tables.table import (
+    CONTEXT,
     NO_FLOOR,
     NOT_PRINTED,
     REFERENCE,
@@ -24,12 +25,12 @@ from plumbline.tables.table import (
     Column,
     Table,
     absent,
+    context,
     fixed,
     joint_outcome,
     notes_of,
     number,
     probability,
-    task_source,
 )
 
 SCALE = "base"
@@ -59,9 +60,7 @@ COLUMNS = [
     Column(name="sigma_all_seeds", header="σ of all seeds", kind="reproduced", show=fixed(5), readable=False),
     Column(name="run_ids", header="runs", kind="fact", readable=False),
     Column(name="category", header="category", kind="fact", readable=False),
-    Column(name="preset", header="preset", kind="fact", readable=False),
-    Column(name="scale", header="scale", kind="fact", readable=False),
-    Column(name="task_source", header="task source", kind="fact", readable=False),
+    *CONTEXT,
 ]
 
 
@@ -127,10 +126,8 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
                 ),
                 "run_ids": Cell(" ".join(mine["run_id"]), tuple(mine.index)),
                 "category": Cell(study.methods[method]["category"]),
-                "preset": Cell(study.preset),
-                "scale": Cell(study.scale_label(SCALE)),
-                "task_source": Cell(task_source(frames)),
             }
+            | context(study, SCALE, frames)
         )
     return Table(
         name="table2",
@@ -153,7 +150,7 @@ def _value_of(behind: pd.DataFrame) -> str:
     return f"mean of seeds {seeds}" if len(behind) > 1 else f"seed {seeds}"
 
 
-def _notes(study: Study, floor, floor_runs: pd.DataFrame, m: int) -> list[str]:
+def _notes(study: Study, floor: NoiseFloor, floor_runs: pd.DataFrame, m: int) -> list[str]:
     label = study.label(study.sheet["noise_floor"]["reference"])
     if floor.usable:
         floor_note = f"{label}: mean {floor.mean:.4f}, unbiased σ {floor.sigma:.5f} over {floor.n} seeds."
@@ -161,8 +158,9 @@ def _notes(study: Study, floor, floor_runs: pd.DataFrame, m: int) -> list[str]:
         floor_note = f"{label}: {floor.n} seeds with a value give no noise floor."
     if floor.missing:
         floor_note += f" {floor.missing} of its {len(floor_runs)} seeds have no value and do not enter."
+    freedom = f" with {floor.n - 1} degrees of freedom" if floor.usable else ""
     return [
         floor_note + " Its row is the mean of its seeds; every other row is its first seed, as in the document.",
         f"Δ = x − mean, z = Δ/σ, p two-sided normal, corrected for m = {m} methods; p prediction reads the same Δ as "
-        f"the prediction of one new run, Δ/(σ√(1 + 1/n)), Student's t with {max(floor.n - 1, 0)} degrees of freedom.",
+        f"the prediction of one new run, Δ/(σ√(1 + 1/n)), Student's t{freedom}.",
     ]

@@ -1,0 +1,100 @@
+"""How a run went before it diverged, read from its gradient norms by stated rules.
+
+Source: transfer study, section 5.3 and Table 6, which names three signatures and gives no rule; the rules are ours:
+
+- the stable level b is the median norm of the first half of the history after warm-up;
+- the elevated stretch begins after the last step whose norm is at most ELEVATED x b, and ends with the history;
+- `sudden`: the stretch is at most BRIEF of the steps before the divergence (a norm in its stable range, a spike, NaN);
+- `rise`: in a longer stretch norms rank with steps (Spearman's rho at least MONOTONE) and end at least GROWTH x higher
+  than they begin;
+- `inflation`: any other longer stretch;
+- `too short`: fewer than ENOUGH norms after warm-up.
+
+A signature is what a mechanism would leave; it does not prove one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+Signature = Literal["sudden", "rise", "inflation", "too short"]
+
+ELEVATED, BRIEF, MONOTONE, GROWTH, ENOUGH = 3.0, 0.05, 0.8, 3.0, 5
+
+#: What the document reads each signature as.
+MECHANISMS: dict[str, str] = {
+    "sudden": "as Post-LN variance growth",
+    "rise": "as logit blow-up",
+    "inflation": "as residual drift",
+    "too short": "not classified",
+}
+
+#: The document's names of mechanisms (Table 6), as signatures.
+PRINTED: dict[str, str] = {
+    "post_ln_ffn_variance_growth": "sudden",
+    "softmax_replacement_logit_blowup": "rise",
+    "multi_lane_ema_residual_drift": "inflation",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Divergence:
+    """A classified history: norms are before clipping; steps count from the run's start. NaN: not there."""
+
+    signature: Signature
+    stable: float
+    peak: float
+    elevated_from: float
+    elevated_steps: int
+    first: float
+    last: float
+
+
+def classify(steps: Iterable[int], norms: Iterable[float], *, warmup_steps: int) -> Divergence:
+    """Classify the history of gradient norms before a divergence; norms that are no finite number are left out."""
+    step, norm = np.asarray(list(steps), dtype=float), np.asarray(list(norms), dtype=float)
+    end = float(step[-1]) if step.size else math.nan
+    kept = np.isfinite(norm) & (step > warmup_steps)
+    step, norm = step[kept], norm[kept]
+    if norm.size < ENOUGH:
+        peak = float(norm.max()) if norm.size else math.nan
+        return Divergence(
+            signature="too short",
+            stable=math.nan,
+            peak=peak,
+            elevated_from=math.nan,
+            elevated_steps=0,
+            first=math.nan,
+            last=float(norm[-1]) if norm.size else math.nan,
+        )
+    stable = float(np.median(norm[: math.ceil(norm.size / 2)]))
+    low = np.flatnonzero(norm <= ELEVATED * stable)
+    begin = int(low[-1]) + 1 if low.size else 0
+    stretch, at = norm[begin:], step[begin:]
+    length = end - float(at[0]) if at.size else 0.0
+    signature: Signature = "inflation"
+    if length <= BRIEF * end:
+        signature = "sudden"
+    elif stretch.size > 2 and stats.spearmanr(at, stretch).statistic >= MONOTONE and _growth(stretch) >= GROWTH:
+        signature = "rise"
+    return Divergence(
+        signature=signature,
+        stable=stable,
+        peak=float(norm.max()),
+        elevated_from=float(at[0]) if at.size else math.nan,
+        elevated_steps=int(length),
+        first=float(stretch[0]) if at.size else math.nan,
+        last=float(norm[-1]),
+    )
+
+
+def _growth(stretch: np.ndarray) -> float:
+    """The last tenth's median over the first tenth's."""
+    tenth = max(1, stretch.size // 10)
+    return float(np.median(stretch[-tenth:]) / np.median(stretch[:tenth]))
