@@ -20,7 +20,7 @@ FILE = Path(__file__).with_name("losses.json")
 TOLERANCE = 1e-5
 
 STEPS = 20
-SEQUENCES = 8
+SEQUENCES = 4
 OPTIMIZER = OptimizerSpec(
     name="adamw",
     learning_rate=3e-3,

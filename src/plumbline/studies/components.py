@@ -52,7 +52,8 @@ class Option:
             PlumblineError: `value` has another type or is none of the choices; `where` names the key.
         """
         if self.choices:
-            if value not in self.choices or isinstance(value, bool) != isinstance(self.choices[0], bool):
+            # 1.0 and True equal 1, but would be other runs' identities.
+            if not any(value == choice and type(value) is type(choice) for choice in self.choices):
                 raise PlumblineError(f"{where}: {value!r} is none of {list(self.choices)}")
             return value
         fits = isinstance(value, _TYPES[self.kind]) and (self.kind == "bool" or not isinstance(value, bool))
@@ -92,9 +93,7 @@ def options(slot: str, name: str) -> dict[str, Option]:
     """
     files = available(slot)
     if name not in files:
-        close = difflib.get_close_matches(name, files, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise PlumblineError(f"model.{slot}.name: no component {name!r}{hint} (there are {sorted(files)})")
+        raise PlumblineError(_no_component(slot, name))
     tree = ast.parse(Path(files[name]).read_text(encoding="utf-8"), filename=files[name])
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and _decorated(node)]
     if len(classes) != 1:
@@ -114,6 +113,8 @@ def complete(slot: str, given: dict[str, Any], where: str = "") -> dict[str, Any
     prefix = f"{where}model.{slot}"
     if "name" not in given:
         raise PlumblineError(f"{prefix}: 'name' is missing (one of {sorted(available(slot))})")
+    if given["name"] not in available(slot):
+        raise PlumblineError(f"{where}{_no_component(slot, given['name'])}")
     known = options(slot, given["name"])
     unknown = sorted(set(given) - set(known) - {"name"})
     if unknown:
@@ -124,6 +125,12 @@ def complete(slot: str, given: dict[str, Any], where: str = "") -> dict[str, Any
         )
     values = {key: option.check(given.get(key, option.default), f"{prefix}.{key}") for key, option in known.items()}
     return {"name": given["name"], **values}
+
+
+def _no_component(slot: str, name: str) -> str:
+    close = difflib.get_close_matches(name, available(slot), n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"model.{slot}.name: no component {name!r}{hint} (there are {sorted(available(slot))})"
 
 
 def _decorated(node: ast.ClassDef) -> bool:

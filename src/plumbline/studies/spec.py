@@ -51,13 +51,14 @@ class ModelSpec:
     slots: dict[str, dict[str, Any]]
 
     def __post_init__(self) -> None:
+        sizes = ("layers", "width", "heads", "key_value_heads", "head_width", "ffn_width", "vocabulary", "context")
+        for name in sizes:
+            if getattr(self, name) < 1:
+                raise PlumblineError(f"model.{name} must be at least 1, not {getattr(self, name)}")
         if self.heads % self.key_value_heads:
             raise PlumblineError(
                 f"model.heads ({self.heads}) must be a multiple of model.key_value_heads ({self.key_value_heads})"
             )
-        for name in ("layers", "width", "heads", "head_width", "ffn_width", "vocabulary", "context"):
-            if getattr(self, name) < 1:
-                raise PlumblineError(f"model.{name} must be at least 1, not {getattr(self, name)}")
 
     def slot(self, name: str) -> ComponentSpec:
         """The component chosen for a slot."""
