@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
+import pandas  # noqa: F401
 import torch
+import torch._dynamo
+import torch.distributed.fsdp
 
 from plumbline.cli import PlumblineError
 from plumbline.studies.spec import RunSpec
+from plumbline.train.pretrain import pretrain
 from plumbline.train.settings import Settings
 from plumbline.train.stop import StopRequest
-from tests.train import standin_loader
-
-standin_loader.install()
-
-import pandas  # noqa: E402, F401
-import torch._dynamo  # noqa: E402
-import torch.distributed.fsdp  # noqa: E402, F401
-
-from plumbline.train.pretrain import pretrain  # noqa: E402
 
 
-def child(spec: str, chosen: Settings, environment: dict[str, str]) -> None:
-    """Train, and exit as the command line does."""
+def child(spec: str, chosen: Settings, environment: dict[str, str], operations: int | None) -> None:
+    """Train, and exit as the command line does; die by SIGKILL before the file operation number `operations`."""
     stop = StopRequest().install()
+    if operations is not None:
+        _die_before(operations)
     os.environ.update(environment)
     torch.set_num_threads(1)
     try:
@@ -32,3 +30,20 @@ def child(spec: str, chosen: Settings, environment: dict[str, str]) -> None:
     except PlumblineError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
+
+
+def _die_before(operations: int) -> None:
+    left = operations
+
+    def deadly(original):
+        def call(*arguments, **options):
+            nonlocal left
+            left -= 1
+            if left <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return original(*arguments, **options)
+
+        return call
+
+    for name in ("fsync", "rename", "replace", "open", "mkdir", "rmdir", "unlink"):
+        setattr(os, name, deadly(getattr(os, name)))

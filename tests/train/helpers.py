@@ -15,9 +15,6 @@ from plumbline.studies.spec import RunSpec
 from plumbline.train.settings import Settings
 from plumbline.train.stop import StopRequest
 from tests.model_specs import BASELINE
-from tests.train import standin_loader
-
-standin_loader.install()
 
 #: Children are forked from a server that has imported torch and done nothing else: they start at once.
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -71,9 +68,26 @@ def make_packs(directory: Path) -> Path:
     """A training and a validation pack of sequences that a model can learn from."""
     generator = np.random.default_rng(7)
     walk = generator.integers(0, 5, (220, 32)).cumsum(axis=1) % 97
-    standin_loader.write_pack(directory / "train.json", walk[:180])
-    standin_loader.write_pack(directory / "validation.json", walk[180:])
+    write_pack(directory / "train.json", walk[:180])
+    write_pack(directory / "validation.json", walk[180:])
     return directory
+
+
+def write_pack(manifest: Path, tokens_ST: np.ndarray) -> None:
+    """A pack of one shard that holds `tokens_ST` (sequences, tokens)."""
+    shard = manifest.with_suffix(".bin")
+    shard.write_bytes(tokens_ST.astype("<u2").tobytes())
+    sequences, context = tokens_ST.shape
+    content = {
+        "context": context,
+        "dtype": "<u2",
+        "sequences": sequences,
+        "sequences_per_shard": sequences,
+        "shards": [{"file": shard.name, "sequences": sequences, "sha256": sha256_file(shard)}],
+        "tokenizer_sha256": "0" * 64,
+        "vocabulary": 97,
+    }
+    manifest.write_text(json.dumps(content))
 
 
 def settings(packs: Path, work: Path, **overrides: Any) -> Settings:
@@ -113,11 +127,16 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def start_child(spec: RunSpec, chosen: Settings, environment: dict[str, str] | None = None):
-    """Train in another process; its exit code is the trainer's (1 for a PlumblineError)."""
+def start_child(
+    spec: RunSpec, chosen: Settings, environment: dict[str, str] | None = None, operations: int | None = None
+) -> Any:
+    """Train in another process; its exit code is the trainer's (1 for a PlumblineError).
+
+    With `operations`, the process kills itself before that many file operations.
+    """
     from tests.train.children import child
 
-    process = PROCESSES.Process(target=child, args=(spec.to_json(), chosen, environment or {}))
+    process = PROCESSES.Process(target=child, args=(spec.to_json(), chosen, environment or {}, operations))
     process.start()
     return process
 
@@ -133,8 +152,4 @@ def train_ranks(world: int, spec: RunSpec, chosen: Settings, **environment: str)
 def start_ranks(world: int, spec: RunSpec, chosen: Settings, **environment: str) -> list[Any]:
     """Start the ranks and return their processes."""
     common = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), **environment}
-    return [
-        start_child(spec, chosen, common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(world)
-    ]
-
-
+    return [start_child(spec, chosen, common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(world)]

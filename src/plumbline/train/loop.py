@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from plumbline.data.loader import Pack, batch_indices, rows
+from plumbline.data.loader import Pack, batch_indices
 from plumbline.files import atomic_write_json
 from plumbline.model.init import initialise
 from plumbline.studies.spec import RunSpec
@@ -126,7 +127,7 @@ class Loop:
         for number, place in enumerate(places):
             if parts.ranks.world == 1:  # many ranks agree once a step
                 parts.stop.poll()
-            tokens_BT = self._to_device(rows(parts.pack, indices[place]))
+            tokens_BT = self._tokens(parts.pack, indices[place])
             with gradient_sync(parts.forward, number == len(places) - 1):
                 loss = self._loss_sum(tokens_BT) / targets
                 objective = loss
@@ -149,7 +150,8 @@ class Loop:
             return contextlib.nullcontext()
         return torch.autocast(self.parts.ranks.device.type, dtype=torch.bfloat16)
 
-    def _to_device(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+    def _tokens(self, pack: Pack, indices: np.ndarray) -> torch.Tensor:
+        tokens_BT = torch.from_numpy(pack.rows(indices))
         if self.parts.ranks.device.type == "cuda":
             return tokens_BT.pin_memory().to(self.parts.ranks.device, non_blocking=True)
         return tokens_BT
@@ -166,7 +168,7 @@ class Loop:
             parts.ranks.poll(parts.stop)
             start = (number * parts.ranks.world + parts.ranks.rank) * width
             mine = range(start, min(start + width, sequences)) if start < sequences else range(1)
-            value = self._loss_sum(self._to_device(rows(parts.validation, list(mine))))
+            value = self._loss_sum(self._tokens(parts.validation, np.array(mine)))
             if start < sequences:  # a rank with nothing left still takes part in the forward pass of a sharded model
                 total += value.double()
         parts.model.train()

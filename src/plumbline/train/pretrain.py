@@ -237,15 +237,13 @@ def open_pack(manifest: Path, spec: RunSpec, option: str, sequences: int) -> Pac
     """Open a pack and check that the spec can be trained on it.
 
     Raises:
-        PlumblineError: no manifest, another context length, too few sequences.
+        PlumblineError: no such pack, another context length or tokenizer, too few sequences.
     """
-    if not manifest.is_file():
-        raise PlumblineError(f"{option}: there is no manifest {manifest}")
-    pack = Pack(manifest)
-    if pack.context != spec.model.context:
+    pack = Pack(manifest, context=spec.model.context)
+    if pack.vocabulary > spec.data.tokenizer_vocabulary:
         raise PlumblineError(
-            f"{option}: the sequences of {manifest} have {pack.context} tokens, model.context is "
-            f"{spec.model.context}; build a pack of that context"
+            f"{option}: the tokenizer of {manifest} has {pack.vocabulary} entries, data.tokenizer_vocabulary is "
+            f"{spec.data.tokenizer_vocabulary}; use a pack of the spec's tokenizer"
         )
     if pack.sequences < sequences:
         raise PlumblineError(f"{option}: {manifest} has {pack.sequences} sequences; {spec.key} needs {sequences}")
