@@ -1,0 +1,34 @@
+"""The cluster's fixtures: up once a session, down at its end, skipped with a reason where it cannot be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # for `harness` and `faultlist`, which `faults` uses as well
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[None]:
+    """A running cluster. A cluster that was up before stays up.
+
+    PLUMBLINE_REQUIRE_CLUSTER=1 makes an error of what is otherwise a reason to skip.
+    """
+    import harness
+
+    was_up = (harness.RUN / "pid" / "slurmctld.pid").exists()
+    try:
+        harness.up()
+    except (RuntimeError, OSError) as problem:
+        if os.environ.get("PLUMBLINE_REQUIRE_CLUSTER") == "1":
+            raise
+        pytest.skip(f"no cluster: {str(problem).strip().splitlines()[0]}")
+    yield
+    if not was_up:
+        subprocess.run([HERE / "down"], check=True, capture_output=True)
