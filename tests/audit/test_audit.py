@@ -28,7 +28,7 @@ def audit(root):
 
 def test_rows_per_document(audit):
     rows = audit["document"].value_counts()
-    least = {"transfer": 320, "premature": 105, "query_free": 54, "quack": 9, "key_norms": 28}
+    least = {"transfer": 341, "premature": 113, "query_free": 54, "quack": 9, "key_norms": 28}
     assert {study: rows[study] >= number for study, number in least.items()} == dict.fromkeys(least, True)
     assert audit.index.is_unique and set(audit["verdict"]) == {MATCH, WITHIN, MISMATCH}
 
@@ -65,6 +65,7 @@ def test_every_mismatch_is_explained_and_nothing_else_is(audit, root):
         ("transfer", "t5_mean_primary", MATCH, 0.48204167),
         ("transfer", "ssmax_rise_text", MISMATCH, 1600),
         ("transfer", "ssmax_rise_to_nan", MATCH, 1800),
+        ("transfer", "diverged_after_passing", MISMATCH, 1),
         ("transfer", "pack_3b_superset", MATCH, 60.044928),
         ("premature", "rho_geglu", MATCH, 0.256),
         ("premature", "rho_swiglu", MATCH, 0.216258574),
@@ -99,7 +100,7 @@ class Sampling(Ledger):
     def check(self, id, what, source, formula, printed, inputs):
         super().check(id, what, source, formula, printed, inputs)
         row = self.rows[-1]
-        for _ in range(8):
+        for _ in range(4):
             point = FORMULAS[formula].function(*(self._draw(value) for value in inputs.values()))
             slack = 1e-9 * max(abs(row.low), abs(row.high), 1e-30)
             if low(point) < row.low - slack or high(point) > row.high + slack:

@@ -66,8 +66,8 @@ def relative(a: Interval, b: Interval) -> Interval:
     return 100 * (a / b - 1)
 
 
-@formula("relative gap", "100 |a / b - 1| %")
 def relative_gap(a: Interval, b: Interval) -> Interval:
+    """Magnitude of `relative`."""
     return abs(relative(a, b))
 
 

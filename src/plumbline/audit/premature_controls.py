@@ -75,6 +75,27 @@ def table_5(ledger: Ledger) -> None:
     """Feed-forward residual writes."""
     check, cell, prose = ledger.check, ledger.cell, ledger.prose
     first = {arm: cell("table5", arm, "first_upper_write_rms") for arm in ledger.table("table5").index}
+    # Section 5.6: measured "at the same 3% checkpoint used for the attention diagnostics".
+    diagnostics = {
+        "gelu_3840": (cell("table3", "gpt", "logit_3pct"), cell("table3", "gpt", "entropy_3pct")),
+        "swiglu_2560": (cell("table3", "gpt_swiglu", "logit_3pct"), cell("table3", "gpt_swiglu", "entropy_3pct")),
+        "geglu_2560": (prose("geglu_logit"), prose("geglu_entropy")),
+    }
+    for arm, (logit, entropy) in diagnostics.items():
+        ledger.copy(
+            f"t5_logit_{arm}",
+            f"logit of {arm} in the diagnostics is Table 5's",
+            "sec 5.6, tables 3, 5",
+            logit,
+            cell("table5", arm, "upper_logit"),
+        )
+        ledger.copy(
+            f"t5_entropy_{arm}",
+            f"entropy of {arm} in the diagnostics is Table 5's",
+            "sec 5.6, tables 3, 5",
+            entropy,
+            cell("table5", arm, "upper_entropy"),
+        )
     for gate in ("swiglu", "geglu"):
         for width in ("3840", "2560"):
             check(

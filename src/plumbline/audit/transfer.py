@@ -5,6 +5,23 @@ from __future__ import annotations
 from plumbline.audit.interval import Number
 from plumbline.audit.rows import Ledger
 
+#: Methods whose z the running text repeats to the digit; the others stand there shortened or not at all.
+Z_IN_TEXT = (
+    "softpick",
+    "hybrid_norm",
+    "qknorm",
+    "sandwich_norm",
+    "relu_squared",
+    "selective_attn",
+    "qknorm_geglu",
+    "gated_attn_qknorm",
+    "geglu_ffn",
+    "denseformer",
+    "diff_attn",
+    "layerscale",
+    "hyper",
+)
+
 
 def audit(ledger: Ledger) -> None:
     """Rows of sections 3.3, 4.1, 4.4, 6 and appendix E.4."""
@@ -155,6 +172,9 @@ def table_2(ledger: Ledger) -> None:
     ):
         printed = prose(name)
         ledger.copy(f"t2_copy_{name}", text, printed.where, printed, cell("table2", method, column))
+    for method in Z_IN_TEXT:
+        printed, original = prose(f"z_text_{method}"), cell("table2", method, "z")
+        ledger.copy(f"z_text_{method}", f"z of {method} in the text", printed.where, printed, original)
 
 
 def survivors(ledger: Ledger) -> None:

@@ -181,6 +181,16 @@ def losses(ledger: Ledger) -> None:
             prose(f"loss_gap_{name}_pct"),
             loss,
         )
+        if name != "attnres":
+            side = "low" if name == "sigmoid" else "high"
+            check(
+                f"loss_band_{side}",
+                f"{side} end of the band of losses of the two attention failures",
+                "abstract, sec 6 R6",
+                "relative difference",
+                prose(f"loss_band_{side}_pct"),
+                loss,
+            )
         if name != "sigmoid":
             target = "loss_gap_attention_nats" if name == "ssmax" else "loss_gap_attnres_nats"
             check(target, f"{method} above baseline in nats", "fig 2 caption", "difference", prose(target), loss)
@@ -206,6 +216,22 @@ def losses(ledger: Ledger) -> None:
 def failure_signatures(ledger: Ledger) -> None:
     """Appendix E.2's per-task losses against the drops of the average they must add up to."""
     check, cell, prose = ledger.check, ledger.cell, ledger.prose
+    check(
+        "failure_kinds",
+        "failures by kind: replacements, a subtraction, residual methods",
+        "App E",
+        "sum",
+        prose("degraders"),
+        {kind: prose(f"{kind}_failures") for kind in ("replacement", "subtraction", "residual")},
+    )
+    check(
+        "diverged_after_passing",
+        "methods that diverge at 3B and had not fallen below -2 sigma at 1.2B",
+        "sec 5.3",
+        "count above",
+        prose("diverged_after_passing"),
+        {"z": ledger.column("table2", "z", ["hybrid_norm", "ssmax", "hyper"]), "c": -2},
+    )
     lambada, n = cell("table5", "lambada_openai", "primary"), prose("tasks")
     ledger.copy("lambada_baseline", "the baseline's LAMBADA", "E.2, table 5", prose("lambada_baseline"), lambada)
     drops = {
