@@ -91,7 +91,7 @@ def _evaluate(
         "device": device,
         "context": str(finished.spec.model.context),
         "truncated_requests": str(model.truncated),
-        "task_yaml_sha256": json.dumps({task.name: harness.yaml_checksums(task) for task in suite}),
+        "task_yaml_sha256": json.dumps({task.name: harness.yaml_checksums(task, by_task[task.name]) for task in suite}),
     }
     return scores, examples, labels
 
@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         help="which metric of a task enters the suite's average",
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
-    parser.add_argument("--batch-tokens", type=int, default=8192, help="tokens in one forward pass")
+    parser.add_argument("--batch-tokens", type=int, help="tokens in one forward pass; default by device")
     return parser
 
 

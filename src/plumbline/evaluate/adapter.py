@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,12 +10,17 @@ import torch
 from lm_eval.api.model import TemplateLM
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from tokenizers import Tokenizer
-from torch import nn
 
 from plumbline.cli import PlumblineError
+from plumbline.model.context import ForwardContext
+from plumbline.model.decoder import Decoder
+from plumbline.model.visibility import Visibility
 
 #: Names under which tokenizers keep the token that separates documents.
 END_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>")
+
+#: Small on a CPU, where what fits its caches is fastest; as many as keep it busy on an accelerator.
+BATCH_TOKENS = {"cpu": 2048, "cuda": 65536}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +40,10 @@ class CheckpointLM(TemplateLM):
     """A decoder and its tokenizer as a harness model.
 
     Args:
-        model: called as ``model(tokens_BT, padding_BT=mask)``, gives float32 logits (B, T, V); the mask is True at
-            padding. It is put into evaluation mode.
+        model: the decoder. It is put into evaluation mode.
         context: the most tokens the model reads at once. Longer requests lose their left end, as in the harness's
             own models. A continuation longer than that is scored in the harness's rolling windows.
-        batch_tokens: the most tokens, padding included, in one forward pass.
+        batch_tokens: the most tokens, padding included, in one forward pass; default by device (`BATCH_TOKENS`).
 
     Attributes:
         truncated: number of requests so far that lost part of their context.
@@ -49,20 +54,20 @@ class CheckpointLM(TemplateLM):
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Decoder,
         tokenizer: Tokenizer,
         *,
         context: int,
         device: str | torch.device = "cpu",
-        batch_tokens: int = 8192,
+        batch_tokens: int | None = None,
     ) -> None:
         super().__init__()
         self.model = model.to(device).eval()
         self.encoder = tokenizer
         self.context = context
-        self.batch_tokens = batch_tokens
-        self.truncated = 0
         self._device = torch.device(device)
+        self.batch_tokens = batch_tokens or BATCH_TOKENS.get(self._device.type, BATCH_TOKENS["cuda"])
+        self.truncated = 0
         found = [token for name in END_OF_TEXT if (token := tokenizer.token_to_id(name)) is not None]
         if not found:
             raise PlumblineError(f"the tokenizer has none of {list(END_OF_TEXT)} to begin a text with")
@@ -76,6 +81,10 @@ class CheckpointLM(TemplateLM):
     def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: object) -> list[int]:
         """Token ids of a text, never with special tokens added."""
         return self.encoder.encode(string, add_special_tokens=False).ids
+
+    def loglikelihood(self, requests: Sequence, disable_tqdm: bool = True) -> list[tuple[float, bool]]:
+        """(log-probability in nats, whether greedy decoding gives it) of each (context, continuation)."""
+        return super().loglikelihood(requests, disable_tqdm=disable_tqdm)
 
     def loglikelihood_rolling(self, requests: Sequence, disable_tqdm: bool = False) -> list[float]:
         """Log-probability (nats) of each whole text after the end-of-text token."""
@@ -114,31 +123,42 @@ class CheckpointLM(TemplateLM):
     def _score(self, segments: list[Segment], requests: int) -> list[tuple[float, bool]]:
         totals, greedy = [0.0] * requests, [True] * requests
         for batch in self._batches(segments):
-            longest = len(batch[0].tokens) - 1
-            tokens_BT = torch.full((len(batch), longest), self.eot_token_id)
-            padding_BT = torch.ones(len(batch), longest, dtype=torch.bool)
-            for row, segment in enumerate(batch):
-                length = len(segment.tokens) - 1
-                tokens_BT[row, :length] = torch.tensor(segment.tokens[:-1])
-                padding_BT[row, :length] = False
-            mask = padding_BT.to(self._device) if padding_BT.any() else None
-            logits_BTV = self.model(tokens_BT.to(self._device), padding_BT=mask)
-            for row, segment in enumerate(batch):
-                stop = len(segment.tokens) - 1
-                logits_SV = logits_BTV[row, stop - segment.scored : stop].float()
-                targets_S = torch.tensor(segment.tokens[-segment.scored :], device=self._device)
-                chosen_S = logits_SV.gather(1, targets_S[:, None])[:, 0]
-                totals[segment.request] += float((chosen_S - logits_SV.logsumexp(1)).sum())
-                greedy[segment.request] &= bool((logits_SV.argmax(1) == targets_S).all())
+            hidden_BTD = self._hidden([same[0].tokens[:-1] for same in batch])
+            for row, same in enumerate(batch):
+                for segment in same:
+                    stop = len(segment.tokens) - 1
+                    # The head is the widest product of a small model: only scored positions go through it.
+                    logits_SV = self.model.logits(hidden_BTD[row, stop - segment.scored : stop])
+                    targets_S = torch.tensor(segment.tokens[-segment.scored :], device=self._device)
+                    chosen_S = logits_SV.gather(1, targets_S[:, None])[:, 0]
+                    totals[segment.request] += float((chosen_S - logits_SV.logsumexp(1)).sum())
+                    greedy[segment.request] &= bool((logits_SV.argmax(1) == targets_S).all())
         return list(zip(totals, greedy))
 
-    def _batches(self, segments: list[Segment]) -> Iterator[list[Segment]]:
-        """Longest first, so that a batch's rows are of nearly one length and memory peaks at the start."""
-        batch: list[Segment] = []
-        for segment in sorted(segments, key=lambda segment: -len(segment.tokens)):
-            if batch and (len(batch) + 1) * (len(batch[0].tokens) - 1) > self.batch_tokens:
+    def _hidden(self, rows: list[list[int]]) -> torch.Tensor:
+        """Last hidden states (B, T, D) of rows of tokens, the longest first, padded on the right."""
+        tokens_BT = torch.full((len(rows), len(rows[0])), self.eot_token_id)
+        padding_BT = torch.ones_like(tokens_BT, dtype=torch.bool)
+        for index, row in enumerate(rows):
+            tokens_BT[index, : len(row)] = torch.tensor(row)
+            padding_BT[index, : len(row)] = False
+        tokens_BT, padding_BT = tokens_BT.to(self._device), padding_BT.to(self._device)
+        visibility = Visibility.of(tokens_BT, padding_BT if len(rows[-1]) < len(rows[0]) else None, None)
+        return self.model.hidden(tokens_BT, ForwardContext(visibility=visibility, cache=None))
+
+    def _batches(self, segments: list[Segment]) -> Iterator[list[list[Segment]]]:
+        """Rows of segments that the model reads the same tokens of (answers of one token share their context).
+
+        Longest first, so that a batch's rows are of nearly one length and memory peaks at the start.
+        """
+        rows: dict[tuple[int, ...], list[Segment]] = defaultdict(list)
+        for segment in segments:
+            rows[tuple(segment.tokens[:-1])].append(segment)
+        batch: list[list[Segment]] = []
+        for tokens in sorted(rows, key=len, reverse=True):
+            if batch and (len(batch) + 1) * (len(batch[0][0].tokens) - 1) > self.batch_tokens:
                 yield batch
                 batch = []
-            batch.append(segment)
+            batch.append(rows[tokens])
         if batch:
             yield batch

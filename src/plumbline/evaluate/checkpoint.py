@@ -50,8 +50,7 @@ class FinishedRun:
             weights = load_file(path)
         except (OSError, SafetensorError) as error:
             raise PlumblineError(f"{path}: cannot be read as weights ({error}); {remedy}") from error
-        with torch.device("meta"):
-            model = Decoder(self.spec.model)
+        model = Decoder(self.spec.model)
         expected = model.state_dict()
         wrong = sorted(set(expected) ^ set(weights)) or sorted(
             name for name in expected if expected[name].shape != weights[name].shape
@@ -61,7 +60,6 @@ class FinishedRun:
         broken = sorted(name for name, tensor in weights.items() if not torch.isfinite(tensor).all())
         if broken:
             raise PlumblineError(f"{path}: {broken[0]!r} has values that are not finite; {remedy}")
-        model = Decoder(self.spec.model)
         model.load_state_dict(weights)
         return model.float()
 

@@ -32,7 +32,7 @@ def openbookqa(lines: Iterable[Item]) -> Iterator[Item]:
 
 
 def hellaswag(lines: Iterable[Item]) -> Iterator[Item]:
-    """``hellaswag_val.jsonl``: ind, activity_label, ctx_a, ctx_b, ctx, endings, label (an int here, text on the hub)."""
+    """``hellaswag_val.jsonl``: ind, activity_label, ctx_a, ctx_b, ctx, endings, label (an int; text on the hub)."""
     for line in lines:
         kept = {key: line[key] for key in ("ind", "activity_label", "ctx_a", "ctx_b", "ctx", "endings")}
         yield {**kept, "label": str(line["label"])}

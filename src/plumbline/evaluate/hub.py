@@ -32,9 +32,7 @@ DATA_SETS: dict[str, DataSet] = {
         revision="142f6d7367fd9877f0fb3b5734ea6a545f54cdd1",
         licence="AFL-3.0",
     ),
-    "arc_easy": DataSet(
-        path="allenai/ai2_arc", name="ARC-Easy", split="test", revision=_ARC, licence="CC BY-SA 4.0"
-    ),
+    "arc_easy": DataSet(path="allenai/ai2_arc", name="ARC-Easy", split="test", revision=_ARC, licence="CC BY-SA 4.0"),
     "arc_challenge": DataSet(
         path="allenai/ai2_arc", name="ARC-Challenge", split="test", revision=_ARC, licence="CC BY-SA 4.0"
     ),

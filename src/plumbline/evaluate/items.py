@@ -181,9 +181,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", required=True, type=Path, help="folder for <task>.jsonl and items.json")
     parser.add_argument("--package", type=Path, help=f"packaged: the wheel {packaged.PACKAGE}")
     parser.add_argument("--folder", type=Path, help="local: a folder with <task>.jsonl in the hub's schema")
-    parser.add_argument(
-        "--missing", choices=("error", "proxy"), default="error", help="local: tasks without file"
-    )
+    parser.add_argument("--missing", choices=("error", "proxy"), default="error", help="local: tasks without file")
     parser.add_argument("--documents", type=Path, help="held-out documents (JSONL) that proxies are made from")
     parser.add_argument("--proxy-items", type=int, default=200, help="proxy items a task")
     parser.add_argument("--mirror", type=Path, help="hub: a folder with the data sets as <owner>/<name>/")

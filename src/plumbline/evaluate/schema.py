@@ -88,9 +88,7 @@ def read(task: str, path: Path, limit: int | None = None) -> list[Item]:
     Raises:
         PlumblineError: a line is not JSON or not an item of `task`, or there is no line.
     """
-    items = [
-        check(task, _parse(line, path, number), f"{path} line {number}") for number, line in _lines(path, limit)
-    ]
+    items = [check(task, _parse(line, path, number), f"{path} line {number}") for number, line in _lines(path, limit)]
     if not items:
         raise PlumblineError(f"{path}: there is no item in it (task {task})")
     return items

