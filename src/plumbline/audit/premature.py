@@ -221,12 +221,13 @@ def theory_and_sizes(ledger: Ledger) -> None:
 def _levels(ledger: Ledger, table: str, prefix: str, loss: str, ppl: str, arms: tuple[str, ...]) -> None:
     """Perplexity against loss for arms that print mean and sd of both over three runs."""
     cell, n = ledger.cell, ledger.prose("seeds")
+    where = table.replace("table", "table ")
     for arm in arms:
         mean, sd = cell(table, arm, f"{loss}_mean"), cell(table, arm, f"{loss}_std")
         ledger.check(
             f"{prefix}_ppl_{arm}",
             f"mean perplexity of {arm} against its loss",
-            table,
+            where,
             "mean perplexity",
             cell(table, arm, f"{ppl}_mean"),
             {"loss": mean, "sd": sd, "n": n},
@@ -234,7 +235,7 @@ def _levels(ledger: Ledger, table: str, prefix: str, loss: str, ppl: str, arms: 
         ledger.check(
             f"{prefix}_ppl_sd_{arm}",
             f"sd of perplexity of {arm} against that of its loss",
-            table,
+            where,
             "sd of perplexity",
             cell(table, arm, f"{ppl}_std"),
             {"ppl": cell(table, arm, f"{ppl}_mean"), "sd": sd},
@@ -244,11 +245,12 @@ def _levels(ledger: Ledger, table: str, prefix: str, loss: str, ppl: str, arms: 
 def _differences(ledger: Ledger, table: str, prefix: str, columns: tuple[str, ...]) -> None:
     """The difference row of a table with mean and sd, from its two arms."""
     cell = ledger.cell
+    where = table.replace("table", "table ")
     for column in columns:
         ledger.check(
             f"{prefix}_{column}_difference",
             f"difference of {column}",
-            table,
+            where,
             "difference",
             cell(table, "difference", f"{column}_mean"),
             {
@@ -260,7 +262,7 @@ def _differences(ledger: Ledger, table: str, prefix: str, columns: tuple[str, ..
             ledger.copy(
                 f"{prefix}_{column}_sd",
                 f"sd of the difference of {column}",
-                table,
+                where,
                 cell(table, "difference", f"{column}_std"),
                 cell(table, "intervention", f"{column}_std"),
             )
@@ -268,7 +270,7 @@ def _differences(ledger: Ledger, table: str, prefix: str, columns: tuple[str, ..
             ledger.check(
                 f"{prefix}_{column}_sd",
                 f"sd of the paired difference of {column} is a possible one",
-                table,
+                where,
                 "sd of a paired difference",
                 cell(table, "difference", f"{column}_std"),
                 {"a": cell(table, "intervention", f"{column}_std"), "b": cell(table, "control", f"{column}_std")},

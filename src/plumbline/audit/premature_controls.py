@@ -222,7 +222,7 @@ def table_8(ledger: Ledger) -> None:
                 **budget,
             },
         )
-    window = {"x": releases, "c": prose("release_high")}
+    window: dict[str, Number | list[Number]] = {"x": releases, "c": prose("release_high")}
     check("t8_window_high", "rules that release before 6 %", "sec 5.1", "count below", prose("rules_in_window"), window)
     check(
         "t8_window_low",

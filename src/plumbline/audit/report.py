@@ -109,21 +109,26 @@ def to_markdown(frame: pd.DataFrame) -> str:
         table = pd.DataFrame(
             {
                 "row": shown["id"],
-                "what": shown["what"],
+                "what": shown["what"].map(_cell),
                 "where": shown["source"],
                 "printed": shown["printed"],
                 "recomputed": [
                     _range(value, low, high)
                     for value, low, high in zip(shown["recomputed"], shown["low"], shown["high"], strict=True)
                 ],
-                "why": shown["explanation"],
+                "why": shown["explanation"].map(_cell),
             }
         )
         parts += [f"### {document}", "", table.to_markdown(index=False, disable_numparse=True), ""]
     used = frame["formula"].unique()
-    legend = pd.DataFrame({"formula": used, "is": [FORMULAS[name].expression.replace("|", "\\|") for name in used]})
+    legend = pd.DataFrame({"formula": used, "is": [_cell(FORMULAS[name].expression) for name in used]})
     parts += ["## Formulas", "", legend.to_markdown(index=False), ""]
     return "\n".join(parts)
+
+
+def _cell(text: str) -> str:
+    """Text that does not end a cell of a Markdown table."""
+    return text.replace("|", "\\|")
 
 
 def _range(value: float, low: float, high: float) -> str:

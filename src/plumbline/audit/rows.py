@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -85,9 +86,9 @@ class Ledger:
     def cell(self, table: str, row: str, column: str, *, exact: bool = False) -> Number:
         """A printed cell as a number."""
         text = self.table(table).loc[row, column]
-        if pd.isna(text):
+        if not isinstance(text, str):
             raise PlumblineError(f"{self.document}/{table}.csv: {row}.{column} is not printed")
-        return Number(text=str(text), exact=exact, where=f"{table}.{row}.{column}")
+        return Number(text=text, exact=exact, where=f"{table}.{row}.{column}")
 
     def column(self, table: str, column: str, rows: Sequence[str] | None = None) -> list[Number]:
         """Several printed cells of a column; default all rows that print one."""
@@ -149,7 +150,7 @@ class Ledger:
         self.check(id, what, source, "same number", printed, {"x": original})
 
 
-def _apply(method, value):
+def _apply(method: Callable[[Number], Any], value: Number | list[Number]) -> Any:
     return [method(number) for number in value] if isinstance(value, list) else method(value)
 
 

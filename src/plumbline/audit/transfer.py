@@ -67,7 +67,7 @@ def noise_floor(ledger: Ledger) -> None:
     )
     a, b = seeds(ledger, "softpick"), seeds(ledger, "baseline")
     n = prose("seeds")
-    sd = {method: cell("noise_floor", method, "climb_avg_std") for method in ("baseline", "qknorm", "softpick")}
+    spread = {method: cell("noise_floor", method, "climb_avg_std") for method in ("baseline", "qknorm", "softpick")}
     t = {method: cell("noise_floor", method, "welch_t") for method in ("qknorm", "softpick")}
     check(
         "welch_t_softpick_seeds", "Welch t of Softpick", "sec 4.4", "Welch t of seeds", t["softpick"], {"a": a, "b": b}
@@ -89,8 +89,8 @@ def noise_floor(ledger: Ledger) -> None:
         {
             "mean_a": cell("noise_floor", "softpick", "climb_avg_mean"),
             "mean_b": cell("noise_floor", "baseline", "climb_avg_mean"),
-            "sd_a": sd["softpick"],
-            "sd_b": sd["baseline"],
+            "sd_a": spread["softpick"],
+            "sd_b": spread["baseline"],
             "n": n,
         },
     )
@@ -101,7 +101,7 @@ def noise_floor(ledger: Ledger) -> None:
             "sec 3.3",
             "Welch p",
             cell("noise_floor", method, "welch_p"),
-            {"t": t[method], "sd_a": sd[method], "sd_b": sd["baseline"], "n": n},
+            {"t": t[method], "sd_a": spread[method], "sd_b": spread["baseline"], "n": n},
         )
         combined = cell("noise_floor", method, "stouffer_z")
         check(

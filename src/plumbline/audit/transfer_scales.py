@@ -240,7 +240,11 @@ def table_3(ledger: Ledger) -> None:
 def runs_at_3b(ledger: Ledger) -> None:
     """How many runs there were at 3B, and what they cost."""
     check, prose = ledger.check, ledger.prose
-    parts = {"baseline": 1, "candidates": prose("candidates_3b"), "failures": prose("failures_3b")}
+    parts: dict[str, Number | int] = {
+        "baseline": 1,
+        "candidates": prose("candidates_3b"),
+        "failures": prose("failures_3b"),
+    }
     check(
         "tried_3b",
         "configurations tried at 3B",

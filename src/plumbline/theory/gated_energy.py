@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import integrate, special
@@ -30,7 +30,7 @@ def silu(x: np.ndarray | float) -> np.ndarray | float:
     return x * special.expit(x)
 
 
-def second_moment(function: Callable[[float], float], variance: float) -> float:
+def second_moment(function: Callable[[Any], Any], variance: float) -> float:
     """E[f(G)^2] for G ~ N(0, variance), by adaptive quadrature over 40 standard deviations."""
     scale = math.sqrt(variance)
 
