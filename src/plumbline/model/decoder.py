@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 from torch.nn.functional import linear as apply_linear
+from torch.utils.checkpoint import checkpoint
 
 from plumbline.cli import PlumblineError
 from plumbline.model.block import Block
@@ -20,6 +21,8 @@ from plumbline.studies.spec import ModelSpec
 class Decoder(nn.Module):
     """A causal language model.
 
+    `recompute`: set it to keep only the residual state between layers, and compute each layer again for the gradient.
+
     Raises:
         PlumblineError: a norm placement that changes the stream meets a residual with several streams.
     """
@@ -27,6 +30,7 @@ class Decoder(nn.Module):
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__()
         self.spec = spec
+        self.recompute = False
         self.embedding = parameter(spec.vocabulary, spec.width, role="embedding", layer=None, init=Normal())
         self.positions = build("positions", spec)
         self.residual = build("residual", spec)
@@ -59,7 +63,11 @@ class Decoder(nn.Module):
         x_BTD = self.positions.embed(self.embedding[tokens_BT], context)
         state = self.residual.start(x_BTD)
         for block in self.blocks:
-            state = block(state, self.residual, context, self.positions)
+            inputs = (state, self.residual, context, self.positions)
+            if self.recompute and torch.is_grad_enabled() and context.cache is None:
+                state = checkpoint(block, *inputs, use_reentrant=False, preserve_rng_state=False)
+            else:
+                state = block(*inputs)
         return self.final_norm(self.residual.finish(state))
 
     def logits(self, hidden_BTD: torch.Tensor) -> torch.Tensor:
