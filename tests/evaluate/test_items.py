@@ -186,6 +186,20 @@ def test_original_forms_become_hub_forms():
         convert.convert("piqa", [], ["0"])
 
 
+def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypatch):
+    source = write(tmp_path / "dev.jsonl", {"goal": "g", "sol1": "a", "sol2": "b"})
+    flags = ["convert", "--task", "piqa", "--source", str(source), "--out", str(tmp_path / "piqa.jsonl")]
+    monkeypatch.setattr(sys, "argv", flags)
+    with pytest.raises(PlumblineError, match="--task piqa needs --labels"):
+        convert.main()
+    (tmp_path / "labels.lst").write_text("1\n")
+    monkeypatch.setattr(sys, "argv", [*flags, "--labels", str(tmp_path / "labels.lst")])
+    convert.main()
+    assert schema.read("piqa", tmp_path / "piqa.jsonl") == [PIQA]
+    (tmp_path / "anatomy_test.csv").write_text('"a, b",w,x,y,z,D\n')
+    assert convert.read(tmp_path / "anatomy_test.csv") == [["a, b", "w", "x", "y", "z", "D"]]
+
+
 def test_unknown_names_are_refused():
     with pytest.raises(PlumblineError, match="unknown task 'copa'"):
         suites.task("copa")

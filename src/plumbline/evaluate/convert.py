@@ -1,16 +1,22 @@
 """Items from the form in which their authors released them to the hub's form: one function a task.
 
 Each takes the decoded lines of the release (and the labels, where they come in a file of their own) and yields items
-in the schema of `plumbline.evaluate.schema`.
+in the schema of `plumbline.evaluate.schema`. ``python -m plumbline.evaluate.convert`` does it for files.
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
+import json
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError
+from plumbline.cli import PlumblineError, run
+from plumbline.evaluate import schema
 from plumbline.evaluate.schema import Item
+from plumbline.files import atomic_write_text
 
 
 def piqa(lines: Iterable[Item], labels: Iterable[str]) -> Iterator[Item]:
@@ -125,6 +131,52 @@ def convert(task: str, *sources: Any) -> list[Item]:
         raise PlumblineError(f"{task}: the original form does not fit: {error}") from error
 
 
+def read(path: Path) -> list[Any]:
+    """What a file of a release holds: lines of JSON, a JSON list, rows of CSV, label lines; of a folder, each file.
+
+    Raises:
+        PlumblineError: the file is absent or is not what its name says.
+    """
+    if path.is_dir():
+        return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(path.iterdir())]
+    if not path.is_file():
+        raise PlumblineError(f"there is no file {path}")
+    text = path.read_text(encoding="utf-8")
+    try:
+        match path.suffix:
+            case ".json":
+                return json.loads(text)
+            case ".csv":
+                return list(csv.reader(text.splitlines(keepends=True)))
+            case ".lst":
+                return text.split()
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    except json.JSONDecodeError as error:
+        raise PlumblineError(f"{path}: not JSON ({error})") from error
+
+
+def main() -> None:
+    """Convert one task's release and check every item."""
+    parser = argparse.ArgumentParser(prog="python -m plumbline.evaluate.convert", description=__doc__)
+    parser.add_argument("--task", required=True, choices=sorted(CONVERTERS))
+    parser.add_argument("--source", required=True, type=Path, help="the release's file; for race its folder")
+    parser.add_argument("--labels", type=Path, help="piqa, social_iqa: the file of labels")
+    parser.add_argument("--subject", help="mmlu: the subject of the file, as the harness names it")
+    parser.add_argument("--out", required=True, type=Path, help="JSONL in the hub's schema")
+    arguments = parser.parse_args()
+    sources: list[Any] = [read(arguments.source)]
+    for task, flag in {"piqa": "labels", "social_iqa": "labels", "mmlu": "subject"}.items():
+        if arguments.task == task:
+            given = getattr(arguments, flag)
+            if given is None:
+                raise PlumblineError(f"--task {task} needs --{flag}")
+            sources.append(read(given) if flag == "labels" else given)
+    items = convert(arguments.task, *sources)
+    for number, item in enumerate(items, 1):
+        schema.check(arguments.task, item, f"{arguments.source} item {number}")
+    atomic_write_text(arguments.out, schema.dump(items))
+
+
 def _lettered(line: Item) -> Item:
     choices = line["question"]["choices"]
     return {
@@ -134,3 +186,7 @@ def _lettered(line: Item) -> Item:
         },
         "answerKey": line["answerKey"],
     }
+
+
+if __name__ == "__main__":
+    run(main)
