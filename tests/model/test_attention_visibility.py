@@ -89,7 +89,23 @@ def test_decoding_continues_a_chunked_prefill() -> None:
     torch.testing.assert_close(torch.cat(parts, dim=1), model(tokens), rtol=2e-4, atol=2e-4)
 
 
-#: Every parameter that a component of attention adds: role, and shape at paper size.
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["softpick", "selective_attn"])
+def test_a_model_compiles_to_one_graph(name: str) -> None:
+    """Both the hand-written gradient and the chunks; the backend that traces but generates no code."""
+    model, tokens = create(ModelSpec.from_dict(overlay(name, layers=1)), 1), torch.randint(0, 97, (2, 40))
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    results = []
+    for run in (compiled, model):
+        model.zero_grad()
+        logits = run(tokens)
+        logits.square().mean().backward()
+        results.append((logits.detach(), *(value.grad.clone() for value in model.parameters())))
+    for traced, eager in zip(*results, strict=True):
+        torch.testing.assert_close(traced, eager)
+
+
+#: Parameters that a component of attention adds: role, and shape at paper size.
 ADDED = {
     "qknorm": {"query_key.query_norm.gain": ("norm", (64,)), "query_key.key_norm.gain": ("norm", (64,))},
     "ssmax": {"mixer.scale_parameter": ("scalar", (32,))},

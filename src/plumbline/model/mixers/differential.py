@@ -62,8 +62,10 @@ class Differential(Mixer):
         self.factor = 1 - self.lambda_init if one_minus_lambda_init else 1.0
         width = model.head_width // self.splits
         shape = (model.heads, width) if variant == "per_head_lambda" else (width,)
-        for name in ("lambda_query_1", "lambda_key_1", "lambda_query_2", "lambda_key_2"):
-            self.register_parameter(name, parameter(*shape, role="scalar", layer=layer, init=Normal(std=0.1)))
+        self.lambda_query_1 = parameter(*shape, role="scalar", layer=layer, init=Normal(std=0.1))
+        self.lambda_key_1 = parameter(*shape, role="scalar", layer=layer, init=Normal(std=0.1))
+        self.lambda_query_2 = parameter(*shape, role="scalar", layer=layer, init=Normal(std=0.1))
+        self.lambda_key_2 = parameter(*shape, role="scalar", layer=layer, init=Normal(std=0.1))
         self.norm_bias = None
         if variant == "half_width":
             self.norm_gain = parameter(

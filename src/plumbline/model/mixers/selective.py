@@ -6,6 +6,7 @@ from typing import Literal
 
 import torch
 from torch.nn.functional import pad
+from torch.utils.checkpoint import checkpoint
 
 from plumbline.cli import PlumblineError
 from plumbline.model.cache import Cache
@@ -107,7 +108,21 @@ class Selective(Mixer):
                 before = pad(masked, (0, k_BGKW.shape[2] - masked.shape[-1]))
             now = self.selection(q_BHQW, k_BGKW, visibility).sum(dim=2)
             cache.memory[self.layer] = now if before is None else before + now
-        return weighted(self.weights(q_BHQW, k_BGKW, visibility, before), v_BGKW)
+        # The sum runs over all queries, which therefore cannot be taken chunk by chunk.
+        inputs = (q_BHQW, k_BGKW, v_BGKW, visibility, before)
+        if torch.is_grad_enabled() and q_BHQW.shape[2] > self.recompute_above:
+            return checkpoint(self._whole, *inputs, use_reentrant=False)
+        return self._whole(*inputs)
+
+    def _whole(
+        self,
+        q_BHQW: torch.Tensor,
+        k_BGKW: torch.Tensor,
+        v_BGKW: torch.Tensor,
+        visibility: Visibility,
+        masked_before_B1K: torch.Tensor | None,
+    ) -> torch.Tensor:
+        return weighted(self.weights(q_BHQW, k_BGKW, visibility, masked_before_B1K), v_BGKW)
 
     def _earlier(self, selection_B1QK: torch.Tensor, masked_before_B1K: torch.Tensor | None) -> torch.Tensor:
         """What the queries before each one have put aside, its own selection left out."""
