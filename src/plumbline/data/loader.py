@@ -54,7 +54,7 @@ class Pack:
                 )
             if path.stat().st_size != expected:
                 raise PlumblineError(
-                    f"shard {path} of {self.path} is truncated or not its own: {path.stat().st_size:,} bytes instead of "
+                    f"shard {path} of {self.path} is truncated or not its own: {path.stat().st_size:,} bytes, not "
                     f"{expected:,}: delete it and rerun the rule `pack` that makes {self.path}"
                 )
             held += entry["sequences"]

@@ -1,7 +1,7 @@
 """Pack token shards into sequences of fixed length, with one manifest per size.
 
-python -m plumbline.data.pack --tokens train-0000.npy train-0001.npy --tokenizer tokenizer.json --documents documents.json \\
-    --split train --context 128 --size base=8000 --size large=all --sequences-per-shard 65536 --out packs/context128
+python -m plumbline.data.pack --tokens train-0000.npy train-0001.npy --tokenizer tokenizer.json \\
+    --documents documents.json --split train --context 128 --size base=8000 --size large=all --out packs/context128
 
 Documents follow one another, each with its separator, and are cut every `context` tokens wherever that falls: attention
 may cross documents. Sequences lie in `<split>/shard-00000.bin ...`, raw little-endian ids, row after row. Every size is
@@ -123,8 +123,8 @@ def _blocks(shards: Sequence[np.ndarray], tokenizer: Tokenizer, length: int) -> 
             part = np.array(shard[start : start + length - held])
             if part.max() >= tokenizer.vocabulary:
                 raise PlumblineError(
-                    f"a token shard holds the id {part.max()}, {tokenizer.path} has only {tokenizer.vocabulary} entries: "
-                    "rerun the rule `tokenize`"
+                    f"a token shard holds the id {part.max()}, {tokenizer.path} has only {tokenizer.vocabulary} "
+                    "entries: rerun the rule `tokenize`"
                 )
             parts.append(part)
             start += len(part)

@@ -31,9 +31,9 @@ def held_out(group: str, percent: float) -> bool:
 def rule(percent: float) -> str:
     """The split rule in words, for manifests."""
     return (
-        f"a document is held out if the first 8 bytes of sha256('held out\\n' + group), as a fraction of 2^64, are below "
-        f"{percent / 100:g}; group: sotu/<year> for addresses, else the document's own group or id; decided before "
-        "documents are cut into pieces; order: by sha256('order\\n' + id)"
+        f"a document is held out if the first 8 bytes of sha256('held out\\n' + group), as a share of 2^64, are "
+        f"below {percent / 100:g}; group: sotu/<year> for addresses, else the document's own group or id; decided "
+        "before documents are cut into pieces; order: by sha256('order\\n' + id)"
     )
 
 
@@ -68,7 +68,7 @@ class Shuffle:
         bucket = key[0] * _BUCKETS // 256
         file = self._files[bucket]
         if file is None:
-            file = self._files[bucket] = open(self._folder / f"{bucket:03d}", "wb")
+            file = self._files[bucket] = open(self._folder / f"{bucket:03d}", "wb")  # noqa: SIM115
         line = json.dumps({"id": identity, "source": source, "text": text}, ensure_ascii=False)
         file.write(key.hex().encode() + line.encode() + b"\n")
 

@@ -62,9 +62,8 @@ class _Text(HTMLParser):
     """Collects the text of an HTML page, with empty lines around blocks."""
 
     _BLOCKS = frozenset(
-        ["p", "div", "h1", "h2", "h3", "h4", "h5", "h6", "li", "ul", "ol", "table", "tr", "blockquote", "section"]
-        + ["dl", "dt", "dd", "hr", "center"]
-    )
+        ["p", "div", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ul", "ol", "dl", "dt", "dd", "table", "tr"]
+    ) | {"blockquote", "section", "center"}
     _SKIPPED = frozenset(["script", "style", "head", "nav", "header", "footer", "pre", "button", "svg"])
 
     def __init__(self) -> None:

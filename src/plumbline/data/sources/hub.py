@@ -28,7 +28,7 @@ def documents(*, path: str, configuration: str, split: str, revision: str, text_
     local = Path(path).is_dir()
     if not local and not revision:
         raise PlumblineError(
-            f"data.hub.revision: missing for {path}. Give the commit hash that the data set is pinned to (40 hex digits)"
+            f"data.hub.revision: missing for {path}. Give the commit hash that pins the data set (40 hex digits)"
         )
     if not local and not re.fullmatch(r"[0-9a-f]{40}", revision):
         raise PlumblineError(
@@ -51,23 +51,34 @@ def documents(*, path: str, configuration: str, split: str, revision: str, text_
 def _rows(path: str, configuration: str, split: str, revision: str) -> Iterator[dict[str, Any]]:
     """Stream rows; whatever the libraries below throw for want of a network or a data set becomes one message."""
     import datasets  # here, because importing it takes seconds that other sources need not spend
-    import httpx
-    import huggingface_hub.errors
 
     try:
         stream = datasets.load_dataset(
             path, name=configuration or None, split=split, revision=revision or None, streaming=True
         )
         yield from stream
-    except (OSError, httpx.HTTPError, huggingface_hub.errors.HfHubHTTPError) as error:
-        # DatasetNotFoundError, OfflineModeIsEnabled and ConnectionError are OSErrors.
+    except ValueError as error:  # no such configuration or split
+        raise PlumblineError(
+            f"data.hub.path {path}, data.hub.configuration {configuration!r}, split {split!r}: {error}"
+        ) from error
+    except Exception as error:
+        if not _unreachable(error):
+            raise
         pinned = f" at revision {revision}" if revision else ""
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = (str(error).strip() or "no message").splitlines()[0]
         raise PlumblineError(
             f"data.hub.path: cannot read {path}{pinned} ({type(error).__name__}: {reason}). "
             f"Check the network, the name and data.hub.revision, or {_OTHERWISE}"
         ) from error
-    except ValueError as error:
-        raise PlumblineError(
-            f"data.hub.path {path}, data.hub.configuration {configuration!r}, split {split!r}: {error}"
-        ) from error
+
+
+def _unreachable(error: Exception) -> bool:
+    """Whether an error is the network's or the hub's.
+
+    Not found, offline mode and refused connections are OSErrors. The HTTP client's own errors are not, and which client
+    there is (requests, httpx, httpx2) changes with the hub library's version, so they are known by their package.
+    """
+    packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    return isinstance(error, OSError) or any(
+        package.startswith(("http", "requests", "aiohttp", "huggingface_hub")) for package in packages
+    )

@@ -1,0 +1,72 @@
+"""A small synthetic corpus, taken through every stage once."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from plumbline.data import documents, pack, tokenize, tokenizer
+
+CONTEXT = 16
+
+# No deadline: the machine that runs the tests may be busy. The same examples each time: a failure is a change's doing.
+settings.register_profile("data", deadline=None, derandomize=True, max_examples=50)
+settings.load_profile("data")
+
+
+def write_jsonl(path: Path, rows: list[dict[str, str]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def corpus(count: int) -> list[dict[str, str]]:
+    """Sentences of made-up words, some beyond ASCII, some naming the separator."""
+    rng = random.Random(0)
+    words = ["".join(rng.choices("abcdeéi\u4e16o", k=rng.randint(1, 7))) for _ in range(80)] + ["<|endoftext|>"]
+    return [
+        {"id": f"doc-{number}", "source": "made-up", "text": " ".join(rng.choices(words, k=rng.randint(1, 60)))}
+        for number in range(count)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """Where the stages' products lie."""
+
+    documents: Path
+    tokenizer: Path
+    tokens: list[Path]
+    packs: Path
+
+
+@pytest.fixture(scope="session")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
+    root = tmp_path_factory.mktemp("data")
+    write_jsonl(root / "corpus" / "a.jsonl", corpus(400))
+    documents.main(["--source", "local", "--folder", f"{root}/corpus", "--out", f"{root}/documents"])
+    words = root / "tokenizer.json"
+    train = root / "documents" / "train.jsonl"
+    tokenizer.main(["train", "--documents", str(train), "--vocabulary", "320", "--out", str(words)])
+    tokens = [root / f"train-{shard:04d}.npy" for shard in range(3)]
+    for shard, path in enumerate(tokens):
+        common = ["--documents", str(train), "--tokenizer", str(words), "--shards", "3"]
+        tokenize.main([*common, "--shard", str(shard), "--out", str(path)])
+    made = Stages(documents=root / "documents", tokenizer=words, tokens=tokens, packs=root / "packs")
+    run_pack(made, made.packs, "base=300", "large=all")
+    return made
+
+
+def run_pack(stages: Stages, out: Path, *sizes: str, tokens: list[Path] | None = None) -> None:
+    pack.main(
+        [
+            *("--tokens", *map(str, tokens or stages.tokens), "--tokenizer", str(stages.tokenizer), "--split", "train"),
+            *("--documents", f"{stages.documents}/documents.json", "--context", str(CONTEXT), "--out", str(out)),
+            *("--sequences-per-shard", "128", *(part for size in sizes for part in ("--size", size))),
+        ]
+    )

