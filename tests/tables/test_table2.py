@@ -129,7 +129,7 @@ def test_golden_renderings(published, table):
     assert f"| {x:.4f} | 0.4922 | +0.0093 | 0.009 | +4.47 | 4.47 | 1.5e-04 | 1.5e-4 |" in softpick
     assert "| CLIMB-avg (reproduced) | CLIMB-avg (published) |" in markdown[4]
     latex = render.to_tex(table)
-    assert r"ReLU\textasciicircum{}2 & 0.4878 & 0.4878 &" in latex and r"\bottomrule" in latex
+    assert r"ReLU$^2$ & 0.4878 & 0.4878 &" in latex and r"\bottomrule" in latex
     assert "Preset: paper" in latex
     assert ",<1e-300," in render.to_csv(table)  # sigmoid's p underflows; no p is zero
 

@@ -1,0 +1,1 @@
+"""Figures: finished runs in; a picture, a drawing and the plotted numbers out."""

@@ -87,7 +87,7 @@ def to_markdown(table: Table) -> str:
 
 def tex(text: str) -> str:
     """A text with TeX's special characters written out."""
-    return "".join(TEX.get(character, character) for character in text)
+    return "".join(TEX.get(character, character) for character in text.replace("^2", "²"))
 
 
 def to_tex(table: Table) -> str:
