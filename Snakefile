@@ -1,8 +1,8 @@
 """Plumbline: every table and figure of five studies of Transformer pretraining is a target.
 
-    snakemake results/table2.csv                    the transfer study's main table, at demo size
-    snakemake results/table2.csv --profile slurm    the same at paper size, on a cluster
-    snakemake all                                   everything of the studies named in config/config.yaml
+snakemake results/table2.csv                    the transfer study's main table, at demo size
+snakemake results/table2.csv --profile slurm    the same at paper size, on a cluster
+snakemake all                                   everything of the studies named in config/config.yaml
 """
 
 from snakemake.utils import min_version

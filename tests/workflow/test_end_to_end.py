@@ -60,7 +60,7 @@ def test_a_changed_overlay_reruns_that_method_and_what_aggregates_it(finished: P
     finished.edit(study, "model: {mixer: {name: softmax_cap}}", "model: {mixer: {name: softmax_cap, cap: 30.0}}")
     planned = finished.planned(TARGET, *SMOKE)
     (finished.root / study).write_text(original)
-    assert planned == {"pretrain": 1, "evaluate": 1, "table": 1, "main_target": 1}
+    assert planned == {"pretrain": 1, "evaluate": 1, "table": 1, "main_table": 1}
 
 
 def test_another_baseline_seed_is_one_run_more(finished: Project) -> None:
@@ -73,7 +73,7 @@ def test_another_baseline_seed_is_one_run_more(finished: Project) -> None:
     )
     planned = finished.planned(TARGET, *SMOKE)
     (finished.root / study).write_text(original)
-    assert planned == {"pretrain": 1, "evaluate": 1, "table": 1, "main_target": 1}
+    assert planned == {"pretrain": 1, "evaluate": 1, "table": 1, "main_table": 1}
 
 
 def test_two_snakemakes_in_one_directory(finished: Project) -> None:

@@ -1,7 +1,9 @@
 """Helpers of all rules: what the configuration says, as paths and parameters."""
 
 from plumbline.studies import driver
-from plumbline.studies.workflow import MAIN_STUDY, plan
+from plumbline.studies.workflow import MAIN_STUDY, pin, plan, use_this_interpreter
+
+use_this_interpreter()
 
 PLAN = plan(dict(config))
 WORK = PLAN.work
@@ -12,6 +14,18 @@ METHODS = sorted({run.spec.method.replace(".", r"\.") for run in RUNS.values()})
 TARGETS = {kind: PLAN.targets(kind) for kind in ("table", "figure")}
 LOGS = f"logs/{config['preset']}"
 BENCHMARKS = f"{WORK}/benchmarks"
+
+
+def pinned_requirement(wildcards):
+    """How the package of a fetch job is spelt and checked."""
+    chosen = pin(wildcards.package)
+    kind = "--package" if chosen.index == "python" else "--debian"
+    return f"{kind} {chosen.requirement} --sha256 {chosen.sha256}"
+
+
+def evaluation_flags(wildcards):
+    """Suite, limit and metric of a study's evaluation."""
+    return PLAN.evaluation_flags(wildcards.study)
 
 
 def run_of(wildcards):
@@ -42,7 +56,11 @@ def outputs(run):
 def target_inputs(study, target):
     """The runs of a table or figure, and their scores where it reads them."""
     runs = PLAN.target_runs(study, target)
-    paths = [f"{WORK}/runs/{run.key}/{name}" for run in runs for name in ("outcome.json", "manifest.json", "metrics.parquet")]
+    paths = [
+        f"{WORK}/runs/{run.key}/{name}"
+        for run in runs
+        for name in ("outcome.json", "manifest.json", "metrics.parquet")
+    ]
     if "scores" in PLAN.target_reads(study, target):
         paths += [f"{WORK}/scores/{run.key}/scores.parquet" for run in runs]
     return paths

@@ -15,20 +15,20 @@ rule pretrain:
         manifest=f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}/manifest.json",
         metrics=f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}/metrics.parquet",
         weights=f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}/model.safetensors",
-    params:
-        spec=run_spec,
-        state=f"{WORK}/state/{{study}}/{{scale}}/{{method}}/s{{seed}}",
-        out=subpath(output.outcome, parent=True),
     log:
         f"{LOGS}/pretrain/{{study}}.{{scale}}.{{method}}.s{{seed}}.log",
     benchmark:
         f"{BENCHMARKS}/pretrain/{{study}}.{{scale}}.{{method}}.s{{seed}}.jsonl"
+    conda:
+        "../../envs/plumbline.yaml"
     threads: 1
     resources:
         mem_mb=1500,
         launch="python",
-    conda:
-        "../../envs/plumbline.yaml"
+    params:
+        spec=run_spec,
+        state=f"{WORK}/state/{{study}}/{{scale}}/{{method}}/s{{seed}}",
+        out=subpath(output.outcome, parent=True),
     shell:
         "exec {resources.launch} -m plumbline.train --spec {params.spec:q} --data {input.data} "
         "--validation {input.validation} --state {params.state} --out {params.out} > {log} 2>&1"

