@@ -13,6 +13,7 @@ import torch.distributed.fsdp
 
 from plumbline.cli import PlumblineError
 from plumbline.studies.spec import RunSpec
+from plumbline.train.loop import Loop
 from plumbline.train.pretrain import pretrain
 from plumbline.train.settings import Settings
 from plumbline.train.stop import StopRequest
@@ -24,6 +25,8 @@ def child(spec: str, chosen: Settings, environment: dict[str, str], operations: 
     if operations is not None:
         _die_before(operations)
     os.environ.update(environment)
+    if "STOP_AFTER_STEP" in environment:
+        _stop_after(int(environment["STOP_AFTER_STEP"]), stop)
     torch.set_num_threads(1)
     try:
         sys.exit(pretrain(RunSpec.from_json(spec), chosen, stop))
@@ -47,3 +50,13 @@ def _die_before(operations: int) -> None:
 
     for name in ("fsync", "rename", "replace", "open", "mkdir", "rmdir", "unlink"):
         setattr(os, name, deadly(getattr(os, name)))
+
+
+def _stop_after(step: int, stop: StopRequest) -> None:
+    original = Loop._train_step
+
+    def train_step(self: Loop) -> tuple[bool, bool]:
+        stop.asked = self.step + 1 == step
+        return original(self)
+
+    Loop._train_step = train_step  # type: ignore[method-assign]

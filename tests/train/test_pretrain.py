@@ -77,7 +77,7 @@ def test_bfloat16_autocast_stays_near_float32(packs: Path, tmp_path: Path, undis
 def test_killed_at_any_moment_a_run_resumes_to_the_same_bits(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
     """Killed inside writing a checkpoint, between its files, in the rotation, in the outputs; and in mid-step."""
     moments = random.Random(5)
-    chosen = settings(packs, tmp_path, checkpoint_steps=1, starts_without_progress=0, lease_seconds=60)
+    chosen = settings(packs, tmp_path, checkpoint_steps=1, starts_without_progress=0)
     reached, process = [], None
     for attempt in range(40):
         if attempt % 4 == 3:
@@ -86,14 +86,14 @@ def test_killed_at_any_moment_a_run_resumes_to_the_same_bits(packs: Path, tmp_pa
             process.join(moments.uniform(0.0, 0.15))
             process.kill()
         else:
-            process = start_child(run_spec(), chosen, operations=moments.randrange(1, 70))
+            process = start_child(run_spec(), chosen, operations=moments.randrange(1, 80 + 15 * attempt))
         process.join(60)
         reached.append(max((int(path.name[5:12]) for path in chosen.state.glob("step-*")), default=0))
         if process.exitcode == 0:
             break
         assert process.exitcode == -signal.SIGKILL
     assert process is not None and process.exitcode == 0
-    assert len(reached) >= 5 and len(set(reached)) >= 4
+    assert len(reached) >= 4 and len(set(reached)) >= 3
     assert products(tmp_path) == products(undisturbed)
 
 

@@ -110,7 +110,9 @@ class Checkpoints:
 
     def _all(self) -> list[Path]:
         """Newest first; a divergence comes after the step it stopped at."""
-        return sorted((path for path in self.directory.glob("step-*") if _NAME.fullmatch(path.name)), reverse=True)
+        matches = [(path, _NAME.fullmatch(path.name)) for path in self.directory.glob("step-*")]
+        found = [(int(match[1]), match[2] is not None, path) for path, match in matches if match]
+        return [path for _, _, path in sorted(found, reverse=True)]
 
     def _rotate(self) -> None:
         finite_seen = False

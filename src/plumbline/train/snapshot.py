@@ -101,7 +101,7 @@ def _like(value: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
 
 
 def _load_shards(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> None:
-    from torch.distributed import checkpoint
+    from torch.distributed import checkpoint, is_initialized
 
     parameters = {name: value.detach() for name, value in model.named_parameters()}
     wanted: dict[str, torch.Tensor] = {f"model.{name}": value for name, value in parameters.items()}
@@ -113,7 +113,7 @@ def _load_shards(directory: Path, model: nn.Module, optimizer: Optimizer | None)
                 same = entry.size == parameter.shape
                 wanted[key] = torch.zeros_like(parameter) if same else torch.zeros(
                     entry.size, dtype=entry.properties.dtype)  # fmt: skip
-    checkpoint.load(wanted, checkpoint_id=str(directory))
+    checkpoint.load(wanted, checkpoint_id=str(directory), no_dist=not is_initialized())
     if optimizer is not None:
         state = {key.partition(".")[2]: value for key, value in wanted.items() if key.startswith("optimizer.")}
         optimizer.load(state)

@@ -1,0 +1,77 @@
+"""Several ranks train the same run as one: DDP, FSDP2, other numbers of ranks on resume, and stopping together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from plumbline import frames
+from plumbline.cli import EXIT_RUN_AGAIN
+from tests.train.helpers import read, run_spec, settings, start_ranks, train, train_ranks
+
+
+def assert_alike(work: Path, reference: Path) -> None:
+    """The same run up to rounding: every loss, every gradient norm, and the weights."""
+    mine, other = (frames.read(path / "out/metrics.parquet", "metrics") for path in (work, reference))
+    assert mine.step.tolist() == other.step.tolist() and mine.split.tolist() == other.split.tolist()
+    for column in ("loss", "grad_norm"):
+        torch.testing.assert_close(
+            torch.tensor(mine[column].values), torch.tensor(other[column].values), rtol=2e-5, atol=1e-6, equal_nan=True
+        )
+    weights, expected = (load_file(path / "out/model.safetensors") for path in (work, reference))
+    for name, value in expected.items():
+        torch.testing.assert_close(weights[name], value, rtol=1e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_ranks_train_as_one(packs: Path, tmp_path: Path, undisturbed: Path, strategy: str) -> None:
+    """With accumulation, and a validation set that the ranks cannot share evenly (10 sequences, 2 at a time)."""
+    chosen = settings(packs, tmp_path, micro_batch=2, strategy=strategy)
+    assert train_ranks(2, run_spec(), chosen) == [0, 0]
+    assert_alike(tmp_path, undisturbed)
+    manifest = read(tmp_path / "out/manifest.json")
+    assert (manifest["world_size"], manifest["micro_batch"], manifest["accumulation"]) == (2, 2, 2)
+
+
+def test_sharded_state_of_two_ranks_resumes_on_one_and_back(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
+    """One rank, stopped inside step 4; two sharded ranks, which agree after step 8; one rank to the end."""
+    stages = [(1, "ddp", 4), (2, "fsdp", 8), (1, "ddp", None)]
+    for world, strategy, last in stages:
+        chosen = settings(packs, tmp_path, strategy=strategy, checkpoint_steps=4)
+        environment = {} if last is None else {"STOP_AFTER_STEP": str(last)}
+        codes = train_ranks(world, run_spec(), chosen, **environment)
+        assert codes == [0 if last is None else EXIT_RUN_AGAIN] * world
+        newest = max((tmp_path / "state").glob("step-*"))
+        assert (newest / "shards").is_dir() == (strategy == "fsdp")
+    assert read(tmp_path / "out/manifest.json")["resumed_from"] == [3, 8]
+    assert_alike(tmp_path, undisturbed)
+
+
+def test_a_signal_to_one_rank_stops_them_all(packs: Path, tmp_path: Path) -> None:
+    processes = start_ranks(2, run_spec(train__steps=100000), settings(packs, tmp_path))
+    progress = tmp_path / "state" / "progress.jsonl"
+    while not (progress.exists() and '"step": 3,' in progress.read_text()) and processes[0].is_alive():
+        time.sleep(0.02)
+    os.kill(processes[1].pid, signal.SIGTERM)
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [EXIT_RUN_AGAIN] * 2
+    assert '"event": "stopped"' in progress.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_four_ranks_train_as_one(packs: Path, tmp_path: Path, undisturbed: Path, strategy: str) -> None:
+    assert train_ranks(4, run_spec(), settings(packs, tmp_path, strategy=strategy)) == [0] * 4
+    assert_alike(tmp_path, undisturbed)
+
+
+def test_one_rank_needs_no_process_group(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
+    assert train(run_spec(), settings(packs, tmp_path, strategy="fsdp")) == 0
+    assert_alike(tmp_path, undisturbed)

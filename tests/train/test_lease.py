@@ -1,0 +1,151 @@
+"""One trainer at a time: waiting, stale leases, and noticing that a lease was lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.train import lease
+from plumbline.train.lease import Lease, LeaseError
+from plumbline.train.stop import Stopped, StopRequest
+
+
+def take(directory: Path, **overrides: Any) -> Lease:
+    return Lease(directory, **({"limit": 60.0, "wait": 0.0} | overrides))
+
+
+def holder(directory: Path, **overrides: Any) -> Path:
+    """A lease as a trainer that is not this process left it."""
+    path = directory / lease.NAME
+    content = lease.identity() | {"token": "other", "since": time.time(), "slurm_job_id": "4711"} | overrides
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_a_second_trainer_waits_and_then_names_the_holder(tmp_path: Path) -> None:
+    with take(tmp_path):
+        before = time.monotonic()
+        with pytest.raises(LeaseError, match=rf"held by process {os.getpid()} on .*waited 0.3 s.*Two trainers"):
+            take(tmp_path, wait=0.3).acquire()
+        assert time.monotonic() - before >= 0.3
+    with take(tmp_path):
+        pass
+    assert not (tmp_path / lease.NAME).exists()
+
+
+def test_a_waiting_trainer_takes_over_as_soon_as_the_lease_is_given_back(tmp_path: Path) -> None:
+    first, second = take(tmp_path), take(tmp_path, wait=20.0)
+    first.acquire()
+
+    class GivesBack(StopRequest):
+        def poll(self) -> None:
+            first.release()
+
+    second.stop = GivesBack()
+    second.acquire()
+    second.check()
+    second.release()
+
+
+def test_a_waiting_trainer_can_be_stopped(tmp_path: Path) -> None:
+    with take(tmp_path):
+        waiting = take(tmp_path, wait=60.0)
+        waiting.stop.asked = True
+        with pytest.raises(Stopped):
+            waiting.acquire()
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [{"pid": 2**22 + 1, "process_started": "1"}, {"process_started": "1"}],
+    ids=["no such process", "its number belongs to another process now"],
+)
+def test_a_dead_holder_on_this_machine_is_replaced_at_once(tmp_path: Path, gone: dict[str, Any], capfd) -> None:
+    holder(tmp_path, **gone)
+    with take(tmp_path) as taken:
+        taken.check()
+    assert "took over" in capfd.readouterr().err
+
+
+def test_a_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Path) -> None:
+    path = holder(tmp_path, machine="node17/other-boot", host="node17", pid=2**22 + 1)
+    with pytest.raises(LeaseError, match="on node17, SLURM job 4711"):
+        take(tmp_path).acquire()
+    os.utime(path, (time.time() - 61, time.time() - 61))
+    with take(tmp_path) as taken:
+        taken.check()
+
+
+def test_a_half_written_lease_is_respected_until_it_is_old(tmp_path: Path) -> None:
+    path = tmp_path / lease.NAME
+    path.write_text("{")
+    with pytest.raises(LeaseError, match="an unknown trainer"):
+        take(tmp_path).acquire()
+    os.utime(path, (1, 1))
+    with take(tmp_path) as taken:
+        taken.check()
+
+
+def test_the_heartbeat_keeps_a_lease_young(tmp_path: Path) -> None:
+    with take(tmp_path, limit=0.4):
+        path = tmp_path / lease.NAME
+        os.utime(path, (1, 1))
+        deadline = time.monotonic() + 10
+        while path.stat().st_mtime < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert path.stat().st_mtime > 2
+
+
+def test_a_suspended_holder_loses_its_lease_and_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suspended = take(tmp_path)
+    monkeypatch.setattr(suspended, "_beat", lambda: None)
+    suspended._heartbeat = __import__("threading").Thread(target=lambda: None)
+    suspended.acquire()
+    os.utime(tmp_path / lease.NAME, (1, 1))
+    with take(tmp_path) as taken:
+        taken.check()
+        with pytest.raises(LeaseError, match=r"was taken over by process .* nothing more is written here"):
+            suspended.check()
+        suspended.release()
+        taken.check()  # giving back a lost lease does not touch the new one
+
+
+def test_a_fresh_lease_is_put_back_if_it_was_judged_by_an_older_ones_age(tmp_path: Path) -> None:
+    fresh = holder(tmp_path, token="fresh")
+    take(tmp_path)._remove({"token": "old"})
+    assert lease.read(fresh)["token"] == "fresh"  # type: ignore[index]
+    assert [path.name for path in tmp_path.iterdir()] == [lease.NAME]
+
+
+def test_without_locks_the_lease_file_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*arguments: object) -> None:
+        raise OSError(95, "not supported")
+
+    monkeypatch.setattr(lease.fcntl, "flock", unsupported)
+    with take(tmp_path), pytest.raises(LeaseError, match="held by"):
+        take(tmp_path).acquire()
+    with take(tmp_path):
+        pass
+
+
+def test_a_trainer_that_lost_its_lease_writes_nothing(packs: Path, tmp_path: Path) -> None:
+    from plumbline.train import loop as loop_module
+    from tests.train import helpers
+
+    original = loop_module.Loop._train_step
+
+    def lose(self: loop_module.Loop) -> Any:
+        holder(tmp_path / "state", token="thief")
+        return original(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop_module.Loop, "_train_step", lose)
+        with pytest.raises(LeaseError, match=r"was taken over"):
+            helpers.train(helpers.run_spec(), helpers.settings(packs, tmp_path, checkpoint_steps=1))
+    assert not list((tmp_path / "state").glob("*step-*")) and not (tmp_path / "out").exists()
+    assert lease.read(tmp_path / "state" / lease.NAME)["token"] == "thief"  # type: ignore[index]
