@@ -87,7 +87,7 @@ def test_what_is_not_there_is_told(tmp_path):
     world.diverged("base", "ssmax", 42, 3, [(1, 2.0), (2, 9.0), (3, math.nan)])
     world.completed("large", "hybrid_norm", 43, None, 5.0, curve(44, 5.0, every=1))
     one, two, three = (draw(world, name)[0] for name in ("fig1", "fig2", "fig3"))
-    assert "missing: Baseline, seed 42" in words(one) and one.frame["step"].max() == 44
+    assert "Baseline, seed 42 (missing)" in words(one) and one.frame["step"].max() == 44
     assert "SSMax (diverged before a held-out loss)" in words(two) and "AttnRes" in words(two)
     assert words(three).count("missing") == 17 and words(three).count("diverged") == 1
     assert (three.frame["word"] == "no value").sum() == 18 * 12

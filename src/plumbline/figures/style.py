@@ -122,8 +122,10 @@ def note_absent(axes: Axes, names: Iterable[str]) -> None:
     """Say in the picture which runs it lacks."""
     listed = list(names)
     if listed:
-        text = "missing: " + ", ".join(listed)
-        axes.text(0.01, 0.02, text, transform=axes.transAxes, fontsize=7, color=GREY, va="bottom", wrap=True)
+        text = "not drawn:\n" + "\n".join(listed)
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2}
+        place = {"transform": axes.transAxes, "va": "top", "ha": "right", "zorder": 6}
+        axes.text(0.99, 0.98, text, fontsize=7, color=GREY, bbox=box, **place)
 
 
 def thin(steps: np.ndarray, values: np.ndarray, most: int = 1500) -> tuple[np.ndarray, np.ndarray]:

@@ -49,7 +49,7 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         key = f"{study.name}/large/{method}/s{seed}"
         label = f"{label_of(study, method)}, seed {seed}"
         if frames.runs.loc[key, "outcome"] == MISSING:
-            absent.append(label)
+            absent.append(f"{label} (missing)")
             continue
         train = frames.metrics(key).query("split == 'train'")
         finite = np.isfinite(train["grad_norm"].to_numpy())
@@ -104,11 +104,11 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
         held_out = frames.metrics(key).query("split == 'validation'")
         held_out = held_out[np.isfinite(held_out["loss"].astype(float))]
         if held_out.empty:
-            absent.append(label if outcome == MISSING else f"{label} ({outcome} before a held-out loss)")
+            absent.append(f"{label} (missing)" if outcome == MISSING else f"{label} ({outcome} before a held-out loss)")
             continue
         x, y = held_out["step"].to_numpy(), held_out["loss"].to_numpy()
         axes.plot(x, y, color=colour, zorder=4 if method == "baseline" else 3)
-        late.append(float(np.interp(0.12 * x[-1], x, y)))
+        late.append(float(np.interp(max(0.12 * x[-1], x[min(1, len(x) - 1)]), x, y)))
         note = f"{label} {y[-1]:.3f}"
         if outcome == DIVERGED:
             axes.plot(x[-1], y[-1], "x", color=colour, markersize=8, markeredgewidth=2, zorder=5)
