@@ -162,3 +162,35 @@ class TestStreams:
 def test_no_stream_to_normalise(residual_spec):
     with pytest.raises(PlumblineError, match="normalises the residual stream"):
         Decoder(small(placement={"name": "hybrid_norm"}, residual=residual_spec))
+
+
+RESIDUALS = [
+    {"name": "standard"},
+    {"name": "layer_scale"},
+    {"name": "dense_former"},
+    {"name": "dense_former", "variant": "official"},
+    {"name": "hyper_connections"},
+    {"name": "hyper_connections", "variant": "official"},
+    {"name": "attention_residuals"},
+]
+
+
+@pytest.mark.parametrize("chosen", RESIDUALS)
+def test_streams_stay_in_float32_under_autocast(chosen):
+    model = create(small(residual=chosen), 0)
+    kinds = set()
+    for block in model.blocks:
+        block.register_forward_hook(lambda _module, _inputs, state: kinds.update(x.dtype for x in state))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        logits = model(TOKENS)
+    assert kinds == {torch.float32}
+    torch.testing.assert_close(logits, model(TOKENS), rtol=0, atol=0.02)
+    logits.square().mean().backward()
+    assert all(value.grad is not None and value.grad.isfinite().all() for value in model.parameters())
+
+
+@pytest.mark.parametrize("chosen", RESIDUALS)
+def test_runs_with_weights_in_bfloat16(chosen):
+    model = create(small(residual=chosen), 0)
+    wide = model(TOKENS)
+    torch.testing.assert_close(model.bfloat16()(TOKENS), wide, rtol=0, atol=0.03)

@@ -47,7 +47,7 @@ class StreamConnection(nn.Module):
         weights_BTS = (
             widened(self.read_static) + self._dynamic(streams_BTSD, self.read_dynamic, self.read_scale)[..., 0]
         )
-        return (weights_BTS[..., None] * streams_BTSD).sum(dim=2)
+        return (weights_BTS[..., None] * streams_BTSD).sum(dim=2).to(streams_BTSD.dtype)
 
     def write(self, streams_BTSD: torch.Tensor, branch_BTD: torch.Tensor) -> torch.Tensor:
         """The streams (B, T, S, D) after the sublayer."""
