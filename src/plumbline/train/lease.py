@@ -137,7 +137,7 @@ class Lease:
         except FileExistsError:
             return False
         with os.fdopen(descriptor, "w") as handle:
-            json.dump(identity() | {"token": self.token, "since": time.time()}, handle)
+            json.dump(identity() | {"token": self.token, "since": time.time(), "limit": self.limit}, handle)
             handle.flush()
             os.fsync(handle.fileno())
         return True
@@ -158,10 +158,7 @@ class Lease:
         aside.unlink(missing_ok=True)
 
     def _stale(self, holder: dict[str, Any]) -> bool:
-        mine = identity()
-        if holder.get("machine") == mine["machine"] and "pid" in holder:
-            return started(holder["pid"]) != holder.get("process_started") or self._silent()
-        return self._silent()
+        return dead(holder) or self._silent()
 
     def _silent(self) -> bool:
         """Whether the last heartbeat is too old, by the clock that stamps files here."""
@@ -190,6 +187,11 @@ def read(path: Path) -> dict[str, Any] | None:
         return None
     except (json.JSONDecodeError, OSError):
         return {}
+
+
+def dead(holder: dict[str, Any]) -> bool:
+    """Whether a holder ran on this very machine and is gone."""
+    return holder.get("machine") == machine() and started(holder["pid"]) != holder.get("process_started")
 
 
 def identity() -> dict[str, Any]:
