@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -62,11 +64,36 @@ def daemon(name: str) -> int:
     return int((RUN / "pid" / f"{name}.pid").read_text())
 
 
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def verb(directory: Path, *words: str) -> str:
+    """Run `python -m WORDS` in `directory`; its standard output.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    command = [sys.executable, "-m", *words]
+    done = subprocess.run(command, cwd=directory, env=cluster_environment(), capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
+    return done.stdout
+
+
 def up() -> None:
     """Bring the cluster up, or bring back what of it is not running."""
     done = subprocess.run([HERE / "up"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise RuntimeError(done.stderr)
+
+
+def small_resources() -> dict[str, Any]:
+    """What tests/cluster/small gives to `pretrain`."""
+    return dict(yaml.safe_load((HERE / "small" / "config.v9+.yaml").read_text())["set-resources"]["pretrain"])
 
 
 @dataclass

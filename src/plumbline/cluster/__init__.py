@@ -1,1 +1,1 @@
-"""What a real cluster needs beyond the workflow: jobs that outlived their Snakemake, and a look before the first job."""
+"""What a real cluster needs beyond the workflow: jobs that outlived their Snakemake, and a look ahead."""

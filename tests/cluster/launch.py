@@ -1,0 +1,31 @@
+"""Stands between srun and the trainer in fault tests: `python launch.py -m plumbline.train ...`.
+
+Runs the module as Python would, with the options in TRAIN_OPTIONS added and TRAIN_PAUSE seconds of sleep a step: a
+model of 80,000 parameters would be done before anything could happen to it. What is computed stays the same.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import time
+
+from plumbline.train.distributed import Ranks
+from plumbline.train.stop import StopRequest
+
+pause = float(os.environ.get("TRAIN_PAUSE", "0"))
+poll = Ranks.poll
+
+
+def slow_poll(self: Ranks, stop: StopRequest) -> None:
+    """The loop polls once a step."""
+    time.sleep(pause)
+    poll(self, stop)
+
+
+if __name__ == "__main__":
+    Ranks.poll = slow_poll  # type: ignore[method-assign]
+    module = sys.argv[2]
+    sys.argv = [module, *sys.argv[3:], *os.environ.get("TRAIN_OPTIONS", "").split()]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
