@@ -94,6 +94,23 @@ def test_matrices_are_decayed_and_the_others_by_flag() -> None:
     assert {name for name, value in built.parameters.items() if id(value) in members} == expected
 
 
+def test_adamw_has_the_bits_of_torchs() -> None:
+    model, built = optimizer()
+    copy, _ = optimizer()
+    decays = {id(value): group["decay"] for group in built.inner.param_groups for value in group["params"]}
+    groups = [
+        {"params": [value], "weight_decay": decays[id(mine)]}
+        for mine, value in zip(model.parameters(), copy.parameters())
+    ]
+    reference = torch.optim.AdamW(groups, lr=0.01, betas=(0.9, 0.95), eps=1e-8, fused=True)
+    for number in (1, 2, 3):
+        step(model, built, number)
+        copy(torch.arange(64).reshape(2, 32)).logsumexp(-1).sum().backward()
+        reference.step()
+        reference.zero_grad()
+    assert all(torch.equal(mine, other) for mine, other in zip(model.parameters(), copy.parameters()))
+
+
 def test_no_intervention_is_bit_identical_to_none() -> None:
     plain, null = step(*optimizer()), step(*optimizer(Null()))
     assert all(torch.equal(plain[name], null[name]) for name in plain)

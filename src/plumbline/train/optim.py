@@ -52,7 +52,7 @@ class Optimizer:
             }
             for (decay, labels), members in grouped.items()
         ]
-        self.inner: torch.optim.Optimizer = registry.load("optimizers", spec.name, "optimizer.name").build(groups, spec)
+        self.inner: Any = registry.load("optimizers", spec.name, "optimizer.name").build(groups, spec)
 
     def describe(self) -> str:
         """Groups in words, for the log."""
@@ -93,7 +93,7 @@ class Optimizer:
 
     def zero_grad(self) -> None:
         """Drop the gradients."""
-        self.inner.zero_grad(set_to_none=True)
+        self.inner.zero_grad()
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The optimizer's state as flat tensors, ``<parameter>.<key>``: independent of groups and their order."""

@@ -50,7 +50,8 @@ def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
 
 def numerics(device: torch.device) -> None:
     """Deterministic on a CPU; float32 products in float32 everywhere (architecture.md, section 7)."""
-    torch.use_deterministic_algorithms(device.type == "cpu")
+    # The same as use_deterministic_algorithms, without its import of torch.compile's machinery.
+    torch.set_deterministic_debug_mode("error" if device.type == "cpu" else "default")
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
 

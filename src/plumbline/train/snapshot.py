@@ -89,10 +89,10 @@ def place(model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
 
 
 def _like(value: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
-    """A whole tensor on the parameter's device, sharded as it is; other shapes (counters) stay where they are read."""
+    """A whole tensor on the parameter's device, sharded as it is unless it has another shape (a count of steps)."""
+    value = value.to(parameter.device)
     if value.shape != parameter.shape:
         return value.clone()
-    value = value.to(parameter.device)
     if not hasattr(parameter, "full_tensor"):
         return value.clone()
     from torch.distributed.tensor import distribute_tensor
@@ -112,7 +112,7 @@ def _load_shards(directory: Path, model: nn.Module, optimizer: Optimizer | None)
                 parameter = parameters[rest.rpartition(".")[0]]
                 same = entry.size == parameter.shape
                 wanted[key] = torch.zeros_like(parameter) if same else torch.zeros(
-                    entry.size, dtype=entry.properties.dtype)  # fmt: skip
+                    entry.size, dtype=entry.properties.dtype, device=parameter.device)  # fmt: skip
     checkpoint.load(wanted, checkpoint_id=str(directory), no_dist=not is_initialized())
     if optimizer is not None:
         state = {key.partition(".")[2]: value for key, value in wanted.items() if key.startswith("optimizer.")}
