@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))  # for `harness` and `faultlist`, which `faults` uses as well
+sys.path.insert(0, str(HERE))  # for `harness`, `bench` and `scenarios`, which `faults` uses as well
 
 
 @pytest.fixture(scope="session")

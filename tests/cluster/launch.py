@@ -10,22 +10,22 @@ import os
 import runpy
 import sys
 import time
+from typing import Any
 
-from plumbline.train.distributed import Ranks
-from plumbline.train.stop import StopRequest
+from plumbline.train.progress import Progress
 
 pause = float(os.environ.get("TRAIN_PAUSE", "0"))
-poll = Ranks.poll
+step = Progress.step
 
 
-def slow_poll(self: Ranks, stop: StopRequest) -> None:
-    """The loop polls once a step."""
+def slow_step(self: Progress, *measured: Any) -> None:
+    """The loop reports once a step."""
     time.sleep(pause)
-    poll(self, stop)
+    step(self, *measured)
 
 
 if __name__ == "__main__":
-    Ranks.poll = slow_poll  # type: ignore[method-assign]
+    Progress.step = slow_step  # type: ignore[method-assign]
     module = sys.argv[2]
     sys.argv = [module, *sys.argv[3:], *os.environ.get("TRAIN_OPTIONS", "").split()]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
