@@ -78,7 +78,8 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
     elif holder is not None:
         found |= {"state": "stale", "reason": f"no sign of {lease.describe(holder)}"}
     else:
-        found["state"] = "waiting"
+        fell = events[-1].get("reason") if events and events[-1]["event"] == "fault" else None
+        found |= {"state": "waiting", "reason": fell}
     return found
 
 

@@ -16,7 +16,10 @@ from safetensors.torch import load_file
 
 from plumbline import frames
 from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
+from plumbline.model.roles import ParameterRole
 from plumbline.train import loop as loop_module
+from plumbline.train import pretrain
+from plumbline.train.interventions import Attachment, Intervention
 from plumbline.train.stop import StopRequest
 from tests.train.helpers import products, read, run_spec, settings, start_child, train
 
@@ -74,9 +77,12 @@ def test_bfloat16_autocast_stays_near_float32(packs: Path, tmp_path: Path, undis
     assert all(value.dtype == torch.float32 for value in load_file(tmp_path / "out/model.safetensors").values())
 
 
-def test_killed_at_any_moment_a_run_resumes_to_the_same_bits(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_at_any_moment_a_run_resumes_to_the_same_bits(
+    packs: Path, tmp_path: Path, undisturbed: Path, seed: int
+) -> None:
     """Killed inside writing a checkpoint, between its files, in the rotation, in the outputs; and in mid-step."""
-    moments = random.Random(5)
+    moments = random.Random(seed)
     chosen = settings(packs, tmp_path, checkpoint_steps=1, starts_without_progress=0)
     reached, process = [], None
     for attempt in range(40):
@@ -150,6 +156,64 @@ def test_validation_pending_at_a_stop_is_made_up_for(packs: Path, tmp_path: Path
     assert products(tmp_path) == products(undisturbed)
     manifest = read(tmp_path / "out/manifest.json")
     assert manifest["attempts"] == 2 and manifest["resumed_from"] == [5]
+
+
+class Hooked(Intervention):
+    """Uses all three points, draws at random, and counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def attach(self, run: Attachment) -> None:
+        self.norm = run.model.final_norm
+
+    def label(self, name: str, role: ParameterRole) -> str | None:
+        return role.role if role.role in ("query", "key") else None
+
+    def before_step(self, step: int) -> dict[str, float]:
+        return {"query": 0.5, "key": 1.0 / (1 + self.count)}
+
+    def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor:
+        return sum(value.square().sum() for value in self.norm.parameters()) * torch.rand(()) * 0.01
+
+    def after_step(self, step: int) -> None:
+        self.count += 1
+        with torch.no_grad():
+            for value in self.norm.parameters():
+                value.mul_(0.999)
+
+    def state(self) -> dict[str, Any]:
+        return {"count": self.count}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.count = state["count"]
+
+
+def test_interventions_and_random_draws_resume_to_the_same_bits(
+    packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pretrain.interventions, "build", lambda specs: [Hooked()])
+    torch.manual_seed(1)
+    assert train(run_spec(), settings(packs, tmp_path / "whole")) == 0
+    torch.manual_seed(1)
+    codes = [
+        train(run_spec(), settings(packs, tmp_path / "parts", starts_without_progress=0), StopAt(polls))
+        for polls in (7, 9, 30)
+    ]
+    assert codes == [EXIT_RUN_AGAIN, EXIT_RUN_AGAIN, 0]
+    assert products(tmp_path / "parts") == products(tmp_path / "whole") != products(undisturbed)
+
+
+def test_the_loss_that_is_logged_has_no_extra_term(
+    packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Extra(Intervention):
+        def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor:
+            return torch.tensor(1000.0)
+
+    monkeypatch.setattr(pretrain.interventions, "build", lambda specs: [Extra()])
+    assert train(run_spec(), settings(packs, tmp_path)) == 0
+    assert products(tmp_path) == products(undisturbed)
 
 
 def test_sigterm_saves_and_asks_to_be_run_again(packs: Path, tmp_path: Path) -> None:
@@ -254,6 +318,15 @@ def test_state_of_another_run_is_set_aside(packs: Path, tmp_path: Path, capfd, c
     assert f"it belongs to another run ({expected} changed); set aside as" in said
     assert (tmp_path / "state.set-aside-1" / "step-0000012" / "metadata.json").exists()
     assert not (tmp_path / "state.set-aside-2").exists()
+
+
+def test_checkpoints_without_an_owner_are_set_aside(packs: Path, tmp_path: Path, undisturbed: Path, capfd) -> None:
+    """As a kill while another run's state was being set aside would leave them."""
+    assert train(run_spec(init_seed=1), settings(packs, tmp_path)) == 0
+    (tmp_path / "state" / "run.json").unlink()
+    assert train(run_spec(), settings(packs, tmp_path)) == 0
+    assert "no run.json says whose they are; set aside as" in capfd.readouterr().err
+    assert products(tmp_path) == products(undisturbed)
 
 
 def test_a_disk_full_while_saving_names_the_directory_and_harms_nothing(packs: Path, tmp_path: Path, capfd) -> None:

@@ -93,7 +93,6 @@ class Loop:
                 self._validate()
             if self.step == steps:
                 return
-            self.random = randomness.capture(self.parts.ranks.device)
             stop, save = self._train_step()
             if stop:
                 raise Stopped
@@ -113,7 +112,7 @@ class Loop:
             return False, False
         parts.optimizer.step(step, learning_rate)
         parts.optimizer.zero_grad()
-        self.step = step
+        self.step, self.random = step, randomness.capture(parts.ranks.device)
         parts.progress.step(step, loss, grad_norm, learning_rate)
         return stop > 0, save > 0
 
@@ -236,6 +235,7 @@ class Loop:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whoever saved it on however many ranks."""
         parts = self.parts
+        assert checkpoint.metadata["run_id"] == parts.spec.run_id, f"{checkpoint.path} is another run's"
         loop = json.loads((checkpoint.path / "loop.json").read_text(encoding="utf-8"))
         snapshot.load(checkpoint.path, parts.model, parts.optimizer)
         self.metrics = Metrics.load(checkpoint.path / "metrics.npy")
@@ -244,6 +244,7 @@ class Loop:
             intervention.load_state(state)
         if parts.ranks.rank < len(loop["random"]):
             randomness.restore(loop["random"][parts.ranks.rank], parts.ranks.device)
+            self.random = randomness.capture(parts.ranks.device)
 
     def settle_divergence(self) -> None:
         """Make the weights the last finite ones, note their step, and save, so that nobody trains this run again.

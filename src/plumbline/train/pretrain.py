@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,7 +82,8 @@ class _Run:
             progress.event("stopped", loop.step)
             progress.say(f"asked to stop; saved at step {loop.step}, run me again")
             return EXIT_RUN_AGAIN
-        except (RuntimeError, MemoryError) as error:
+        except Exception as error:
+            progress.event("fault", loop.step, reason=f"{type(error).__name__}: {error}")
             self._memory_fault(error, made_progress=loop.step > started_at)
             raise
         finally:
@@ -111,8 +113,15 @@ class _Run:
             self.state.set_aside("none of its checkpoints is whole")
             self.state.claim(identity)
         step = 0 if found is None else found.step
+        threads, before = torch.get_num_threads(), [entry["threads"] for entry in self.state.starts][-1:]
+        if before and before != [threads]:
+            print(
+                f"{self.spec.key}: {threads} threads where there were {before[0]}: the same up to rounding, "
+                f"not to the bit",
+                file=sys.stderr,
+            )
         if step < self.spec.train.steps:
-            details = provenance.code() | {"threads": torch.get_num_threads(), "resumed": found is not None}
+            details = provenance.code() | {"threads": threads, "resumed": found is not None}
             self.state.start(step, self.settings.starts_without_progress, details, self.circumstances)
         return found
 
@@ -215,7 +224,7 @@ class _Run:
             if self.group.leader:
                 self.state.give_up(str(error), self.circumstances)
             raise
-        except (RuntimeError, MemoryError) as error:
+        except Exception as error:
             self._memory_fault(error, made_progress=False)
             raise
 

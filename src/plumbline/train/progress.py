@@ -83,8 +83,11 @@ class Progress:
         line = {"event": kind, "step": step, "steps": self.steps, "time": round(time.time(), 3),
                 "host": socket.gethostname(), "pid": os.getpid(), "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
                 **details}  # fmt: skip
-        with open(self.path, "a", encoding="utf-8") as handle:
-            handle.write(json.dumps(line) + "\n")
+        try:
+            with open(self.path, "a", encoding="utf-8") as handle:
+                handle.write(json.dumps(line) + "\n")
+        except OSError as error:  # nothing downstream reads it: a run does not end for its sake
+            self.say(f"cannot write {self.path}: {error}")
 
     def say(self, text: str) -> None:
         """A line for people."""

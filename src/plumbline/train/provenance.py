@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import socket
@@ -16,8 +17,9 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 PACKAGES = ("plumbline", "torch", "numpy", "safetensors", "pandas", "pyarrow", "tokenizers")
 
 
+@functools.cache
 def code() -> dict[str, Any]:
-    """Commit of the source tree and whether it was changed since; None for an installed package."""
+    """Commit of the source tree and whether it was changed since, when first asked; None for an installed package."""
     commit = _git("rev-parse", "HEAD")
     status = None if commit is None else _git("status", "--porcelain", "--untracked-files=no")
     return {"git_commit": commit, "git_dirty": None if status is None else bool(status)}

@@ -37,7 +37,9 @@ class StateDirectory:
     def claim(self, identity: dict[str, Any]) -> None:
         """Make this the state of the run `identity`; state of any other run is set aside, never overwritten."""
         held = read_json(self.path / IDENTITY)
-        if held is not None:
+        if held is None and any(self.path.glob("step-*")):
+            self.set_aside(f"it holds checkpoints, but no {IDENTITY} says whose they are")
+        elif held is not None:
             changed = [key for key in ("run_id", "data_fingerprint", "validation_fingerprint")
                        if held.get(key) != identity[key]]  # fmt: skip
             if changed:
@@ -54,7 +56,8 @@ class StateDirectory:
             if not (candidate := self.path.with_name(f"{self.path.name}.set-aside-{number}")).exists()
         )
         aside.mkdir(parents=True)
-        for entry in sorted(self.path.iterdir()):
+        # The identity goes last: until then, whoever comes after a kill sees that the rest is not theirs.
+        for entry in sorted(self.path.iterdir(), key=lambda entry: (entry.name == IDENTITY, entry.name)):
             if entry.name not in _OURS and not entry.name.startswith((".lease", ".clock")):
                 os.rename(entry, aside / entry.name)
         print(f"{self.path}: {why}; set aside as {aside}, starting afresh", file=sys.stderr)
