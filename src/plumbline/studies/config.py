@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from jsonschema import Draft202012Validator
@@ -83,10 +83,10 @@ def _explain(error: ValidationError) -> str:
 
 
 def _known_keys(error: ValidationError) -> set[str]:
-    schema = error.schema
+    schema = cast(dict[str, Any], error.schema)
     known = set(schema.get("properties", {}))
     if error.validator == "unevaluatedProperties":
-        known |= set(_schema("study").schema["$defs"]["parts"]["properties"])
+        known |= set(cast(dict[str, Any], _schema("study").schema)["$defs"]["parts"]["properties"])
     return known
 
 

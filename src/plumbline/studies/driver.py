@@ -1,8 +1,8 @@
 """Which Snakemake holds this directory, and whether a lock that it left behind is stale.
 
 After a kill -9 or a power cut Snakemake's own lock stays, and the next start is refused until it is removed by
-hand. It is removed here when, and only when, no process can be holding the directory: the holder wrote down host
-and process when it started, so a holder on another host, or one that still lives, is never overruled.
+hand. It is removed here when, and only when, no process can be holding the directory: every holder wrote down its
+host and process when it started, so a holder on another host, or one that still lives, is never overruled.
 
 `python -m plumbline.studies.driver` does this before a start; the Makefile calls it.
 """
@@ -12,45 +12,55 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from plumbline.cli import PlumblineError, run
 from plumbline.files import atomic_write_json
 
-HOLDER = "plumbline-holder.json"
+#: Folder in .snakemake with one file for each Snakemake that holds the directory.
+HOLDERS = "plumbline-holders"
 
 
 def hold(persistence: str | Path) -> None:
     """Write down that this process holds the directory (`persistence` is its .snakemake folder)."""
     process = psutil.Process()
-    atomic_write_json(
-        Path(persistence) / HOLDER,
-        {"host": socket.gethostname(), "pid": process.pid, "started": process.create_time()},
-    )
+    record = {"host": socket.gethostname(), "pid": process.pid, "started": process.create_time()}
+    atomic_write_json(_record(Path(persistence)), record)
 
 
 def release(persistence: str | Path) -> None:
-    """Forget the holder."""
-    (Path(persistence) / HOLDER).unlink(missing_ok=True)
+    """Forget that this process is a holder."""
+    _record(Path(persistence)).unlink(missing_ok=True)
 
 
 def holders(directory: Path) -> list[str]:
     """Who holds `directory`, in words; empty when nobody can."""
-    found = [f"process {process.pid} ({' '.join(process.info['cmdline'])[:80]})" for process in _drivers(directory)]
-    path = directory / ".snakemake" / HOLDER
-    if path.exists():
-        holder: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found = {process.pid: f"process {process.pid} ({' '.join(words)[:80]})" for process, words in _drivers(directory)}
+    elsewhere = []
+    for path in sorted((directory / ".snakemake" / HOLDERS).glob("*.json")):
+        holder = json.loads(path.read_text(encoding="utf-8"))
         if holder["host"] != socket.gethostname():
-            found.append(f"process {holder['pid']} on the host {holder['host']}")
-    return found
+            elsewhere.append(f"process {holder['pid']} on the host {holder['host']} (recorded in {path})")
+        elif _lives(holder["pid"], holder["started"]):
+            found.setdefault(holder["pid"], f"process {holder['pid']}")
+    return [*found.values(), *elsewhere]
 
 
-def _drivers(directory: Path) -> list[psutil.Process]:
+def _record(persistence: Path) -> Path:
+    return persistence / HOLDERS / f"{socket.gethostname()}-{os.getpid()}.json"
+
+
+def _lives(pid: int, started: float) -> bool:
+    """Whether it is still that process, and not another one that was given its number."""
+    try:
+        return abs(psutil.Process(pid).create_time() - started) < 1
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _drivers(directory: Path) -> list[tuple[psutil.Process, list[str]]]:
     """Snakemake processes of this host that work in `directory`, other than this process and its ancestors."""
     mine = {process.pid for process in (psutil.Process(), *psutil.Process().parents())}
     found = []
@@ -60,7 +70,7 @@ def _drivers(directory: Path) -> list[psutil.Process]:
             continue
         try:
             if Path(process.cwd()) == directory:
-                found.append(process)
+                found.append((process, words))
         except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
             continue
     return found
@@ -69,11 +79,14 @@ def _drivers(directory: Path) -> list[psutil.Process]:
 def clear_stale_lock(directory: Path) -> bool:
     """Remove Snakemake's lock if it is stale; True if there was one.
 
+    The files are removed here, right after looking who holds them: `snakemake --unlock` reads the whole workflow in
+    between, long enough for somebody else to clear the same lock, start, and lose a lock that is not stale.
+
     Raises:
         PlumblineError: somebody holds the directory.
     """
-    locks = directory / ".snakemake" / "locks"
-    if not locks.is_dir() or not any(locks.iterdir()):
+    locks = sorted((directory / ".snakemake" / "locks").glob("*.lock"))
+    if not locks:
         return False
     found = holders(directory)
     if found:
@@ -81,17 +94,14 @@ def clear_stale_lock(directory: Path) -> bool:
             f"{directory} is held by {', '.join(found)}; wait for it or stop it. "
             f"If that process is gone for certain, remove the lock with: snakemake --unlock"
         )
-    command = [sys.executable, "-m", "snakemake", "--unlock", "--quiet", "all"]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
-    if done.returncode:
-        raise PlumblineError(f"snakemake --unlock failed in {directory}: {done.stderr.strip()[-500:]}")
-    release(directory / ".snakemake")
+    for path in [*locks, *(directory / ".snakemake" / HOLDERS).glob("*.json")]:
+        path.unlink(missing_ok=True)
     return True
 
 
 def main() -> None:
     """Clear a stale lock of the working directory, and say so."""
-    if clear_stale_lock(Path(os.getcwd())):
+    if clear_stale_lock(Path.cwd()):
         print("removed the lock of a Snakemake that no longer runs")
 
 
