@@ -1,0 +1,67 @@
+"""plumbline.cluster without a cluster: what is asked of SLURM, and what is read from its answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.cluster import check, orphans
+
+MINE = Path("/scratch/plumbline")
+QUEUE = """\
+71|RUNNING|plumbline_6f0c|/scratch/plumbline|rule_pretrain_wildcards_transfer_base_baseline_42
+72|PENDING|plumbline_6f0c|/scratch/plumbline|rule_pretrain_wildcards_transfer_base_softpick_42
+73|RUNNING|plumbline_11aa|/scratch/another|rule_pretrain_wildcards_transfer_base_baseline_42
+74|RUNNING|interactive|/scratch/plumbline|
+"""
+
+
+def test_orphans_are_jobs_of_this_directory_and_of_this_profile() -> None:
+    jobs = orphans.parse(QUEUE, MINE)
+    assert [job.id for job in jobs] == ["71", "72"]
+    assert jobs[1].state == "PENDING"
+
+
+def test_a_job_waits_for_its_predecessor_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    monkeypatch.setattr(orphans.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(orphans, "_at_start", lambda: tuple(orphans.parse(QUEUE, MINE)))
+    assert orphans.after("pretrain", ["transfer", "base", "baseline", 42]) == " --dependency=afterany:71"
+    assert orphans.after("pretrain", ["transfer", "base", "baseline", 43]) == ""
+    assert orphans.after("evaluate", ["transfer", "base", "baseline", 42]) == ""
+    monkeypatch.setenv("SLURM_JOB_ID", "75")  # a job evaluates its resources again, and must not ask
+    assert orphans.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
+
+
+def test_dry_run_on_a_laptop_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    monkeypatch.setattr(orphans.shutil, "which", lambda name: None)
+    assert orphans.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
+
+
+def test_requests_of_the_product_profile(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orphans.shutil, "which", lambda name: None)
+    profile = check.load([str(repository / "profiles" / "slurm"), str(repository / "tests" / "cluster" / "profile")])
+    requests = check.requests(profile)
+    large = check.command(requests["pretrain large"])
+    assert large[:2] == ["sbatch", "--test-only"]
+    expected = {"--nodes=2", "--gres=gpu:8", "--partition=gpus", "--account=lab", "--time=2880", "--mem=800000"}
+    assert expected <= set(large)
+    assert requests["pretrain large"]["launch"].startswith("srun --nodes=2 ")
+    assert requests["pretrain base"]["launch"].startswith("srun --nodes=1 ")
+    other = check.command(requests["any other rule"])
+    assert "--partition=cpus" in other and not any(word.startswith(("--gres", "--gpus")) for word in other)
+
+
+def test_profile_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"my-site: no config\.v9\+\.yaml"):
+        check.load([str(tmp_path / "my-site")])
+
+
+def test_settings_of_a_site_that_forgets_its_jobs() -> None:
+    forgetful = "AccountingStoreFlags    = (null)\nMinJobAge               = 60 sec\n"
+    age, comment = check.settings(forgetful)
+    assert "MinJobAge is 60 s" in age and "job_comment" in comment
+    assert check.settings("AccountingStoreFlags    = job_comment\nMinJobAge               = 300 sec\n") == []
