@@ -5,7 +5,9 @@ rule pretrain:
     """Carry out one run's spec.
 
     The state directory is no output: Snakemake deletes outputs of failed jobs, and the state is what an interrupted
-    run goes on from. How it is launched (one process, torchrun, srun) is a matter of machines: resources.launch.
+    run goes on from. How it is launched (one process, torchrun, srun), and with which flags that cannot change what a
+    run computes beyond rounding (--micro-batch, --checkpoint-steps, --strategy), is a matter of machines:
+    resources.launch and resources.trainer_flags.
     """
     input:
         data=pack_of,
@@ -25,10 +27,12 @@ rule pretrain:
     resources:
         mem_mb=1500,
         launch="python",
+        trainer_flags="",
     params:
         spec=run_spec,
         state=f"{WORK}/state/{{study}}/{{scale}}/{{method}}/s{{seed}}",
         out=subpath(output.outcome, parent=True),
     shell:
         "exec {resources.launch} -m plumbline.train --spec {params.spec:q} --data {input.data} "
-        "--validation {input.validation} --state {params.state} --out {params.out} > {log} 2>&1"
+        "--validation {input.validation} --state {params.state} --out {params.out} {resources.trainer_flags} "
+        "> {log} 2>&1"
