@@ -48,7 +48,7 @@ def test_every_parameter_has_a_role_and_a_shape(name):
     assert not list(model.buffers()), "a buffer would be missing from the checkpoint's parameters"
 
 
-@pytest.mark.parametrize("name", ["denseformer", "denseformer_official", "hyper", "hyper_per_layer"])
+@pytest.mark.parametrize("name", ["denseformer", "denseformer.official", "hyper", "hyper.per_layer"])
 def test_starts_as_the_baseline(name, baseline):
     assert torch.equal(method(name)(TOKENS), baseline(TOKENS))
 
@@ -66,7 +66,7 @@ def test_value_residual_without_a_share_is_the_baseline(baseline):
 
 
 #: Methods that equal the baseline at the first step, here by their first readings.
-IDENTICAL = {"baseline", "softmax_cap", "denseformer", "denseformer_official", "hyper", "hyper_per_layer"}
+IDENTICAL = {"baseline", "softmax_cap", "denseformer", "denseformer.official", "hyper", "hyper.per_layer"}
 
 
 @pytest.mark.parametrize("name", sorted(set(ALL) - IDENTICAL))

@@ -148,31 +148,31 @@ PARAMETERS = {
     "softpick": 0,
     "qknorm": 3_072,
     "selective_attn": -25_165_824,
-    "selective_halved_key_values": -25_165_824,
-    "selective_original": 0,
+    "selective_attn.halved_key_values": -25_165_824,
+    "selective_attn.original": 0,
     "selective_qknorm": -25_162_752,
     "sigmoid_attn": 24,
-    "sigmoid_original": 0,
+    "sigmoid_attn.original": 0,
     "ssmax": 768,
-    "ssmax_original": 768,
+    "ssmax.original": 768,
     "diff_attn": 101_376,
-    "differential_per_head_lambda": 98_304 + 1_536,
-    "differential_official": 24 * (4 * 64 + 128),
+    "diff_attn.per_head_lambda": 98_304 + 1_536,
+    "diff_attn.official": 24 * (4 * 64 + 128),
     "value_residual": 23,
     "gated_attn_qknorm": 1_575_936,
     "softmax_cap": 0,
     "hybrid_norm": 0,
-    "hybrid_norm_official": -44_544,
+    "hybrid_norm.official": -44_544,
     "sandwich_norm": 98_304,
     "geglu_ffn": 0,
     "qknorm_geglu": 3_072,
     "relu_squared": 0,
     "denseformer": 300,
-    "denseformer_official": 324,
+    "denseformer.official": 324,
     "layerscale": 49_152,
-    "layerscale_two_vectors": 98_304,
+    "layerscale.two_vectors": 98_304,
     "hyper": 96,
-    "hyper_per_layer": 48,
+    "hyper.per_layer": 48,
     "attnres": 200_704,
 }
 
@@ -197,8 +197,8 @@ def test_shared_parameters_start_the_same(name: str) -> None:
 
 
 #: Start with the baseline's logits: bit by bit where the arithmetic is the same.
-EXACT = ("denseformer", "denseformer_official", "hyper", "hyper_per_layer")
-CLOSE = ("softmax_cap", "attnres_official", "hyper_official")
+EXACT = ("denseformer", "denseformer.official", "hyper", "hyper.per_layer")
+CLOSE = ("softmax_cap", "attnres.official", "hyper.official")
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -37,7 +37,7 @@ def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor
         )
 
 
-@pytest.mark.parametrize("name", [*METHODS, "hyper_official", "denseformer_official"])
+@pytest.mark.parametrize("name", [*METHODS, "hyper.official", "denseformer.official"])
 def test_recomputing_layers(name):
     recomputing = model(name)
     recomputing.recompute = True

@@ -1,5 +1,7 @@
 """Helpers of all rules: what the configuration says, as paths and parameters."""
 
+from pathlib import Path
+
 from plumbline.studies import driver
 from plumbline.studies.workflow import MAIN_STUDY, pin, plan, use_this_interpreter
 
@@ -86,11 +88,46 @@ def figure_runs(wildcards):
     return PLAN.target_expected(wildcards.study, wildcards.figure)
 
 
+def published_files():
+    """Every file of printed numbers."""
+    return sorted(
+        str(path) for path in Path("config/published").rglob("*") if path.is_file()
+    )
+
+
+def claims_inputs(wildcards):
+    """All runs of a study, with their scores where they are a part of its comparison."""
+    study = PLAN.studies[wildcards.study]
+    return sorted(
+        {
+            path
+            for target in study.sheet["targets"]
+            for path in target_inputs(study.name, target)
+        }
+    )
+
+
+def study_runs(wildcards):
+    """All runs of a study, as one string."""
+    return PLAN.study_expected(wildcards.study)
+
+
 def all_targets():
-    """Every table and figure of the configured studies."""
+    """Every table and figure of the configured studies, their claims and deviations, and the audit."""
     suffix = {"table": "csv", "figure": "png"}
-    return [
+    targets = [
         f"results/{name}/{target}.{suffix[entry['kind']]}"
         for name, study in PLAN.studies.items()
         for target, entry in study.sheet["targets"].items()
     ]
+    main = [
+        path.replace(f"/{MAIN_STUDY}/", "/")
+        for path in targets
+        if f"/{MAIN_STUDY}/" in path
+    ]
+    told = [
+        f"results/{name}/{file}"
+        for name in PLAN.studies
+        for file in ("claims.csv", "deviations.md")
+    ]
+    return targets + main + told + ["results/audit.csv"]

@@ -34,17 +34,17 @@ def component_class(slot: str, name: str) -> type[nn.Module]:
         module = importlib.util.module_from_spec(specification)
         sys.modules[module_name] = module
         specification.loader.exec_module(module)
-    marked = [value for value in vars(module).values() if vars_of(value).get("__component__")]
+    marked = [value for value in vars(module).values() if _marked_in(value, module.__name__)]
     assert len(marked) == 1, f"{path}: one @component class expected"
     return marked[0]
 
 
-def vars_of(value: Any) -> dict[str, Any]:
-    """A class's own attributes, or nothing for anything that is not a class."""
-    return dict(vars(value)) if isinstance(value, type) else {}
+def _marked_in(value: Any, module_name: str) -> bool:
+    """Whether `value` is a component's class that was written in this very module, not imported into it."""
+    return isinstance(value, type) and "__component__" in vars(value) and value.__module__ == module_name
 
 
-def build(slot: str, model: ModelSpec, *arguments: Any) -> nn.Module:
+def build(slot: str, model: ModelSpec, *arguments: Any) -> Any:
     """Build the component that `model` names for `slot`: positional `arguments` first, its options by keyword."""
     chosen = model.slot(slot)
     return component_class(slot, chosen.name)(model, *arguments, **chosen.options)

@@ -62,6 +62,10 @@ class Plan:
         """The same as one string for a command line."""
         return expected_json(self.target_runs(study, target))
 
+    def study_expected(self, study: str) -> str:
+        """All runs of a study as one string."""
+        return expected_json(list(self.studies[study].runs.values()))
+
     def target_reads(self, study: str, target: str) -> list[str]:
         """Which frames beyond the runs themselves a target reads."""
         return self.studies[study].sheet["targets"][target]["reads"]
