@@ -11,13 +11,13 @@ import pytest
 from plumbline.figures import style
 from plumbline.figures.transfer import FIGURES
 from plumbline.tables.transfer.task_deltas import deltas, tasks_of
-from tests.tables.world import PUBLISHED, World, curve, published_world
+from tests.tables.world import PUBLISHED, World, curve, published_once
 from tests.tables.world import tasks_of as twelve
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory) -> World:
-    return published_world(tmp_path_factory.mktemp("published"))
+def published() -> World:
+    return published_once()
 
 
 def draw(world, name):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tables.world import World, published_world
+from tests.tables.world import World, published_once
 
 
 @pytest.fixture(scope="session")
-def published(tmp_path_factory) -> World:
+def published() -> World:
     """Runs that give the printed numbers. Read only."""
-    return published_world(tmp_path_factory.mktemp("published"))
+    return published_once()
