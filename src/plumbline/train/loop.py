@@ -166,9 +166,11 @@ class Loop:
         for number in range(rounds):
             parts.ranks.poll(parts.stop)
             start = (number * parts.ranks.world + parts.ranks.rank) * width
-            mine = range(start, min(start + width, sequences)) if start < sequences else range(1)
-            value = self._loss_sum(self._tokens(parts.validation, np.array(mine)))
-            if start < sequences:  # a rank with nothing left still takes part in the forward pass of a sharded model
+            last = min(start + width, sequences)
+            # A rank with nothing left reads something all the same: a sharded model's forward pass needs every rank.
+            mine = np.arange(start, last) if start < last else np.arange(min(width, sequences))
+            value = self._loss_sum(self._tokens(parts.validation, mine))
+            if start < last:
                 total += value.double()
         parts.model.train()
         loss = parts.ranks.sum([total.item()])[0] / (sequences * (parts.spec.model.context - 1))

@@ -161,7 +161,7 @@ class _Run:
                 validation=self.validation,
                 batching=batching,
                 model=model,
-                forward=torch.compile(forward) if settings.compile else forward,
+                forward=torch.compile(forward, dynamic=False) if settings.compile else forward,
                 optimizer=optimizer,
                 interventions=hooks,
             )
