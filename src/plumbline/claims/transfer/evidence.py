@@ -9,12 +9,11 @@ from functools import cached_property
 import pandas as pd
 
 from plumbline.claims.measures import Absent
-from plumbline.stats import NoiseFloor, noise_floor, verdicts
+from plumbline.stats import NoiseFloor, noise_floor, two_sided_normal, verdicts
 from plumbline.studies.sheet import Study
 from plumbline.tables.divergence import Divergence
 from plumbline.tables.published import Published
 from plumbline.tables.runs import DIVERGED, RunFrames
-from plumbline.tables.transfer.table2 import headline_runs
 from plumbline.tables.transfer.table6 import divergence_of
 
 BASE, LARGE = "base", "large"
@@ -30,14 +29,24 @@ class Evidence:
         self.used: set[str] = set()
         self.reference: str = study.sheet["noise_floor"]["reference"]
         self.methods: list[str] = list(study.methods)
+        ordered = frames.runs.sort_values("seed", kind="stable")
+        self._runs = dict(iter(ordered.groupby(["method", "scale"])))
+        self._facts = frames.runs[["outcome", "climb_avg", "validation_loss"]].to_dict("index")
 
     def runs(self, method: str, scale: str = BASE) -> pd.DataFrame:
-        """A method's runs at a scale, by seed."""
-        return self.frames.select(scale, [method]).sort_values("seed")
+        """A method's runs at a scale, by seed; no rows where none is expected."""
+        return self._runs.get((method, scale), self.frames.runs.iloc[:0])
+
+    def behind(self, method: str, scale: str = BASE) -> list[str]:
+        """The runs behind a table's value: at the base scale all of the baseline's seeds, else the first seed."""
+        keys = [str(key) for key in self.runs(method, scale).index]
+        if not keys:
+            raise Absent("missing", f"{scale}/{method}")
+        return keys if method == self.reference and scale == BASE else keys[:1]
 
     def _value(self, key: str, column: str) -> float:
         self.used.add(key)
-        row = self.frames.runs.loc[key]
+        row = self._facts[key]
         if math.isnan(row[column]):
             raise Absent(DIVERGED if row["outcome"] == DIVERGED else "missing", key)
         return float(row[column])
@@ -58,10 +67,7 @@ class Evidence:
 
     def climb(self, method: str, scale: str = BASE) -> float:
         """Table 2's or Table 3's value: the baseline's mean at the base scale, else the first seed."""
-        behind = headline_runs(self.runs(method, scale), method, self.reference if scale == BASE else "")
-        if behind.empty:
-            raise Absent("missing", f"{scale}/{method}")
-        values = [self._value(str(key), "climb_avg") for key in behind.index]
+        values = [self._value(key, "climb_avg") for key in self.behind(method, scale)]
         return sum(values) / len(values)
 
     def delta(self, method: str, scale: str = BASE) -> float:
@@ -96,23 +102,17 @@ class Evidence:
 
     def p_bonferroni(self, method: str) -> float:
         """Bonferroni over all methods but the baseline."""
-        from plumbline.stats import two_sided_normal
-
         return min(1.0, (len(self.methods) - 1) * float(two_sided_normal(self.z(method))))
 
     def loss(self, method: str, scale: str = BASE) -> float:
         """Final validation loss, as `climb`."""
-        behind = headline_runs(self.runs(method, scale), method, self.reference if scale == BASE else "")
-        values = [self._value(str(key), "validation_loss") for key in behind.index]
-        if not values:
-            raise Absent("missing", f"{scale}/{method}")
+        values = [self._value(key, "validation_loss") for key in self.behind(method, scale)]
         return sum(values) / len(values)
 
     def tasks(self, method: str) -> pd.Series:
         """Accuracy per task at the base scale: the baseline's mean over seeds, else the first seed."""
         self.climb(method)
-        behind = headline_runs(self.runs(method), method, self.reference)
-        return pd.concat([self.frames.task_scores(str(key)) for key in behind.index], axis=1).mean(axis=1)
+        return pd.concat([self.frames.task_scores(key) for key in self.behind(method)], axis=1).mean(axis=1)
 
     def task_deltas(self, method: str) -> pd.Series:
         """Distance from the baseline on each task."""
