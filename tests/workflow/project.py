@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+STUDY = "config/studies/transfer.yaml"
 LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", ".snakemake", "work", "logs", "results", "__pycache__", ".*_cache", "*.egg-info", ".hypothesis"
+    ".git", ".venv*", ".snakemake", "work", "logs", "results", "__pycache__", ".*_cache", "*.egg-info", ".hypothesis"
 )
 
 
@@ -38,14 +47,10 @@ class Project:
             "HF_DATASETS_OFFLINE": "1",
         }
 
-    def command(self, *arguments: str) -> list[str]:
-        """A Snakemake command line."""
-        return [sys.executable, "-m", "snakemake", *arguments]
-
-    def snakemake(self, *arguments: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
-        """Run Snakemake in this project and wait for it."""
+    def python(self, *arguments: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
+        """Run a Python command in this project and wait for it; both streams are in `stdout`."""
         return subprocess.run(
-            self.command(*arguments),
+            [sys.executable, *arguments],
             cwd=self.root,
             env=self.environment,
             text=True,
@@ -54,11 +59,30 @@ class Project:
             timeout=timeout,
         )
 
+    def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Snakemake in this project and wait for it."""
+        return self.python("-m", "snakemake", *arguments)
+
+    def start_snakemake(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start Snakemake as the leader of a process group of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "snakemake", *arguments],
+            cwd=self.root,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
     def planned(self, *arguments: str) -> dict[str, int]:
         """Jobs by rule that a dry run would start; empty when there is nothing to be done."""
         done = self.snakemake("--dry-run", *arguments)
         assert done.returncode == 0, done.stdout[-4000:]
         return jobs_by_rule(done.stdout)
+
+    def read(self, file: str) -> Any:
+        """A JSON file's content."""
+        return json.loads((self.root / file).read_text())
 
     def edit(self, file: str, before: str, after: str) -> None:
         """Replace text that must stand in a file."""
@@ -66,6 +90,19 @@ class Project:
         text = path.read_text()
         assert before in text, f"{before!r} is not in {file}"
         path.write_text(text.replace(before, after, 1))
+
+    @contextmanager
+    def changed(self, change: Callable[[dict[str, Any]], Any], file: str = STUDY) -> Iterator[None]:
+        """Change the content of a YAML file, comments and layout lost, for the time of a block."""
+        path = self.root / file
+        original = path.read_text()
+        content = yaml.safe_load(original)
+        change(content)
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        try:
+            yield
+        finally:
+            path.write_text(original)
 
 
 def jobs_by_rule(output: str) -> dict[str, int]:
@@ -76,3 +113,19 @@ def jobs_by_rule(output: str) -> dict[str, int]:
         return {}
     rows = dict(re.findall(r"^(\w+) +(\d+)$", tables[0], flags=re.M))
     return {rule: int(count) for rule, count in rows.items() if rule != "total"}
+
+
+def jobs_of_studies(output: str, rule: str) -> Counter[str]:
+    """Number of jobs of a rule for each study, from what Snakemake prints of each job."""
+    return Counter(re.findall(rf"^ +log: logs/\w+/{rule}/(\w+)\.", output, flags=re.M))
+
+
+def write_corpus(folder: Path, documents: int = 500) -> None:
+    """A made-up corpus as the `local` source reads it: enough words for the smoke preset's packs."""
+    draw = random.Random(0)
+    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(1500)]
+    folder.mkdir(parents=True)
+    with open(folder / "documents.jsonl", "w") as lines:
+        for number in range(documents):
+            text = " ".join(draw.choices(words, k=120))
+            lines.write(json.dumps({"id": f"made-up/{number}", "source": "made-up", "text": text}) + "\n")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import re
 from pathlib import Path
 
 import pytest
+
 from plumbline.studies import sheet
 from plumbline.studies.config import PRESETS
-
-from tests.workflow.project import Project
+from tests.workflow.project import STUDY, Project, jobs_by_rule, jobs_of_studies
 
 STUDIES = sorted(path.stem for path in (Path(__file__).parents[2] / "config" / "studies").glob("*.yaml"))
+HEAVY = {"torch", "transformers", "datasets", "lm_eval"}
+pytestmark = pytest.mark.workflow
 
 
 @pytest.fixture(scope="module")
@@ -21,70 +22,68 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("study", STUDIES)
-def test_every_study_plans_at_every_preset(project: Project, study: str, preset: str) -> None:
-    planned = project.planned("all", "--config", f"preset={preset}", f"studies=[{study}]")
-    runs = sheet.load(study, preset).runs
-    assert planned["pretrain"] == len(runs)
-    assert planned["evaluate"] <= planned["pretrain"]
+def test_every_study_plans_at_every_preset(project: Project, preset: str) -> None:
+    done = project.snakemake("-n", "all", "--config", f"preset={preset}", f"studies={STUDIES}".replace("'", ""))
+    assert done.returncode == 0, done.stdout[-4000:]
+    tables = figures = 0
+    for name in STUDIES:
+        study = sheet.load(name, preset, project.root)
+        targets = study.sheet["targets"].values()
+        wanted = {run.key for target in targets for run in study.group(*target["runs"])}
+        scored = {run.key for target in targets if "scores" in target["reads"] for run in study.group(*target["runs"])}
+        assert jobs_of_studies(done.stdout, "pretrain")[name] == len(wanted)
+        assert jobs_of_studies(done.stdout, "evaluate")[name] == len(scored)
+        tables += sum(target["kind"] == "table" for target in targets)
+        figures += sum(target["kind"] == "figure" for target in targets)
+    planned = jobs_by_rule(done.stdout)
+    assert planned["table"] == tables
+    assert planned.get("figure", 0) == figures
 
 
-def test_table2_needs_the_base_scale_and_the_noise_floor_only(project: Project) -> None:
+def test_table2_at_demo_is_twenty_methods_and_six_more_seeds(project: Project) -> None:
     planned = project.planned("results/table2.csv")
-    assert planned["pretrain"] == planned["evaluate"] == 26
-    assert planned["table"] == 1
+    corpora_and_items = planned.pop("fetch")
+    assert corpora_and_items == 3
+    assert planned == {
+        "documents": 1, "tokenizer": 1, "tokenize": 4, "pack_train": 1, "pack_validation": 1, "items": 1,
+        "pretrain": 26, "evaluate": 26, "table": 1, "main_table": 1,
+    }  # fmt: skip
 
 
 def test_profile_slurm_plans_the_paper_preset_to_the_letter(project: Project) -> None:
     done = project.snakemake("results/table2.csv", "--profile", "slurm", "-n")
     assert done.returncode == 0, done.stdout[-3000:]
+    assert jobs_by_rule(done.stdout)["pretrain"] == 26
     assert "work/paper/runs/transfer/base/softpick/s42/outcome.json" in done.stdout
-    assert "work/demo" not in done.stdout
+    assert set(re.findall(r"(?<!/)\bwork/(\w+)/", done.stdout)) == {"paper"}
 
 
 def test_a_dry_run_imports_no_torch(project: Project) -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "snakemake", "-n", "results/table2.csv"]
-    done = subprocess.run(command, cwd=project.root, env=project.environment, capture_output=True, text=True)
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time")}
+    done = project.python("-X", "importtime", "-m", "snakemake", "-n", "results/table2.csv", "--config", "preset=paper")
+    assert jobs_by_rule(done.stdout)["pretrain"] == 26
+    imported = {line.rpartition("|")[2].strip() for line in done.stdout.splitlines() if line.startswith("import time")}
     assert "plumbline.studies.sheet" in imported
-    assert not [name for name in imported if name.split(".")[0] in ("torch", "transformers", "datasets", "lm_eval")]
+    assert not HEAVY & {name.split(".")[0] for name in imported}
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "says"),
-    [
-        ("preset: demo", "preste: demo", "unknown key 'preste'; did you mean 'preset'?"),
-        ("preset: demo", "preset: huge", "'huge' is not one of"),
-        ("studies: [transfer]", "studies: [transfr]", "there is no study 'transfr'"),
-    ],
-)
-def test_a_wrong_key_in_the_configuration_is_named(
-    repository: Path, tmp_path: Path, before: str, after: str, says: str
-) -> None:
+def test_one_key_can_be_set_for_one_invocation(project: Project) -> None:
+    """A nested key, its neighbours left alone: documents then come from a folder, and no corpus is fetched."""
+    setting = "data={source: local, folder: texts}"
+    done = project.snakemake("-n", "-p", "work/demo/documents/documents.json", "--config", setting)
+    assert jobs_by_rule(done.stdout) == {"documents": 1}
+    assert "--source local --folder texts" in done.stdout
+
+
+def test_a_mistake_is_shown_with_file_and_remedy(repository: Path, tmp_path: Path) -> None:
+    """One of each kind, through Snakemake; every other message is tested where it is made (tests/studies)."""
     project = Project.copy(repository, tmp_path / "project")
-    project.edit("config/config.yaml", before, after)
-    done = project.snakemake("-n", "results/table2.csv")
-    assert done.returncode != 0
-    assert says in done.stdout
-    assert "config" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "says"),
-    [
-        ("methods: [baseline, qknorm, softpick], seeds", "methods: [baseline, qknrom, softpick], seeds", "'qknrom'; did you mean 'qknorm'?"),
-        ("model: {mixer: {name: softpick}}", "model: {mixer: {name: softpik}}", "did you mean 'softpick'?"),
-        ("model: {mixer: {name: softpick}}", "model: {mixer: {name: softpick, varient: original}}", "no option 'varient'; did you mean 'variant'?"),
-        ("train: {steps: 44, batch_tokens: 2304", "train: {steps: 44, batch_tokens: 2300", "not a multiple of model.context"),
-        ("    label: Softpick\n", "    lable: Softpick\n", "unknown key 'lable'; did you mean 'label'?"),
-    ],
-)
-def test_a_wrong_key_in_a_study_is_named(
-    repository: Path, tmp_path: Path, before: str, after: str, says: str
-) -> None:
-    project = Project.copy(repository, tmp_path / "project")
-    project.edit("config/studies/transfer.yaml", before, after)
-    done = project.snakemake("-n", "results/table2.csv")
-    assert done.returncode != 0
-    assert says in done.stdout
-    assert "config/studies/transfer.yaml" in done.stdout
+    project.edit(STUDY, "model: {mixer: {name: softpick}}", "model: {mixer: {name: softpik}}")
+    study = project.snakemake("-n", "results/table2.csv")
+    setting = project.snakemake("-n", "results/table2.csv", "--config", "preste=smoke")
+    for done, file, says in (
+        (study, STUDY, "transfer/base/softpick: model.mixer.name: no component 'softpik'; did you mean 'softpick'?"),
+        (setting, "config/config.yaml", "unknown key 'preste'; did you mean 'preset'?"),
+    ):
+        assert done.returncode == 1
+        assert f"{file}" in done.stdout and says in done.stdout
+        assert "Traceback" not in done.stdout

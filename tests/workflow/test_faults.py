@@ -3,85 +3,121 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import Popen
 
+import psutil
 import pytest
 
 from plumbline.files import sha256_file
-from tests.workflow.project import Project
+from tests.workflow.project import Project, write_corpus
 
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 RUN = "transfer/base/baseline/s42"
 OUTCOME = f"work/smoke/runs/{RUN}/outcome.json"
 WEIGHTS = f"work/smoke/runs/{RUN}/model.safetensors"
-SMOKE = ("--config", "preset=smoke")
+STATE = f"work/smoke/state/{RUN}"
+LOG = "logs/smoke/pretrain/transfer.base.baseline.s42.log"
+COMMAND = (
+    OUTCOME,
+    "--config", "preset=smoke", "data={source: local, folder: texts}",
+    "--set-resources", "pretrain:trainer_flags='--checkpoint-steps 20'",
+)  # fmt: skip
+pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 
 
 @pytest.fixture(scope="module")
-def packed(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project with packs, whose smoke run is long enough to be interrupted."""
+def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Texts of one's own, and runs of the smaller scale long enough to be interrupted."""
     project = Project.copy(repository, tmp_path_factory.mktemp("faults") / "project")
-    project.edit("config/studies/transfer.yaml", "train: {steps: 6, batch_tokens: 256", "train: {steps: 400, batch_tokens: 256")
-    done = project.snakemake("work/smoke/packs/context64/base.json", *SMOKE)
+    write_corpus(project.root / "texts")
+    steps = "train: {{steps: {}, batch_tokens: 256, precision: float32, validate_every: 3"
+    project.edit("config/studies/transfer.yaml", steps.format(6), steps.format(800))
+    return project
+
+
+@pytest.fixture(scope="module")
+def packed(project: Project) -> Project:
+    """Packs, and an undisturbed run."""
+    done = project.snakemake(*COMMAND)
     assert done.returncode == 0, done.stdout[-4000:]
     return project
 
 
-def unlock(project: Project) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "plumbline.studies.driver"],
-        cwd=project.root,
-        env=project.environment,
-        capture_output=True,
-        text=True,
-    )
-
-
-def test_kill_9_of_the_whole_group_then_the_same_command(packed: Project) -> None:
-    undisturbed = packed.snakemake(OUTCOME, *SMOKE)
-    assert undisturbed.returncode == 0, undisturbed.stdout[-4000:]
+@pytest.fixture(scope="module")
+def frozen(packed: Project) -> Iterator[tuple[Project, Popen[bytes], str]]:
+    """Snakemake and its trainer, all stopped in the middle of pretraining; and the weights' checksum to come to."""
     expected = sha256_file(packed.root / WEIGHTS)
-    for path in (f"work/smoke/runs/{RUN}", f"work/smoke/state/{RUN}"):
-        subprocess.run(["rm", "-rf", packed.root / path], check=True)
+    for folder in (f"work/smoke/runs/{RUN}", STATE):
+        os.rename(packed.root / folder, packed.root / f"{folder}.undisturbed")
+    process = packed.start_snakemake(*COMMAND)
+    try:
+        while not list((packed.root / STATE).glob("step-*")):
+            assert process.poll() is None, "Snakemake ended before its trainer had saved anything"
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGSTOP)
+        assert not (packed.root / OUTCOME).exists(), "the run ended before it could be stopped"
+        yield packed, process, expected
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
-    environment = packed.environment | {"PLUMBLINE_CHECKPOINT_STEPS": "20"}
-    process = subprocess.Popen(
-        packed.command(OUTCOME, *SMOKE),
-        cwd=packed.root,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    state = packed.root / f"work/smoke/state/{RUN}"
-    deadline = time.monotonic() + 120
-    while not list(state.glob("step-*")) and time.monotonic() < deadline:
-        assert process.poll() is None, "the run ended before it could be killed"
-        time.sleep(0.05)
+
+def test_a_broken_corpus_file_fails_by_name_and_the_others_finish(project: Project) -> None:
+    broken, other = project.root / "texts" / "more.jsonl", "results/transfer/table4.csv"
+    broken.write_text('{"id": "x", "source": "made-up", "te')
+    done = project.snakemake(other, *COMMAND)
+    broken.unlink()
+    assert done.returncode == 1
+    assert "error: texts/more.jsonl:1: not a line of JSON" in done.stdout
+    assert not (project.root / OUTCOME).exists() and (project.root / other).exists()
+
+
+def test_a_second_snakemake_is_refused_and_a_held_lock_stays(frozen: tuple[Project, Popen[bytes], str]) -> None:
+    project, first, _ = frozen
+    unlock = project.python("-m", "plumbline.studies.driver")
+    assert unlock.returncode == 1
+    assert re.match(rf"error: {re.escape(str(project.root))} is held by process {first.pid} \(", unlock.stdout)
+    assert "Directory cannot be locked" in project.snakemake(*COMMAND).stdout, "the lock was not removed"
+
+
+def test_kill_9_of_the_whole_group_then_the_same_command(frozen: tuple[Project, Popen[bytes], str]) -> None:
+    project, process, expected = frozen
+    trainers = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    assert trainers
+    while any(trainer.is_running() and trainer.status() != psutil.STATUS_ZOMBIE for trainer in trainers):
+        time.sleep(0.02)
 
-    assert "removed the lock" in unlock(packed).stdout
-    again = packed.snakemake(OUTCOME, *SMOKE)
+    assert "Directory cannot be locked" in project.snakemake(*COMMAND).stdout
+    unlock = project.python("-m", "plumbline.studies.driver")
+    assert unlock.stdout == "removed the lock of a Snakemake that no longer runs\n"
+    again = project.snakemake(*COMMAND)
     assert again.returncode == 0, again.stdout[-4000:]
-    log = (packed.root / "logs/smoke/pretrain/transfer.base.baseline.s42.log").read_text()
-    assert "resum" in log.lower(), log
-    assert sha256_file(packed.root / WEIGHTS) == expected
+
+    resumed = re.search(r"resumed at step (\d+)", (project.root / LOG).read_text())
+    assert resumed and int(resumed[1]) >= 20 and int(resumed[1]) % 20 == 0
+    manifest = project.read(f"work/smoke/runs/{RUN}/manifest.json")
+    assert manifest["resumed_from"] == [int(resumed[1])]
+    assert manifest["attempts"] == 2
+    assert sha256_file(project.root / WEIGHTS) == expected
 
 
-def test_a_broken_shard_fails_by_name_and_the_others_finish(packed: Project) -> None:
-    shard = sorted((packed.root / "work/smoke/packs/context64/train").glob("shard-*.bin"))[0]
+def test_a_truncated_shard_fails_by_name_and_the_others_finish(packed: Project) -> None:
+    """The second shard belongs to the large pack alone, of which the base pack is a prefix."""
+    shard = packed.root / "work/smoke/packs/context64/train/shard-00001.bin"
     whole = shard.read_bytes()
     shard.write_bytes(whole[:-100])
-    corpus = "work/smoke/documents/train.jsonl"
+    large, base = (f"work/smoke/runs/transfer/{scale}/qknorm/s42/outcome.json" for scale in ("large", "base"))
     try:
-        done = packed.snakemake("work/smoke/runs/transfer/base/qknorm/s42/outcome.json", *SMOKE)
+        done = packed.snakemake(large, base, *COMMAND[1:])
     finally:
         shard.write_bytes(whole)
-    assert done.returncode != 0
-    assert shard.name in done.stdout
-    assert corpus not in done.stdout or True
+    assert done.returncode == 1
+    assert "shard-00001.bin of work/smoke/packs/context64/large.json is truncated" in done.stdout
+    assert (packed.root / base).exists() and not (packed.root / large).exists()
