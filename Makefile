@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export HF_HUB_OFFLINE ?= 1
 export HF_DATASETS_OFFLINE ?= 1
 
-.PHONY: setup table2 demo test lint rulegraph golden lock clean
+.PHONY: setup table2 demo plan test lint rulegraph golden lock clean
 
 setup: .venv/complete
 
@@ -26,6 +26,11 @@ table2: setup
 demo: setup
 	@$(BIN)/python -m plumbline.studies.driver
 	$(BIN)/snakemake all
+
+# What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100".
+plan: setup
+	@$(BIN)/snakemake --quiet all plan $(if $(CONFIG),--config $(CONFIG))
+	@cat results/plan.md
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks

@@ -31,6 +31,7 @@ include: "workflow/rules/data.smk"
 include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/tables.smk"
+include: "workflow/rules/plan.smk"
 include: "workflow/rules/audit.smk"
 
 

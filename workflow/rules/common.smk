@@ -1,13 +1,17 @@
 """Helpers of all rules: what the configuration says, as paths and parameters."""
 
+import json
 from pathlib import Path
 
+from plumbline.plan.estimate import estimator
 from plumbline.studies import driver
 from plumbline.studies.workflow import MAIN_STUDY, pin, plan, use_this_interpreter
 
 use_this_interpreter()
 
 PLAN = plan(dict(config))
+# What jobs will take, from finished runs where there are any: read once, here.
+ESTIMATOR = estimator(PLAN)
 WORK = PLAN.work
 STUDIES = sorted(PLAN.studies)
 RUNS = PLAN.runs
@@ -48,6 +52,16 @@ def pack_of(wildcards):
 def validation_of(wildcards):
     """The held-out pack beside it."""
     return PLAN.validation_manifest(run_of(wildcards))
+
+
+def pretrain_minutes(wildcards):
+    """Time limit of one training job; a longer run is chained over several."""
+    return ESTIMATOR.pretrain_minutes(run_of(wildcards))
+
+
+def evaluate_minutes(wildcards):
+    """Time limit of an evaluation job."""
+    return ESTIMATOR.evaluate_minutes(run_of(wildcards))
 
 
 def outputs(run):

@@ -45,6 +45,7 @@ rule evaluate:
     threads: 1
     resources:
         mem_mb=1500,
+        runtime=evaluate_minutes,
     params:
         flags=evaluation_flags,
         run=subpath(input.outcome, parent=True),

@@ -26,6 +26,7 @@ rule pretrain:
     threads: 1
     resources:
         mem_mb=1500,
+        runtime=pretrain_minutes,
         launch="python",
         trainer_flags="",
     params:

@@ -1,97 +1,123 @@
-"""What targets cost: runs, tokens, operations, device-hours, wall time, disk, longest path."""
+"""What a run costs on a machine: seconds of its jobs, and the time limits they ask for. Imports no torch."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
-import pandas as pd
-
-from plumbline.plan.calibration import Calibration, finished, measure, training_flops
+from plumbline.files import canonical_json, sha256_text
+from plumbline.plan import machines
+from plumbline.plan.calibration import (
+    Calibration,
+    finished,
+    inside_evaluation,
+    measure,
+    suite_of,
+)
 from plumbline.plan.machines import Machine
-from plumbline.studies.cost import parameter_count
-from plumbline.studies.sheet import Run, Study
+from plumbline.plan.size import Sizes, training_tokens, written
+from plumbline.studies.config import ROOT
+from plumbline.studies.sheet import Run
 from plumbline.studies.workflow import Plan
 
-#: Stated until a run is measured: seconds of a training job outside its steps, and of one evaluation.
-STATED_OVERHEAD = 60.0
-STATED_EVALUATE = 1800.0
-#: Seconds allowed for documents, tokenizer, tokens and packs on the longest path, for each GB of tokens (2 bytes each).
-STATED_DATA_SECONDS_PER_GB = 300.0
-#: Checkpoints kept in a state directory, and bytes a parameter in one (weights, two moments) and in the outputs.
-KEPT, STATE_BYTES, WEIGHT_BYTES = 3, 12, 4
+#: A time limit is so many times the estimate, and so many minutes more. A training that reaches its limit goes on in
+#: another job, an evaluation begins anew, so that it gets more.
+PRETRAIN_MARGIN, EVALUATE_MARGIN, SPARE_MINUTES = 1.5, 3.0, 15
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimator:
-    """Prices runs of one configuration on one machine."""
+    """Prices the runs of one configuration on one machine."""
 
     plan: Plan
     machine: Machine
     calibration: Calibration
+    sizes: Sizes
 
-    def speed(self) -> float:
-        """Operations a second on one device: measured where there is a run, else peak times the stated MFU."""
-        return self.calibration.flops_per_second or self.machine.flops_per_second
+    @property
+    def work(self) -> Path:
+        """The preset's folder of runs and scores."""
+        return Path(self.plan.work)
 
-    def devices(self, run: Run) -> int:
-        """Devices that work on a run."""
-        return self.machine.devices[run.spec.scale]
+    def speed(self, scale: str) -> float:
+        """Operations a second on one device: measured at this scale, else at the others, else as stated."""
+        measured = self.calibration.speed
+        if scale in measured:
+            return measured[scale]
+        return sum(measured.values()) / len(measured) if measured else self.machine.flops_per_second
 
-    def pretrain_seconds(self, run: Run) -> float:
-        """Wall seconds of a run's training job."""
-        overhead = self.calibration.pretrain_overhead
-        steps = training_flops(run) / (self.speed() * self.devices(run))
-        return steps + (STATED_OVERHEAD if overhead is None else overhead)
+    def training_flops(self, run: Run) -> float | None:
+        """Operations of a run, its validations included; None where they cannot be counted."""
+        size = self.sizes(run.spec.model)
+        return None if size is None else training_tokens(run) * size.training
 
-    def evaluate_seconds(self) -> float:
-        """Wall seconds of a run's evaluation job."""
-        measured = self.calibration.evaluate
-        return STATED_EVALUATE if measured is None else measured
+    def pretrain_seconds(self, run: Run) -> float | None:
+        """Wall seconds of a run's training job, were it one job."""
+        flops = self.training_flops(run)
+        if flops is None:
+            return None
+        start = self.calibration.pretrain_start
+        start = self.machine.start_seconds["pretrain"] if start is None else start
+        devices = self.machine.devices_of(run)
+        return start + flops * self.machine.relative(run) / (self.speed(run.spec.scale) * devices)
 
-    def row(self, name: str, study: Study, runs: list[Run], scored: bool) -> dict[str, object]:
-        """The price of a set of runs."""
-        work = Path(self.plan.work)
-        to_do = [run for run in runs if finished(run, work) is None]
-        evaluations = [run for run in runs if not (work / "scores" / run.key / "scores.parquet").exists()]
-        evaluations = evaluations if scored else []
-        device_seconds = sum(self.pretrain_seconds(run) * self.devices(run) for run in to_do)
-        evaluation_seconds = len(evaluations) * self.evaluate_seconds()
-        longest = max((self.pretrain_seconds(run) for run in to_do), default=0.0)
-        path = longest + (self.evaluate_seconds() if evaluations else 0.0)
-        parameters = sum(parameter_count(run.spec.model) for run in runs)
-        device_hours = (device_seconds + evaluation_seconds) / 3600
-        return {
-            "study": study.name,
-            "target": name,
-            "preset": self.plan.config["preset"],
-            "machine": self.machine.label,
-            "speed": self._speed_in_words(),
-            "runs": len(runs),
-            "runs_done": len(runs) - len(to_do),
-            "runs_to_do": len(to_do),
-            "tokens": sum(run.spec.train.steps * run.spec.train.batch_tokens for run in to_do),
-            "training_flops": sum(training_flops(run) for run in to_do),
-            "device_hours": device_hours,
-            "longest_run_hours": longest / 3600,
-            "longest_path_hours": path / 3600,
-            "disk_gb": parameters * (KEPT * STATE_BYTES + WEIGHT_BYTES) / 1e9,
-            "price": device_hours * self.machine.price if self.machine.price else None,
-        }
+    def evaluate_seconds(self, run: Run) -> float | None:
+        """Wall seconds of a run's evaluation job, on one device."""
+        size, amount = self.sizes(run.spec.model), suite_of(self.plan, run)
+        if size is None or amount is None:
+            return None
+        start = self.calibration.evaluate_start
+        start = self.machine.start_seconds["evaluate"] if start is None else start
+        speed = self.speed(run.spec.scale) * self.machine.evaluation_speed
+        return start + inside_evaluation(amount, size.forward, speed)
 
-    def _speed_in_words(self) -> str:
-        if self.calibration.flops_per_second is None:
-            return f"stated: MFU {self.machine.mfu:.2f} of {self.machine.peak_tflops:g} TFLOP/s"
-        share = self.calibration.flops_per_second / (self.machine.peak_tflops * 1e12)
-        return f"measured on {self.calibration.runs} runs: MFU {share:.3f} of {self.machine.peak_tflops:g} TFLOP/s"
+    def pretrain_minutes(self, run: Run) -> int:
+        """The time limit of one training job: at most a slice, over which the run is chained."""
+        return self._limit(self.pretrain_seconds(run), PRETRAIN_MARGIN)
+
+    def evaluate_minutes(self, run: Run) -> int:
+        """The time limit of an evaluation job."""
+        return self._limit(self.evaluate_seconds(run), EVALUATE_MARGIN)
+
+    def _limit(self, seconds: float | None, margin: float) -> int:
+        whole = max(1, int(self.machine.slice_hours * 60))
+        return whole if seconds is None else min(whole, ceil(margin * seconds / 60) + SPARE_MINUTES)
+
+    def trained(self, run: Run) -> bool:
+        """Whether a run has been carried out."""
+        return finished(run, self.work) is not None
+
+    def scored(self, run: Run) -> bool:
+        """Whether a run has been carried out and evaluated."""
+        return self.trained(run) and (self.work / "scores" / run.key / "scores.parquet").exists()
+
+    def digest(self) -> str:
+        """Changes when what a plan says may have changed: configuration, machine, measurements, what is done."""
+        done = [[key, self.trained(run), self.scored(run)] for key, run in self.plan.runs.items()]
+        calibration = [self.calibration.speed, self.calibration.pretrain_start, self.calibration.evaluate_start]
+        return sha256_text(canonical_json([self.plan.config, self.machine.name, calibration, done]))[:16]
 
 
-def estimate(plan: Plan, machine: Machine) -> pd.DataFrame:
-    """One row for each target of each study, and one for the whole study."""
-    estimator = Estimator(plan=plan, machine=machine, calibration=measure(list(plan.runs.values()), Path(plan.work)))
-    rows = []
-    for study in plan.studies.values():
-        for name, entry in study.sheet["targets"].items():
-            rows.append(estimator.row(name, study, study.group(*entry["runs"]), "scores" in entry["reads"]))
-        rows.append(estimator.row("(whole study)", study, list(study.runs.values()), True))
-    return pd.DataFrame(rows)
+def estimator(
+    plan: Plan,
+    machine: Machine | None = None,
+    *,
+    sizes: Sizes = written,
+    calibrate_on: Iterable[Run] | None = None,
+    root: Path = ROOT,
+) -> Estimator:
+    """An estimator for a configuration.
+
+    Args:
+        machine: the default is the configuration's.
+        sizes: `size.written` never imports torch, `size.counted` may.
+        calibrate_on: the runs whose measurements count; by default all that are finished.
+
+    Raises:
+        PlumblineError: the configuration names a machine that is not in config/machines.yaml.
+    """
+    machine = machine or machines.load(plan.config["machine"], root)
+    runs = plan.runs.values() if calibrate_on is None else calibrate_on
+    return Estimator(plan=plan, machine=machine, calibration=measure(plan, machine, sizes, runs), sizes=sizes)

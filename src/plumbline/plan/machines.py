@@ -3,48 +3,92 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.cli import PlumblineError
-from plumbline.studies.config import ROOT, read_yaml
+from plumbline.studies.config import ROOT, check, read_yaml
+from plumbline.studies.sheet import Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
-    """An accelerator: peak in TFLOP/s of dense bfloat16 on one device, the share of it (`mfu`) assumed in training,
-    devices for each scale, memory in GiB, price for a device-hour (0: none stated)."""
+    """An entry of config/machines.yaml, whose head explains the fields. Peaks are TFLOP/s of one device."""
 
     name: str
     label: str
+    device: str
+    device_name: str
     peak_tflops: float
     mfu: float
+    evaluation_tflops: float
+    evaluation_mfu: float
+    relative_step_time: dict[str, dict[str, float]]
+    start_seconds: dict[str, float]
     devices: dict[str, int]
+    devices_at_once: int
+    slice_hours: float
     memory_gib: float
     price: float
 
     @property
     def flops_per_second(self) -> float:
-        """Useful operations a second on one device."""
+        """Useful operations a second of training on one device, as stated."""
         return self.peak_tflops * 1e12 * self.mfu
+
+    @property
+    def evaluation_speed(self) -> float:
+        """How fast a device evaluates, relative to how fast it trains, as stated."""
+        return self.evaluation_tflops * self.evaluation_mfu / (self.peak_tflops * self.mfu)
+
+    def relative(self, run: Run) -> float:
+        """Time of a run's step relative to a baseline's of as many operations: what each component adds, added up."""
+        chosen = {slot: run.spec.model.slot(slot).name for slot in self.relative_step_time if slot != "precision"}
+        chosen["precision"] = run.spec.train.precision
+        times = [known.get(chosen[slot], 1.0) for slot, known in self.relative_step_time.items()]
+        return 1.0 + sum(time - 1.0 for time in times)
+
+    def devices_of(self, run: Run) -> int:
+        """Devices that work on a run.
+
+        Raises:
+            PlumblineError: the machine has no number for the run's scale.
+        """
+        if run.spec.scale not in self.devices:
+            raise PlumblineError(
+                f"config/machines.yaml: {self.name}.devices: no number for the scale {run.spec.scale!r} of "
+                f"{run.spec.key} (there are {sorted(self.devices)}); add it"
+            )
+        return self.devices[run.spec.scale]
+
+    def made(self, manifest: dict[str, object]) -> bool:
+        """Whether a run's manifest says that this machine made it."""
+        return manifest["device"] == self.device and self.device_name in str(manifest["device_name"])
 
 
 def load(name: str, root: Path = ROOT) -> Machine:
     """A machine by name.
 
     Raises:
-        PlumblineError: no such machine, or an entry with other keys than the ones above.
+        PlumblineError: no such machine, or an entry of the file that its schema does not allow.
     """
     path = root / "config" / "machines.yaml"
     known = read_yaml(path)
+    check(known, "machines", path)
     if name not in known:
-        raise PlumblineError(f"{path}: there is no machine {name!r} (there are {sorted(known)}); add it there")
-    fields = {item.name for item in dataclasses.fields(Machine)} - {"name"}
-    if set(known[name]) != fields:
-        raise PlumblineError(f"{path}: {name}: its keys must be {sorted(fields)}")
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise PlumblineError(f"{path}: there is no machine {name!r}{hint} (there are {sorted(known)}); add it there")
     return Machine(name=name, **known[name])
 
 
 def priced(machine: Machine, price: float) -> Machine:
-    """The machine at another price for a device-hour."""
+    """The machine at another price for a device-hour.
+
+    Raises:
+        PlumblineError: the price is negative.
+    """
+    if price < 0:
+        raise PlumblineError(f"--price {price:g}: a price is not negative")
     return dataclasses.replace(machine, price=price)

@@ -1,0 +1,28 @@
+"""Which machine a measurement was made on, for the head of its file."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+
+def describe(*, with_torch: bool = True) -> str:
+    """Processor, cores, load, Python and torch, in one line."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [
+            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
+        cpu = names[0] if names else cpu
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    words = [cpu, f"{cores} cores, load {load:.1f}", f"Python {platform.python_version()}"]
+    if with_torch:
+        import torch
+
+        threads = torch.get_num_threads()
+        words.append(f"torch {torch.__version__}, {threads} thread{'s' if threads > 1 else ''}")
+        if torch.cuda.is_available():
+            words.append(torch.cuda.get_device_name())
+    return "; ".join(words)

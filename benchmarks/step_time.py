@@ -1,0 +1,107 @@
+"""Step time of each method of a study, as a ratio to its baseline's.
+
+    python benchmarks/step_time.py                       # demo size, one thread, writes benchmarks/step_time.md
+
+All methods live in one process and take their steps in turn, a baseline's step after each: what else the machine does
+slows both alike, and CPU time is taken rather than wall time. The medians of these ratios, by component, are the
+`relative_step_time` of config/machines.yaml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from machine import describe
+from torch.nn.functional import cross_entropy
+
+from plumbline.model.decoder import create
+from plumbline.studies import sheet
+from plumbline.studies.spec import RunSpec
+from plumbline.train.optim import Optimizer
+
+
+def trainer(spec: RunSpec, device: str) -> Callable[[], None]:
+    """One training step of a run on random tokens: forward, backward, clip, update."""
+    model = create(spec.model, spec.init_seed, device)
+    optimizer = Optimizer(model, model.parameter_roles, spec.optimizer, [])
+    sequences, context = spec.train.batch_tokens // spec.model.context, spec.model.context
+    tokens_BT = torch.randint(spec.model.vocabulary, (sequences, context), device=device)
+
+    def step() -> None:
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=spec.train.precision == "bfloat16"):
+            logits_BTV = model(tokens_BT[:, :-1])
+        cross_entropy(logits_BTV.flatten(0, 1), tokens_BT[:, 1:].flatten()).backward()
+        optimizer.clip()
+        optimizer.step(1, 1e-4)
+        optimizer.zero_grad()
+
+    return step
+
+
+def seconds(step: Callable[[], None], device: str) -> float:
+    """CPU seconds of a step; on a GPU wall seconds until it is idle."""
+    if device == "cpu":
+        start = time.process_time()
+        step()
+        return time.process_time() - start
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    step()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--study", default="transfer")
+    parser.add_argument("--preset", default="demo")
+    parser.add_argument("--scale", default="base")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--methods", nargs="*", help="default: every method and arm with a run of this scale")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    study = sheet.load(given.study, given.preset)
+    specs = {run.spec.method: run.spec for run in study.runs.values() if run.spec.scale == given.scale}
+    reference = study.sheet["noise_floor"]["reference"]
+    chosen = given.methods or [name for name in specs if name != reference]
+    baseline = trainer(specs[reference], given.device)
+    steps = {name: trainer(specs[name], given.device) for name in chosen}
+    for step in (baseline, *steps.values()):
+        step()  # the first step allocates
+    ratios: dict[str, list[float]] = {name: [] for name in chosen}
+    baselines = [seconds(baseline, given.device)]
+    for _ in range(given.rounds):
+        for name, step in steps.items():
+            taken = seconds(step, given.device)
+            baselines.append(seconds(baseline, given.device))
+            ratios[name].append(taken / statistics.mean(baselines[-2:]))
+    tokens = specs[reference].train.batch_tokens
+    lines = [
+        f"# Step time, {given.study} at `{given.preset}`, scale {study.scale_label(given.scale)}",
+        "",
+        f"{describe()}. Median of {given.rounds} rounds of the ratio to the baseline's steps just before and after; "
+        f"{'CPU' if given.device == 'cpu' else 'wall'} time of one step of {tokens:,} tokens. The baseline's own step: "
+        f"{statistics.median(baselines):.3f} s. `python benchmarks/step_time.py`",
+        "",
+        "| method | ratio | least | most |",
+        "|---|---:|---:|---:|",
+        f"| {study.label(reference)} | 1 | {min(baselines) / statistics.median(baselines):.2f} "
+        f"| {max(baselines) / statistics.median(baselines):.2f} |",
+    ]
+    for name, values in ratios.items():
+        lines.append(
+            f"| {study.label(name)} | {statistics.median(values):.2f} | {min(values):.2f} | {max(values):.2f} |"
+        )
+    given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

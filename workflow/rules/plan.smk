@@ -1,0 +1,25 @@
+"""What each target costs, before it is run and while it is."""
+
+
+def plan_state(wildcards):
+    """Changes with the configuration and with what is done: the plan is then made anew, and not otherwise."""
+    return ESTIMATOR.digest()
+
+
+rule plan:
+    """The price of every target. No part of `all`: it changes with every run that is done."""
+    input:
+        machines="config/machines.yaml",
+    output:
+        csv="results/plan.csv",
+        md="results/plan.md",
+    log:
+        f"{LOGS}/plan.log",
+    conda:
+        "../../envs/plumbline.yaml"
+    localrule: True
+    params:
+        configuration=json.dumps(PLAN.config),
+        state=plan_state,
+    shell:
+        "exec python -m plumbline.plan --configuration {params.configuration:q} --out {output.csv} > {log} 2>&1"
