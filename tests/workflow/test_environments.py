@@ -1,0 +1,92 @@
+"""Every description of the environment (lock, Dockerfile, conda, Makefile, README) says the same."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+#: What comes along with a CUDA build of the pinned torch; a CPU build has none of it.
+OF_CUDA = ("nvidia-", "cuda-", "triton")
+
+
+@pytest.fixture(scope="module")
+def project(repository: Path) -> dict[str, Any]:
+    return tomllib.loads((repository / "pyproject.toml").read_text())
+
+
+@pytest.fixture(scope="module")
+def lock(repository: Path) -> dict[str, Version]:
+    lines = (repository / "requirements.lock").read_text().splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[^\s+]+", line) for line in pins), "one pin a line, no local versions"
+    return {canonicalize_name(name): Version(version) for name, _, version in (line.partition("==") for line in pins)}
+
+
+def test_the_lock_is_what_the_project_needs_no_more_and_no_less(project: dict, lock: dict[str, Version]) -> None:
+    """Requirements of requirements included, each satisfied by its pin; as the installed packages state them."""
+    declared = project["project"]
+    texts = declared["dependencies"] + declared["optional-dependencies"]["test"] + project["build-system"]["requires"]
+    waiting = [Requirement(text) for text in texts]
+    reached, seen = set(), set()
+    while waiting:
+        needed = waiting.pop()
+        name = canonicalize_name(needed.name)
+        if name.startswith(OF_CUDA) or (name, *needed.extras) in seen:
+            continue
+        assert name in lock, f"{needed} is not in requirements.lock: run `make lock`"
+        assert needed.specifier.contains(lock[name], prereleases=True), f"{needed} is not met by {lock[name]}"
+        reached.add(name)
+        seen.add((name, *needed.extras))
+        for line in metadata.requires(name) or []:
+            further = Requirement(line)
+            if not further.marker or any(further.marker.evaluate({"extra": extra}) for extra in ("", *needed.extras)):
+                waiting.append(further)
+    assert set(lock) == reached
+
+
+def test_what_runs_here_is_what_is_locked(lock: dict[str, Version]) -> None:
+    for name in ("torch", "snakemake", "lm-eval", "datasets", "numpy"):
+        assert Version(metadata.version(name)).public == str(lock[name])
+
+
+def test_python_and_torch_are_the_same_everywhere(repository: Path, project: dict, lock: dict[str, Version]) -> None:
+    def found(pattern: str, file: str) -> list[str]:
+        return re.findall(pattern, (repository / file).read_text(), flags=re.M)
+
+    [python] = found(r"^FROM python:([\d.]+)-slim", "envs/Dockerfile")
+    assert project["project"]["requires-python"] == f">={python}"
+    assert project["tool"]["mypy"]["python_version"] == python
+    assert set(found(r"python =([\d.]+)", "envs/plumbline.yaml")) == {python}
+    assert set(found(r"Python (\d\.\d+)", "README.md")) == {python}
+    assert found(r"torch==([\d.]+)", "Makefile") == [str(lock["torch"])]
+    files = [*(file for file in repository.glob("envs/*")), repository / "README.md", repository / "Makefile"]
+    named = {version for file in files for version in re.findall(r"\btorch[ =]=*(\d[\d.]*\d)", file.read_text())}
+    assert named <= {str(lock["torch"])}
+
+
+def test_environments_install_the_lock_and_then_the_project_alone(repository: Path, project: dict) -> None:
+    dockerfile = (repository / "envs/Dockerfile").read_text()
+    assert "pip install --no-cache-dir --requirement requirements.lock" in dockerfile
+    assert "--no-deps --no-build-isolation --editable ." in dockerfile
+    assert f"--tag plumbline:{project['project']['version']} " in dockerfile
+    conda = yaml.safe_load((repository / "envs/plumbline.yaml").read_text())
+    [pip] = [entry["pip"] for entry in conda["dependencies"] if isinstance(entry, dict)]
+    assert pip == ["--requirement ../requirements.lock", "--editable .."]
+    gpu = [Requirement(line) for line in (repository / "envs/gpu-extras.txt").read_text().splitlines() if line]
+    assert {str(entry) for entry in gpu} == set(project["project"]["optional-dependencies"]["gpu"])
+
+
+def test_every_rule_that_runs_something_names_the_environment(repository: Path) -> None:
+    for path in sorted((repository / "workflow/rules").glob("*.smk")):
+        for rule in re.split(r"^rule ", path.read_text(), flags=re.M)[1:]:
+            if "shell:" in rule:
+                assert "../../envs/plumbline.yaml" in rule, f"{path.name}: rule {rule.split(':')[0]}"
