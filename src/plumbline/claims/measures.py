@@ -12,6 +12,10 @@ from plumbline.claims.checkers import Measured, Near
 Scope = Literal["training", "arithmetic"]
 
 
+Claim = dict[str, Any]
+Values = dict[str, Any] | Measured
+
+
 class Absent(Exception):
     """A run that a claim needs gave no value: `word` is missing or diverged."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from plumbline.cli import PlumblineError
-from plumbline.studies.config import ROOT
+from plumbline.studies.config import ROOT, read_yaml
 from plumbline.tables.table import NOT_PRINTED
 
 
@@ -35,6 +36,18 @@ class Published:
         if not self.path(name).exists():
             raise PlumblineError(f"--published: there is no file {self.path(name)}")
         return pd.read_csv(self.path(name), dtype=str, keep_default_na=False).set_index(key)
+
+    def claim(self, name: str) -> dict[str, Any]:
+        """The printed values of a claim, for numbers that stand in the text and in no table.
+
+        Raises:
+            PlumblineError: there is no claims.yaml, or no such claim in it.
+        """
+        path = self.directory / "claims.yaml"
+        for claim in read_yaml(path):
+            if claim["id"] == name:
+                return claim["values"]
+        raise PlumblineError(f"{path}: there is no claim {name!r}")
 
 
 def printed(frame: pd.DataFrame, row: object, column: str) -> str:

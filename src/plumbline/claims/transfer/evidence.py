@@ -14,11 +14,9 @@ from plumbline.studies.sheet import Study
 from plumbline.tables.divergence import Divergence
 from plumbline.tables.published import Published
 from plumbline.tables.runs import DIVERGED, RunFrames
-from plumbline.tables.transfer.table6 import divergence_of
+from plumbline.tables.transfer.table6 import PAPER_STEPS, divergence_of
 
 BASE, LARGE = "base", "large"
-#: The document's training length, on which its steps are read.
-PAPER_STEPS = 44_000
 
 
 class Evidence:

@@ -1,11 +1,14 @@
-"""Claims about the large scale: Table 3, the divergences of Table 6 and Figure 1."""
+"""Claims about the large scale: Table 3, the divergences of Table 6 and Figure 1.
+
+One function for each claim, named as the claim; what it says is in config/published/transfer/claims.yaml.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from plumbline.claims.checkers import Measured, factor, near
-from plumbline.claims.measures import Absent, Measures
+from plumbline.claims.measures import Absent, Claim, Measures, Values
 from plumbline.claims.transfer.base_scale import CLIMB
 from plumbline.claims.transfer.evidence import Evidence
 from plumbline.stats import spearman
@@ -20,7 +23,7 @@ HYBRID_SEEDS = (42, 43, 44)
 
 
 @MEASURES.of("runs_3b")
-def runs_3b(e, claim):
+def runs_3b(e: Evidence, claim: Claim) -> Values:
     outcomes = [e.large_outcome(method) for method in e.large_methods()]
     done = outcomes.count("completed")
     return {"tried": len(outcomes), "completed": done, "diverged": len(outcomes) - done}
@@ -34,14 +37,14 @@ def _ranks(e: Evidence, method: str) -> tuple[float, float]:
 
 
 @MEASURES.of(*(f"t3_{method}" for method in IMPROVERS + FAILURES))
-def table3_row(e, claim):
+def table3_row(e: Evidence, claim: Claim) -> Values:
     method = claim["id"].removeprefix("t3_")
     values = {"climb_avg_1p2b": e.climb(method), "climb_avg_3b": e.climb(method, "large")}
     return values | {"delta_3b": e.delta(method, "large")}
 
 
 @MEASURES.of("t3_baseline", near=CLIMB)
-def t3_baseline(e, claim):
+def t3_baseline(e: Evidence, claim: Claim) -> Values:
     return {"climb_avg_3b": e.climb(e.reference, "large")}
 
 
@@ -57,25 +60,25 @@ def _completed(e: Evidence) -> dict[str, float]:
 
 
 @MEASURES.of("t3_order")
-def t3_order(e, claim):
+def t3_order(e: Evidence, claim: Claim) -> Values:
     values = _completed(e)
     return {"order": sorted(values, key=values.__getitem__, reverse=True)}
 
 
 @MEASURES.of("sign_preserved")
-def sign_preserved(e, claim):
+def sign_preserved(e: Evidence, claim: Claim) -> Values:
     kept = [sum(e.delta(m) * e.delta(m, "large") > 0 for m in part) for part in (IMPROVERS, FAILURES)]
     return {"improvers": kept[0], "failures": kept[1]}
 
 
 @MEASURES.of("delta_3b_range", near=CLIMB)
-def delta_3b_range(e, claim):
+def delta_3b_range(e: Evidence, claim: Claim) -> Values:
     deltas = [e.delta(method, "large") for method in IMPROVERS]
     return {"lo": min(deltas), "hi": max(deltas)}
 
 
 @MEASURES.of("failures_3b", near=factor(1.25))
-def failures_3b(e, claim):
+def failures_3b(e: Evidence, claim: Claim) -> Values:
     return {
         "sigmoid_3b": e.delta("sigmoid_attn", "large"),
         "sigmoid_1p2b": e.delta("sigmoid_attn"),
@@ -85,7 +88,7 @@ def failures_3b(e, claim):
 
 
 @MEASURES.of("spearman_7")
-def spearman_7(e, claim):
+def spearman_7(e: Evidence, claim: Claim) -> Values:
     for method in e.methods:
         e.climb(method)
     _completed(e)
@@ -99,7 +102,7 @@ def spearman_7(e, claim):
 
 
 @MEASURES.of("rank_moves", near=near(0.0))
-def rank_moves(e, claim):
+def rank_moves(e: Evidence, claim: Claim) -> Values:
     _completed(e)
     moves = {name: list(_ranks(e, name)) for name in ("qknorm_geglu", "selective_qknorm")}
     return moves | {"softpick_3b": _ranks(e, "softpick")[1]}
@@ -111,7 +114,7 @@ def _hybrid(e: Evidence) -> list:
 
 
 @MEASURES.of("hybrid_nan_steps", near=factor(1.25))
-def hybrid_nan_steps(e, claim):
+def hybrid_nan_steps(e: Evidence, claim: Claim) -> Values:
     found = _hybrid(e)
     if None in found:
         return Measured(holds=False, shown={"diverged": sum(one is not None for one in found)})
@@ -119,7 +122,7 @@ def hybrid_nan_steps(e, claim):
 
 
 @MEASURES.of("hybrid_window", near=factor(1.25))
-def hybrid_window(e, claim):
+def hybrid_window(e: Evidence, claim: Claim) -> Values:
     found = _hybrid(e)
     if None in found:
         return Measured(holds=False, shown={"diverged": sum(one is not None for one in found)})
@@ -132,7 +135,7 @@ def hybrid_window(e, claim):
 
 
 @MEASURES.of("hybrid_pre_nan_grad", near=factor(1.5))
-def hybrid_pre_nan_grad(e, claim):
+def hybrid_pre_nan_grad(e: Evidence, claim: Claim) -> Values:
     found = _hybrid(e)
     if None in found:
         return Measured(holds=False, shown={"diverged": sum(one is not None for one in found)})
@@ -141,7 +144,7 @@ def hybrid_pre_nan_grad(e, claim):
 
 
 @MEASURES.of("hybrid_spike", near=factor(1.5))
-def hybrid_spike(e, claim):
+def hybrid_spike(e: Evidence, claim: Claim) -> Values:
     found = e.divergence("hybrid_norm", 42)
     if found is None:
         return Measured(holds=False, shown={"diverged": 0})
@@ -150,7 +153,7 @@ def hybrid_spike(e, claim):
 
 
 @MEASURES.of("baseline_3b_grad", near=factor(1.5))
-def baseline_3b_grad(e, claim):
+def baseline_3b_grad(e: Evidence, claim: Claim) -> Values:
     key = e.key(e.reference, "large")
     train = e.frames.metrics(key).query("split == 'train'")
     warmed = train[train["step"] > e.study.runs[key].spec.schedule.warmup_steps]["grad_norm"]
@@ -159,7 +162,7 @@ def baseline_3b_grad(e, claim):
 
 
 @MEASURES.of("ssmax_3b_divergence", near=factor(1.5))
-def ssmax_3b_divergence(e, claim):
+def ssmax_3b_divergence(e: Evidence, claim: Claim) -> Values:
     found = e.divergence("ssmax")
     if found is None:
         return Measured(holds=False, shown={"diverged": 0})
@@ -173,7 +176,7 @@ def ssmax_3b_divergence(e, claim):
 
 
 @MEASURES.of("ssmax_rise_length", near=factor(1.5))
-def ssmax_rise_length(e, claim):
+def ssmax_rise_length(e: Evidence, claim: Claim) -> Values:
     found = e.divergence("ssmax")
     if found is None:
         return Measured(holds=False, shown={"diverged": 0})
@@ -181,7 +184,7 @@ def ssmax_rise_length(e, claim):
 
 
 @MEASURES.of("hyper_3b_divergence", near=factor(1.5))
-def hyper_3b_divergence(e, claim):
+def hyper_3b_divergence(e: Evidence, claim: Claim) -> Values:
     found = e.divergence("hyper")
     if found is None:
         return Measured(holds=False, shown={"diverged": 0})

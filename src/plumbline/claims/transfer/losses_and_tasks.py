@@ -1,4 +1,7 @@
-"""Claims about validation loss and single tasks: Tables 5 and 7, Figures 2 and 3, appendices D and E."""
+"""Claims about validation loss and single tasks: Tables 5 and 7, Figures 2 and 3, appendices D and E.
+
+One function for each claim, named as the claim; what it says is in config/published/transfer/claims.yaml.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from plumbline.claims.checkers import SIGNIFICANT_Z, Measured, factor, near
-from plumbline.claims.measures import Absent, Measures
+from plumbline.claims.measures import Absent, Claim, Measures, Values
 from plumbline.claims.transfer.evidence import BASE, Evidence
 from plumbline.tables.transfer.table5 import ARM
 
@@ -18,12 +21,12 @@ LOSS = near(0.03)
 
 
 @MEASURES.of(*(f"t7_val_loss_{method}" for method in TABLE_7), near=LOSS)
-def val_loss(e, claim):
+def val_loss(e: Evidence, claim: Claim) -> Values:
     return {"val_loss": e.loss(claim["id"].removeprefix("t7_val_loss_"))}
 
 
 @MEASURES.of("t7_order")
-def t7_order(e, claim):
+def t7_order(e: Evidence, claim: Claim) -> Values:
     losses = {method: e.loss(method) for method in TABLE_7}
     return {"order": sorted(losses, key=losses.__getitem__)}
 
@@ -37,29 +40,29 @@ def _percent(e: Evidence, method: str) -> float:
 
 
 @MEASURES.of("loss_gap_pct", near=factor(1.25))
-def loss_gap_pct(e, claim):
+def loss_gap_pct(e: Evidence, claim: Claim) -> Values:
     return {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
 
 
 @MEASURES.of("loss_gap_nats", near=factor(1.25))
-def loss_gap_nats(e, claim):
+def loss_gap_nats(e: Evidence, claim: Claim) -> Values:
     return {"attention": max(_gap(e, "sigmoid_attn"), _gap(e, "ssmax")), "attnres": _gap(e, "attnres")}
 
 
 @MEASURES.of("climb_drop_points", near=factor(1.25))
-def climb_drop_points(e, claim):
+def climb_drop_points(e: Evidence, claim: Claim) -> Values:
     return {method: -100 * e.delta(method) for method in ("sigmoid_attn", "ssmax")}
 
 
 @MEASURES.of("decoupling_band", near=factor(1.25))
-def decoupling_band(e, claim):
+def decoupling_band(e: Evidence, claim: Claim) -> Values:
     pair = ("sigmoid_attn", "ssmax")
     gaps, points = [_percent(e, m) for m in pair], [-100 * e.delta(m) for m in pair]
     return {"loss_pct": [min(gaps), max(gaps)], "points": [min(points), max(points)]}
 
 
 @MEASURES.of("loss_ranking_misses")
-def loss_ranking_misses(e, claim):
+def loss_ranking_misses(e: Evidence, claim: Claim) -> Values:
     """Near: at most 5 % above the baseline's loss."""
     gaps = {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
     near_it = [method for method, gap in gaps.items() if gap <= 5]
@@ -67,7 +70,7 @@ def loss_ranking_misses(e, claim):
 
 
 @MEASURES.of("decoupling_attention_only")
-def decoupling_attention_only(e, claim):
+def decoupling_attention_only(e: Evidence, claim: Claim) -> Values:
     """A drop tracks the loss where it is less than half as many points a nat as the softmax replacements lose."""
 
     def rate(method: str) -> float:
@@ -83,7 +86,7 @@ def decoupling_attention_only(e, claim):
 
 
 @MEASURES.of("winners_track_loss")
-def winners_track_loss(e, claim):
+def winners_track_loss(e: Evidence, claim: Claim) -> Values:
     """Within 1 % of the baseline's curve from the tenth of training on."""
     curves = {}
     for method in (e.reference, *claim["values"]["ids"]):
@@ -96,12 +99,12 @@ def winners_track_loss(e, claim):
 
 
 @MEASURES.of("sigmoid_lambada", near=near(0.05))
-def sigmoid_lambada(e, claim):
+def sigmoid_lambada(e: Evidence, claim: Claim) -> Values:
     return {"baseline": e.tasks(e.reference)["lambada_openai"], "sigmoid": e.tasks("sigmoid_attn")["lambada_openai"]}
 
 
 @MEASURES.of("sigmoid_other_tasks", near={"loss": near(0.02)})
-def sigmoid_other_tasks(e, claim):
+def sigmoid_other_tasks(e: Evidence, claim: Claim) -> Values:
     losses = -e.task_deltas("sigmoid_attn").drop("lambada_openai")
     return {"tasks": int((losses > 0).sum()), "loss": [float(losses.min()), float(losses.max())]}
 
@@ -113,12 +116,12 @@ def _middle(losses: pd.Series) -> list[float]:
 
 
 @MEASURES.of("ssmax_uniform", near=near(0.01))
-def ssmax_uniform(e, claim):
+def ssmax_uniform(e: Evidence, claim: Claim) -> Values:
     return {"loss": _middle(-e.task_deltas("ssmax"))}
 
 
 @MEASURES.of("layerscale_uniform", near={"loss": near(0.01), "z": factor(1.5)})
-def layerscale_uniform(e, claim):
+def layerscale_uniform(e: Evidence, claim: Claim) -> Values:
     return {"loss": _middle(-e.task_deltas("layerscale")), "z": e.z("layerscale")}
 
 
@@ -129,20 +132,20 @@ def _broad(e: Evidence, method: str) -> tuple[bool, dict[str, float]]:
 
 
 @MEASURES.of("hyper_uniform")
-def hyper_uniform(e, claim):
+def hyper_uniform(e: Evidence, claim: Claim) -> Values:
     holds, shown = _broad(e, "hyper")
     return Measured(holds=holds, shown=shown)
 
 
 @MEASURES.of("attnres_broad")
-def attnres_broad(e, claim):
+def attnres_broad(e: Evidence, claim: Claim) -> Values:
     holds, shown = _broad(e, "attnres")
     nats = _gap(e, "attnres")
     return Measured(holds=holds and nats > 0.1, shown=shown | {"nats": nats})
 
 
 @MEASURES.of("attention_failures_sharp_tasks")
-def attention_failures_sharp_tasks(e, claim):
+def attention_failures_sharp_tasks(e: Evidence, claim: Claim) -> Values:
     drops = -pd.concat([e.task_deltas(m) for m in ("sigmoid_attn", "ssmax", "diff_attn")], axis=1).mean(axis=1)
     return {"order": list(drops.sort_values(ascending=False, kind="stable").index[:3])}
 
@@ -164,25 +167,25 @@ def _second_less_first(e: Evidence) -> pd.Series:
 
 
 @MEASURES.of("a100_match", near={"a100": near(0.0042), "primary": near(0.0042), "diff": near(0.0021)})
-def a100_match(e, claim):
+def a100_match(e: Evidence, claim: Claim) -> Values:
     first, second = (e._value(key, "climb_avg") for key in _two_devices(e))
     return {"a100": second, "primary": first, "diff": abs(second - first)}
 
 
 @MEASURES.of("a100_per_task")
-def a100_per_task(e, claim):
+def a100_per_task(e: Evidence, claim: Claim) -> Values:
     worst = float(_second_less_first(e).abs().max())
     return Measured(values={"app_d": worst, "limitations": worst}, near=lambda printed, got: got <= printed + 0.0005)
 
 
 @MEASURES.of("a100_val_loss", near=near(0.015))
-def a100_val_loss(e, claim):
+def a100_val_loss(e: Evidence, claim: Claim) -> Values:
     first, second = (e._value(key, "validation_loss") for key in _two_devices(e))
     return {"diff": second - first}
 
 
 @MEASURES.of("a100_direction")
-def a100_direction(e, claim):
+def a100_direction(e: Evidence, claim: Claim) -> Values:
     """No systematic direction: a sign test over the tasks that differ does not reject."""
     difference = _second_less_first(e)
     lower = list(difference.index[difference < -5e-5])

@@ -1,12 +1,17 @@
-"""Claims about sizes, costs, definitions and starts: exact, without training, at the document's size."""
+"""Claims about sizes, costs, definitions and starts: exact, without training, at the document's size.
+
+One function for each claim, named as the claim; what it says is in config/published/transfer/claims.yaml.
+"""
 
 from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any
 
 from plumbline.claims.checkers import Measured, near
-from plumbline.claims.measures import Measures
+from plumbline.claims.measures import Claim, Measures, Values
+from plumbline.claims.transfer.evidence import Evidence
 from plumbline.stats import family_wise_error_rate
 from plumbline.studies import sheet
 from plumbline.studies.cost import training_flops_per_token
@@ -27,14 +32,14 @@ def _spec(study: str, method: str, scale: str = "base") -> RunSpec:
 
 
 @cache
-def _roles(study: str, method: str) -> dict:
+def _roles(study: str, method: str) -> dict[str, Any]:
     """The roles of a method's parameters, with their starts, at paper size."""
     from plumbline.model.decoder import on_meta
 
     return on_meta(_spec(study, method).model).parameter_roles
 
 
-def _model(e, method: str) -> ModelSpec:
+def _model(e: Evidence, method: str) -> ModelSpec:
     return _spec(e.study.name, method).model
 
 
@@ -44,16 +49,16 @@ def _table4(study: str, published: str) -> Table:
     return table4(load([], "."), sheet.load(study, "paper"), Published(published))
 
 
-def _cell(e, method: str, column: str):
+def _cell(e: Evidence, method: str, column: str) -> Any:
     """A cell of Table 4."""
     return _table4(e.study.name, str(e.published.directory)).cell(method, column).value
 
 
-def _extra(e, method: str) -> int:
+def _extra(e: Evidence, method: str) -> int:
     return _cell(e, method, "parameters") - _cell(e, e.reference, "parameters")
 
 
-def _starts(e, method: str, role: str | None = None) -> list:
+def _starts(e: Evidence, method: str, role: str | None = None) -> list[Any]:
     """The distinct starts of the parameters that a method has and the baseline has not."""
     known = _roles(e.study.name, e.reference)
     own = _roles(e.study.name, method)
@@ -61,23 +66,25 @@ def _starts(e, method: str, role: str | None = None) -> list:
     return [one for i, one in enumerate(starts) if one not in starts[:i]]
 
 
-def _constants(e, method: str) -> list[float]:
-    return [start.value for start in _starts(e, method) if hasattr(start, "value")]
+def _constants(e: Evidence, method: str) -> list[float]:
+    from plumbline.model.roles import Constant
+
+    return [start.value for start in _starts(e, method) if isinstance(start, Constant)]
 
 
 @MEASURES.of("fwer", **ARITHMETIC)
-def fwer(e, claim):
+def fwer(e: Evidence, claim: Claim) -> Values:
     m = len(e.methods) - 1
     return {"alpha": 0.05, "m": m, "fwer_pct": 100 * family_wise_error_rate(0.05, m)}
 
 
 @MEASURES.of("params_baseline", **ARITHMETIC)
-def params_baseline(e, claim):
+def params_baseline(e: Evidence, claim: Claim) -> Values:
     return {"params_b": _cell(e, e.reference, "params_b")}
 
 
 @MEASURES.of("params_band", **ARITHMETIC)
-def params_band(e, claim):
+def params_band(e: Evidence, claim: Claim) -> Values:
     """The band is that of every method but the two Selective ones, on parameters and on the document's FLOPs."""
     others = [m for m in e.methods if not m.startswith("selective")]
     shares = [abs(_cell(e, m, column)) for m in others for column in ("delta_params_pct", "delta_flops_pct")]
@@ -86,47 +93,47 @@ def params_band(e, claim):
 
 
 @MEASURES.of("gated_overhead", **ARITHMETIC)
-def gated_overhead(e, claim):
+def gated_overhead(e: Evidence, claim: Claim) -> Values:
     method = "gated_attn_qknorm"
     shares = (_cell(e, method, "delta_params_pct"), _cell(e, method, "delta_flops_pct"))
     return Measured(values={"pct": max(shares)}, near=near(0.05))
 
 
 @MEASURES.of("selective_zero_params", **ARITHMETIC)
-def selective_zero_params(e, claim):
+def selective_zero_params(e: Evidence, claim: Claim) -> Values:
     new = set(_roles(e.study.name, "selective_attn")) - set(_roles(e.study.name, e.reference))
     return Measured(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
 
 
 @MEASURES.of("denseformer_params", **ARITHMETIC)
-def denseformer_params(e, claim):
+def denseformer_params(e: Evidence, claim: Claim) -> Values:
     same = _cell(e, "denseformer", "flops_formula") == _cell(e, e.reference, "flops_formula")
     values = {"extra": _extra(e, "denseformer"), "layers": _model(e, "denseformer").layers}
     return Measured(values=values, shown={"same_flops": same})
 
 
 @MEASURES.of("sandwich_params", **ARITHMETIC)
-def sandwich_params(e, claim):
+def sandwich_params(e: Evidence, claim: Claim) -> Values:
     known = _roles(e.study.name, e.reference)
     new = [entry for name, entry in _roles(e.study.name, "sandwich_norm").items() if name not in known]
     return Measured(holds=all(entry.role == "norm" for entry in new), shown={"extra": _extra(e, "sandwich_norm")})
 
 
 @MEASURES.of("geglu_same_cost", **ARITHMETIC)
-def geglu_same_cost(e, claim):
+def geglu_same_cost(e: Evidence, claim: Claim) -> Values:
     same = _extra(e, "geglu_ffn") == 0 and _cell(e, "geglu_ffn", "delta_flops_counted_pct") == 0
     return {"inter": _model(e, "geglu_ffn").ffn_width if same else -1}
 
 
 @MEASURES.of("relu2_width", **ARITHMETIC)
-def relu2_width(e, claim):
+def relu2_width(e: Evidence, claim: Claim) -> Values:
     same = _extra(e, "relu_squared") == 0 and _cell(e, "relu_squared", "delta_flops_counted_pct") == 0
     ratio = _model(e, "relu_squared").slot("ffn").options["width_ratio"]
     return Measured(values={"ratio": float(ratio)}, near=near(0.0), shown={"same_parameters_and_flops": same})
 
 
 @MEASURES.of("flops_formula", **ARITHMETIC)
-def flops_formula(e, claim):
+def flops_formula(e: Evidence, claim: Claim) -> Values:
     """The formula against the operations of the real modules: the same, or what it leaves out."""
     formula, counted = (_cell(e, e.reference, name) for name in ("flops_formula", "flops_counted"))
     spec = _spec(e.study.name, e.reference)
@@ -140,39 +147,39 @@ def flops_formula(e, claim):
 
 
 @MEASURES.of("cost_3b", **ARITHMETIC)
-def cost_3b(e, claim):
+def cost_3b(e: Evidence, claim: Claim) -> Values:
     large, base = (_spec(e.study.name, e.reference, scale).model for scale in ("large", "base"))
     return {"ratio": training_flops_per_token(large) / training_flops_per_token(base)}
 
 
 @MEASURES.of("tokens_1p2b", **ARITHMETIC)
-def tokens_1p2b(e, claim):
+def tokens_1p2b(e: Evidence, claim: Claim) -> Values:
     train = _spec(e.study.name, e.reference).train
     batch = math.log2(train.batch_tokens)
     return {"steps": train.steps, "log2_batch": round(batch), "tokens_b": train.steps * train.batch_tokens / 1e9}
 
 
 @MEASURES.of("tokens_3b", **ARITHMETIC)
-def tokens_3b(e, claim):
+def tokens_3b(e: Evidence, claim: Claim) -> Values:
     train = _spec(e.study.name, e.reference, "large").train
     return {"tokens_b": train.steps * train.batch_tokens / 1e9, "steps": train.steps}
 
 
 @MEASURES.of("val_pack", **ARITHMETIC)
-def val_pack(e, claim):
+def val_pack(e: Evidence, claim: Claim) -> Values:
     train = _spec(e.study.name, e.reference).train
     return {"sequences": train.validation_sequences, "every": train.validate_every}
 
 
 @MEASURES.of("heads_policy", **ARITHMETIC)
-def heads_policy(e, claim):
+def heads_policy(e: Evidence, claim: Claim) -> Values:
     model = _model(e, e.reference)
     here = [model.heads, model.key_value_heads]
     return {"sec_3_2": here, "app_d": here}
 
 
 @MEASURES.of("ssmax_init", **ARITHMETIC)
-def ssmax_init(e, claim):
+def ssmax_init(e: Evidence, claim: Claim) -> Values:
     model = _model(e, "ssmax")
     s = math.log1p(math.e ** _constants(e, "ssmax")[0]) + 0.5
     log_n = math.log(model.context)
@@ -186,7 +193,7 @@ def ssmax_init(e, claim):
 
 
 @MEASURES.of("layer0_value_residual", **ARITHMETIC)
-def layer0_value_residual(e, claim):
+def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
     known = _roles(e.study.name, e.reference)
     new = [entry for name, entry in _roles(e.study.name, "value_residual").items() if name not in known]
     return Measured(
@@ -196,19 +203,19 @@ def layer0_value_residual(e, claim):
 
 
 @MEASURES.of("layerscale_init", **ARITHMETIC)
-def layerscale_init(e, claim):
+def layerscale_init(e: Evidence, claim: Claim) -> Values:
     return {"gamma": _constants(e, "layerscale")[0]}
 
 
 @MEASURES.of("attnres_init", **ARITHMETIC)
-def attnres_init(e, claim):
+def attnres_init(e: Evidence, claim: Claim) -> Values:
     model = _model(e, "attnres")
     start = _starts(e, "attnres", "pseudo_query")[0]
-    return {"std": getattr(start, "std", None) or model.init_std, "eps": model.norm_eps}
+    return {"std": start.std, "eps": model.norm_eps}
 
 
 @MEASURES.of("softpick_zeros", **ARITHMETIC)
-def softpick_zeros(e, claim):
+def softpick_zeros(e: Evidence, claim: Claim) -> Values:
     """On random queries and keys of the real mixer: zero exactly where softmax is at most 1/n; rows below one."""
     import torch
 
@@ -231,7 +238,7 @@ def softpick_zeros(e, claim):
 
 
 @MEASURES.of("hyper_identity_init", **ARITHMETIC)
-def hyper_identity_init(e, claim):
+def hyper_identity_init(e: Evidence, claim: Claim) -> Values:
     constants = _constants(e, "hyper")
     logit = min(constants)
     return Measured(

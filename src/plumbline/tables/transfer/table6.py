@@ -14,6 +14,8 @@ from plumbline.tables.runs import DIVERGED, RunFrames
 from plumbline.tables.table import NOT_PRINTED, Cell, Column, Table, context, fixed, notes_of, number
 
 LARGE, ARM = "large", "provoked_divergence"
+#: Steps of the document's training (section 3.2), of which its divergences are a share.
+PAPER_STEPS = 44_000
 
 
 def _short(value: object) -> str:
@@ -57,7 +59,6 @@ def divergence_of(frames: RunFrames, study: Study, key: str) -> Divergence:
 def table6(frames: RunFrames, study: Study, published: Published) -> Table:
     """The document's divergences, whatever became of them here, and every other run that diverged here."""
     print6 = published.table("table6", key=["method_id", "seed"])
-    paper_steps = 44000
     rows = []
     for key, run in _listed(frames, print6).iterrows():
         key, place = str(key), (run["method"], str(run["seed"]))
@@ -86,7 +87,7 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
                 "nan_step_published": Cell(nan_step),
                 "nan_share": of(run["step"] / run["steps"] if found else None),
                 "nan_share_published": Cell(
-                    nan_step if nan_step == NOT_PRINTED else f"{int(nan_step) / paper_steps:.3f}"
+                    nan_step if nan_step == NOT_PRINTED else f"{int(nan_step) / PAPER_STEPS:.3f}"
                 ),
                 "stable_grad_norm": of(found.stable, found.signature) if found else of(None),
                 "stable_grad_norm_published": Cell(
