@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module, util
 from pathlib import Path
+from typing import Any
 
 from plumbline.cli import PlumblineError, run
 from plumbline.studies import sheet
@@ -36,8 +37,8 @@ def target_groups(study: sheet.Study, target: str, kind: str) -> list[str]:
     return entry["runs"]
 
 
-def registry(package: str, study: str, name: str) -> dict:
-    """The dictionary `name` of a study's module inside `package`."""
+def registry(package: str, study: str, name: str) -> Any:
+    """What a study's module inside `package` calls `name`: its tables, figures, measures."""
     if util.find_spec(f"{package}.{study}") is None:
         raise PlumblineError(f"{package} has no module for the study {study!r} yet")
     return getattr(import_module(f"{package}.{study}"), name)
