@@ -138,28 +138,32 @@ def table(rows: list[dict[str, Any]]) -> Any:
 
     counts = {state: sum(entry["state"] == state for entry in rows) for state in STATES}
     summary = ", ".join(f"{count} {state}" for state, count in counts.items() if count) or "no runs yet"
-    shown = Table(title=f"Plumbline runs: {summary}", title_justify="left", box=None, pad_edge=False)
-    for name in ("preset", "run", "state"):
-        shown.add_column(name, overflow="fold")
-    for name in ("step", "loss", "tokens/s", "ETA", "saved", "restarts"):
+    shown = Table(
+        title=f"Plumbline runs: {summary}",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        collapse_padding=True,
+    )
+    shown.add_column("run", overflow="fold", min_width=16)  # the one that gives way on a narrow terminal
+    shown.add_column("state", no_wrap=True)
+    for name in ("step", "loss", "tokens/s", "ETA", "saved", "starts"):
         shown.add_column(name, justify="right", no_wrap=True)
-    for name in ("host", "job"):
-        shown.add_column(name, overflow="fold")
+    shown.add_column("host", no_wrap=True)
     for entry in rows:
         style = _STYLES.get(entry["state"], "")
         rate, loss, saved = (entry.get(key) for key in ("tokens_per_second", "loss", "checkpoint_age_seconds"))
         shown.add_row(
-            entry["preset"] or "?",
-            entry["run"] or entry["state_directory"],
+            f"{entry['preset']}/{entry['run']}" if entry["run"] else entry["state_directory"],
             f"[{style}]{entry['state']}[/]" if style else entry["state"],
             f"{entry['step']}/{entry['steps']}",
             "" if loss is None else f"{loss:.4f}",
             "" if rate is None else f"{rate:,.0f}",
             _duration(entry.get("eta_seconds")),
             _duration(saved),
-            str(entry.get("restarts") or ""),
-            entry.get("host") or "",
-            entry.get("slurm_job_id") or "",
+            str(entry["restarts"] + 1 if "restarts" in entry else ""),
+            ", ".join(str(entry[key]) for key in ("host", "slurm_job_id") if entry.get(key)),
         )
     return shown
 
