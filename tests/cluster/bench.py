@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
@@ -25,6 +26,7 @@ RUN = "transfer/{scale}/baseline/s42"
 OPTIONS = "--checkpoint-steps 25 --report-seconds 0 --lease-seconds 20"
 PACKS = [f"work/smoke/packs/context64/{name}.json" for name in ("base", "large", "validation")]
 #: The trainer's words that tell what became of a fault.
+NOISE = r"slurmstepd|srun: error|\brule\b"
 TELLING = r"resumed at|asked to stop|damaged|took over|waiting up to|No space|error:|completed"
 
 
@@ -68,7 +70,11 @@ class Training:
     def events(self) -> list[dict[str, Any]]:
         """The trainer's own record, which outlives its attempts."""
         path = self.state / "progress.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        found = []
+        for line in path.read_text().splitlines() if path.exists() else []:
+            with contextlib.suppress(json.JSONDecodeError):  # a full disk cuts a line short
+                found.append(json.loads(line))
+        return found
 
     def step(self) -> int:
         """Where the newest start has come to."""
@@ -111,7 +117,7 @@ class Training:
         lines = [line for log in logs for line in log.read_text(errors="replace").splitlines()]
         found = dict.fromkeys(line.split("s42: ")[-1].strip() for line in lines if re.search(TELLING, line))
         folder = str(self.workspace.path)
-        return "; ".join(line.replace(f"{folder}/", "")[:160] for line in found if "rule" not in line)[:600]
+        return "; ".join(line.replace(f"{folder}/", "")[:160] for line in found if not re.search(NOISE, line))[:600]
 
 
 def finish(training: Training, seconds: float = 420) -> None:

@@ -197,7 +197,17 @@ class Snakemake:
     def said(self, *patterns: str) -> str:
         """The first line of its output that matches each pattern, joined; for reports and assertions."""
         lines = self.output().splitlines()
-        found = [next((line.strip() for line in lines if re.search(p, line)), f"(nothing like {p})") for p in patterns]
+        found = [
+            next(
+                (
+                    line.split(" Detailed failure")[0].removeprefix("    message: ").strip()
+                    for line in lines
+                    if re.search(p, line)
+                ),
+                f"(nothing like {p})",
+            )
+            for p in patterns
+        ]
         return "; ".join(found)
 
 

@@ -8,6 +8,7 @@ disturbed. `test_cluster.py` asserts on the results, `faults` prints them.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -18,6 +19,12 @@ from collections.abc import Callable
 import harness
 from bench import Training, finish
 from harness import slurm, state, until
+
+
+def resume(node: str) -> None:
+    """Take a node back; it may have come back by itself."""
+    with contextlib.suppress(RuntimeError):
+        slurm("scontrol", "update", f"nodename={node}", "state=resume")
 
 
 def unlock(training: Training) -> None:
@@ -68,7 +75,7 @@ def requeued(training: Training) -> str:
 
 
 def driver_killed(training: Training) -> str:
-    """Snakemake killed (kill -9), started again while the job runs"""
+    """Snakemake killed (kill -9) and started again while the job runs"""
     first = training.start(pause=0.15)
     training.under_way()
     job = first.job()
@@ -82,7 +89,7 @@ def driver_killed(training: Training) -> str:
 
 
 def driver_killed_without_dependency(training: Training) -> str:
-    """the same, second job not made to wait in the queue: the lease alone"""
+    """the same, but the second job not made to wait in the queue"""
     first = training.start(pause=0.15)
     training.under_way()
     first.kill()
@@ -143,7 +150,7 @@ def drained(training: Training) -> str:
     try:
         finish(training)
     finally:
-        slurm("scontrol", "update", f"nodename={node}", "state=resume")
+        resume(node)
     return driver.said("Finished jobid")
 
 
@@ -154,7 +161,7 @@ def down(training: Training) -> str:
     node = slurm("squeue", "--noheader", f"--jobs={driver.job()}", "--format=%N").strip()
     slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
     time.sleep(5)
-    slurm("scontrol", "update", f"nodename={node}", "state=resume")
+    resume(node)
     finish(training)
     return driver.said("NODE_FAIL|Finished jobid")
 
