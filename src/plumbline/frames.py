@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.cli import PlumblineError
+
+if TYPE_CHECKING:  # a trainer writes frames without ever loading pandas' half second of imports itself
+    import pandas as pd
 
 SCHEMAS: dict[str, pa.Schema] = {
     # One row per logged step. Times are not here: a frame of the same run is the same bytes wherever it was made.

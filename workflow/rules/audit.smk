@@ -28,6 +28,7 @@ rule claims:
         published="config/published/{study}",
     output:
         csv="results/{study}/claims.csv",
+        md="results/{study}/claims.md",
     log:
         f"{LOGS}/claims/{{study}}.log",
     benchmark:

@@ -70,11 +70,21 @@ def parameter(*shape: int, role: str, layer: int | None, init: Init) -> nn.Param
     return tag(nn.Parameter(torch.empty(*shape)), role=role, layer=layer, init=init)
 
 
+class UnfilledLinear(nn.Linear):
+    """A linear map whose values are undefined until `init.initialise` fills them: nothing is drawn twice.
+
+    (torch's own `skip_init` does the same by way of the meta device, and imports a computer algebra system for it.)
+    """
+
+    def reset_parameters(self) -> None:
+        """Draw nothing."""
+
+
 def linear(
     inputs: int, outputs: int, *, role: str, layer: int | None, bias: bool = False, residual: bool = False
 ) -> nn.Linear:
     """A linear map with a role; `residual` marks maps that write into the residual stream."""
-    module = nn.utils.skip_init(nn.Linear, inputs, outputs, bias=bias, device=torch.get_default_device())
+    module = UnfilledLinear(inputs, outputs, bias=bias)
     tag(module.weight, role=role, layer=layer, init=Normal(residual=residual))
     if bias:
         tag(module.bias, role="bias", layer=layer, init=Constant(value=0.0))
