@@ -15,9 +15,9 @@ rule plan:
         md="results/plan.md",
     log:
         f"{LOGS}/plan.log",
+    localrule: True
     conda:
         "../../envs/plumbline.yaml"
-    localrule: True
     params:
         configuration=json.dumps(PLAN.config),
         state=plan_state,

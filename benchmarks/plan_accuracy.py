@@ -1,0 +1,97 @@
+"""How far the plan is from what was measured, after one calibration run.
+
+    python benchmarks/plan_accuracy.py                   # table 2 of the transfer study, from work/demo
+
+The only measurement that the estimator is given is one run (training and evaluation). Its predictions for the other
+runs of the target are held against the wall seconds in Snakemake's benchmark files.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+from machine import describe
+
+from plumbline import cli
+from plumbline.cli import PlumblineError
+from plumbline.plan.calibration import finished, job_seconds
+from plumbline.plan.estimate import Estimator, estimator
+from plumbline.studies.config import PRESETS, load_config
+from plumbline.studies.sheet import Run
+from plumbline.studies.workflow import plan
+
+
+def compare(priced: Estimator, runs: list[Run]) -> pd.DataFrame:
+    """Predicted and measured seconds of each job of `runs` that has been measured undisturbed."""
+    rows = []
+    for run in runs:
+        manifest = finished(run, priced.work)
+        if manifest is None or manifest["attempts"] != 1:
+            continue
+        for rule, predicted in (
+            ("pretrain", priced.pretrain_seconds(run)),
+            ("evaluate", priced.evaluate_seconds(run)),
+        ):
+            measured = job_seconds(priced.work, rule, run)
+            if measured is not None and predicted is not None:
+                rows.append({"run": run.key, "job": rule, "predicted": predicted, "measured": measured})
+    return pd.DataFrame(rows, columns=["run", "job", "predicted", "measured"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", choices=PRESETS, default="demo")
+    parser.add_argument("--work", help="the folder that holds <preset>/ (default: config/config.yaml's)")
+    parser.add_argument("--study", default="transfer")
+    parser.add_argument("--target", default="table2")
+    parser.add_argument("--machine", default="core")
+    parser.add_argument("--calibrate", metavar="RUN", default="transfer/base/baseline/s42")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    given = parser.parse_args()
+    changed = {"preset": given.preset, "machine": given.machine, "studies": [given.study]}
+    config = load_config() | changed | ({"work": given.work} if given.work else {})
+    whole = plan(config)
+    if given.calibrate not in whole.runs:
+        raise PlumblineError(f"--calibrate: there is no run {given.calibrate!r}")
+    runs = [run for run in whole.target_runs(given.study, given.target) if run.key != given.calibrate]
+    calibrated = estimator(whole, calibrate_on=[whole.runs[given.calibrate]])
+    if not calibrated.calibration.speed or calibrated.calibration.evaluate_start is None:
+        raise PlumblineError(f"{given.calibrate} is not trained and evaluated under {whole.work}; run Snakemake first")
+    frame = compare(calibrated, runs)
+    if frame.empty:
+        raise PlumblineError(f"no other run of {given.target} has been measured under {whole.work}")
+    stated = compare(estimator(whole, calibrate_on=[]), runs)
+    text = report(frame, stated, len(runs), given)
+    given.out.write_text(text, encoding="utf-8")
+    print(text)
+
+
+def report(frame: pd.DataFrame, stated: pd.DataFrame, runs: int, given: argparse.Namespace) -> str:
+    """The totals, then a row a job."""
+    there = frame["run"].nunique()
+    jobs = frame.groupby("job", sort=False)[["predicted", "measured"]].sum()
+    jobs.loc["together"] = jobs.sum()
+    jobs["predicted without any measurement"] = stated.groupby("job", sort=False)["predicted"].sum()
+    jobs.loc["together", "predicted without any measurement"] = stated["predicted"].sum()
+    jobs["predicted/measured"] = jobs["predicted"] / jobs["measured"]
+    frame = frame.assign(ratio=frame["predicted"] / frame["measured"])
+    spread = frame["ratio"].quantile([0, 0.5, 1])
+    factor = jobs.loc["together", "predicted/measured"]
+    return "\n\n".join(
+        [
+            f"# The plan against benchmark files: {given.target} at `{given.preset}`",
+            f"{describe(with_torch=False)}. Calibrated on `{given.calibrate}` alone; {there} of the target's {runs} "
+            f"other runs are measured. Job seconds, summed. `python benchmarks/plan_accuracy.py`",
+            jobs.round(2).to_markdown(),
+            f"Within a factor of 1.5: **{'yes' if 1 / 1.5 <= factor <= 1.5 else 'no'}** ({factor:.2f}). A single job's "
+            f"ratio lies between {spread[0]:.2f} and {spread[1]:.2f}, median {spread[0.5]:.2f}.",
+            frame.round(2).to_markdown(index=False),
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,72 @@
+"""config/machines.yaml: what it says, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plumbline.cli import PlumblineError
+from plumbline.plan import machines
+from plumbline.studies import sheet
+from plumbline.studies.config import ROOT, read_yaml
+
+
+def changed(tmp_path: Path, **changes: Any) -> Path:
+    """A project whose machine h100 has other entries; None takes an entry out."""
+    known = read_yaml(ROOT / "config" / "machines.yaml")
+    entry = {key: value for key, value in (known["h100"] | changes).items() if value is not None}
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "machines.yaml").write_text(yaml.safe_dump({"h100": entry}))
+    return tmp_path
+
+
+def test_every_machine_of_the_file_can_be_loaded_and_knows_every_scale() -> None:
+    for name in read_yaml(ROOT / "config" / "machines.yaml"):
+        machine = machines.load(name)
+        assert machine.flops_per_second > 0
+        for run in sheet.load("transfer", "demo").runs.values():
+            assert machine.devices_of(run) >= 1
+
+
+def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
+    with pytest.raises(
+        PlumblineError, match=r"machines\.yaml: there is no machine 'h10'; did you mean 'h100'\?.*'core'"
+    ):
+        machines.load("h10")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"peak_tflop": 1.0}, "h100: unknown key 'peak_tflop'; did you mean 'peak_tflops'?"),
+        ({"mfu": None}, "'mfu' is a required property; add it"),
+        ({"mfu": 40}, r"h100\.mfu: 40 is greater than the maximum of 1"),
+        ({"price": -1}, r"h100\.price: -1 is less than the minimum of 0"),
+        ({"slice_hours": 0}, r"h100\.slice_hours: 0 is less than or equal to the minimum of 0"),
+        ({"devices": {"base": 0}}, r"h100\.devices\.base: 0 is less than the minimum of 1"),
+        ({"relative_step_time": {"mixers": {}}}, r"h100\.relative_step_time: 'mixers' is not one of"),
+    ],
+)
+def test_the_schema_is_closed(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    with pytest.raises(PlumblineError, match=says.replace("?", r"\?")):
+        machines.load("h100", changed(tmp_path, **change))
+
+
+def test_a_scale_without_devices_is_named(tmp_path: Path) -> None:
+    machine = machines.load("h100", changed(tmp_path, devices={"base": 8}))
+    run = sheet.load("transfer", "demo").runs["transfer/large/baseline/s42"]
+    with pytest.raises(PlumblineError, match=r"h100\.devices: no number for the scale 'large' of transfer/large"):
+        machine.devices_of(run)
+
+
+def test_relative_step_times_name_components_that_there_are() -> None:
+    from plumbline.studies.components import SLOTS
+
+    for name in read_yaml(ROOT / "config" / "machines.yaml"):
+        for slot, times in machines.load(name).relative_step_time.items():
+            for component in times:
+                if slot != "precision":
+                    assert (ROOT / "src" / "plumbline" / "model" / SLOTS[slot] / f"{component}.py").exists(), component
