@@ -34,8 +34,8 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
     """Texts of one's own, and runs of the smaller scale long enough to be interrupted."""
     project = Project.copy(repository, tmp_path_factory.mktemp("faults") / "project")
     write_corpus(project.root / "texts")
-    steps = "train: {{steps: {}, batch_tokens: 256, precision: float32, validate_every: 3"
-    project.edit("config/studies/transfer.yaml", steps.format(6), steps.format(800))
+    train = "train: {{steps: {}, batch_tokens: 256, precision: float32, validate_every: {}"
+    project.edit("config/studies/transfer.yaml", train.format(6, 3), train.format(400, 200))
     return project
 
 

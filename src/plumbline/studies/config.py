@@ -33,7 +33,8 @@ class _Loader(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if key in seen:
-                raise PlumblineError(f"{key_node.start_mark}: the key {key!r} stands twice; keep one of them")
+                mark = key_node.start_mark
+                raise PlumblineError(f"{mark.name}:{mark.line + 1}: the key {key!r} stands twice; keep one of them")
             seen.add(key)
         return super().construct_mapping(node, deep)
 
@@ -47,7 +48,8 @@ def read_yaml(path: Path) -> Any:
     if not path.exists():
         raise PlumblineError(f"there is no file {path}")
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        with open(path, encoding="utf-8") as stream:
+            return yaml.load(stream, Loader=_Loader)
     except yaml.YAMLError as error:
         raise PlumblineError(f"{path} is not YAML: {error}") from error
 
@@ -63,23 +65,35 @@ def check(content: Any, schema: str, path: str | Path) -> None:
     Raises:
         PlumblineError: naming the file, the key and the remedy.
     """
-    error = best_match(_schema(schema).iter_errors(content))
+    error = best_match(error for error in _schema(schema).iter_errors(content) if not _echo(error))
     if error is not None:
         where = ".".join(str(part) for part in error.absolute_path) or "top level"
         raise PlumblineError(f"{path}: {where}: {_explain(error)}")
 
 
+def _echo(error: ValidationError) -> bool:
+    """Whether it only repeats, higher up, a mistake further down: a faulty part does not count as evaluated."""
+    return error.validator == "unevaluatedProperties" and not _unknown_keys(error)
+
+
 def _explain(error: ValidationError) -> str:
-    if error.validator in ("additionalProperties", "unevaluatedProperties") and isinstance(error.instance, dict):
-        known = _known_keys(error)
-        unknown = [key for key in error.instance if key not in known]
-        if unknown and known:
-            close = difflib.get_close_matches(unknown[0], known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            return f"unknown key {unknown[0]!r}{hint} (known: {sorted(known)})"
+    unknown = _unknown_keys(error)
+    if unknown:
+        known = sorted(_known_keys(error))
+        close = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        return f"unknown key {unknown[0]!r}{hint} (known: {known})"
     if error.validator == "required":
         return f"{error.message}; add it"
     return error.message
+
+
+def _unknown_keys(error: ValidationError) -> list[str]:
+    """Keys that a closed schema does not know, where it lists those that it knows."""
+    if error.validator not in ("additionalProperties", "unevaluatedProperties") or not isinstance(error.instance, dict):
+        return []
+    known = _known_keys(error)
+    return [key for key in error.instance if key not in known] if known else []
 
 
 def _known_keys(error: ValidationError) -> set[str]:
