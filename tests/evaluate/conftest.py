@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import save_file
-from tests.model_specs import BASELINE
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from plumbline.evaluate import items, proxy, suites
 from plumbline.model.decoder import create
 from plumbline.studies.spec import RunSpec
+from tests.model_specs import BASELINE
 
 VOCABULARY = 384
 PLAIN = """

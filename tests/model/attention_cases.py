@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from tests.model_specs import small
 
 from plumbline.model.decoder import create
 from plumbline.model.mixers._base import Mixer
 from plumbline.model.visibility import Visibility
+from tests.model_specs import small
 
 HEADS, GROUPS, WIDTH = 8, 2, 8
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
+
 from tests.conftest import REPOSITORY
 from tests.model_specs import BASELINE
 

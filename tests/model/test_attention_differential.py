@@ -6,13 +6,13 @@ import math
 
 import pytest
 import torch
-from tests.model.attention_cases import GROUPS, HEADS, WIDTH, inputs, mixer, plain, scores
-from tests.model_specs import small
 
 from plumbline.cli import PlumblineError
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import create
 from plumbline.model.positions.rotary import Rotary
+from tests.model.attention_cases import GROUPS, HEADS, WIDTH, inputs, mixer, plain, scores
+from tests.model_specs import small
 
 VARIANTS = ("half_width", "per_head_lambda", "official")
 MASK = torch.ones(9, 9).tril().bool()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.model.attention_cases import GROUPS, HEADS, inputs, mixer, padded, plain, scores
-from tests.model_specs import small
 
 from plumbline.cli import PlumblineError
 from plumbline.model.decoder import create
+from tests.model.attention_cases import GROUPS, HEADS, inputs, mixer, padded, plain, scores
+from tests.model_specs import small
 
 PER_GROUP = HEADS // GROUPS
 

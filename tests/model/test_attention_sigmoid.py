@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+
 from tests.model.attention_cases import inputs, mixer, plain, scores
 
 

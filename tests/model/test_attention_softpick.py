@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.model.attention_cases import GROUPS, HEADS, inputs, mixer, plain, scores, with_scores
 
 from plumbline.model.mixers.softpick import EPSILON
+from tests.model.attention_cases import GROUPS, HEADS, inputs, mixer, plain, scores, with_scores
 
 
 def test_rectified_is_the_formula() -> None:

@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
-from tests.model.attention_cases import HEADS, inputs, mixer, plain, scores, with_scores
 
 from plumbline.model.mixers.ssmax import ORIGINAL_SCALE
+from tests.model.attention_cases import HEADS, inputs, mixer, plain, scores, with_scores
 
 
 def sharpness(built) -> torch.Tensor:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.model.attention_cases import GROUPS, HEADS, WIDTH, inputs, mixer, plain, with_scores
-from tests.model_specs import small
 
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder, create
+from tests.model.attention_cases import GROUPS, HEADS, WIDTH, inputs, mixer, plain, with_scores
+from tests.model_specs import small
 
 QK_NORM = {"query_key": {"name": "qk_norm"}}
 TOKENS = torch.randint(0, 97, (2, 10), generator=torch.Generator().manual_seed(1))

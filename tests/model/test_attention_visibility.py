@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.model.attention_cases import mixer, padded, plain
-from tests.model.methods import ALL, PAPER, overlay
-from tests.model_specs import small
 
 from plumbline.model.cache import Cache
 from plumbline.model.decoder import create, on_meta
@@ -14,6 +11,9 @@ from plumbline.model.mixers._base import grouped_matmul
 from plumbline.model.roles import roles
 from plumbline.model.visibility import Visibility
 from plumbline.studies.spec import ModelSpec
+from tests.model.attention_cases import mixer, padded, plain
+from tests.model.methods import ALL, PAPER, overlay
+from tests.model_specs import small
 
 
 def test_plain_visibility_is_causal() -> None:

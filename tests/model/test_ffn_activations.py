@@ -6,11 +6,11 @@ import math
 
 import pytest
 import torch
-from tests.model_specs import small
 
 from plumbline.cli import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.ffn.relu_squared import ReLUSquared
+from tests.model_specs import small
 
 X = torch.randn(2, 5, 64, generator=torch.Generator().manual_seed(0))
 

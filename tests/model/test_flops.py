@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 
 import pytest
-from tests.model.methods import ALL, METHODS, PAPER, overlay
-from tests.model_specs import small
 
 from plumbline.cli import PlumblineError
 from plumbline.model.flops import appendix_c, counted, measured
 from plumbline.model.mixers._base import Mixer
 from plumbline.studies.cost import training_flops_per_token
 from plumbline.studies.spec import ModelSpec
+from tests.model.methods import ALL, METHODS, PAPER, overlay
+from tests.model_specs import small
 
 
 def paper(name: str, **sizes) -> ModelSpec:

@@ -6,11 +6,11 @@ import json
 
 import pytest
 import torch
-from tests.model_specs import small
 
 from plumbline.cli import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.hf import export
+from tests.model_specs import small
 
 TEXT = "A plumb line hangs straight; a wall does not.\n\tNaïve café 12345 — twice twice.<|endoftext|>Next"
 

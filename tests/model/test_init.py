@@ -6,8 +6,6 @@ import math
 
 import pytest
 import torch
-from tests.model.methods import ALL, overlay
-from tests.model_specs import small
 
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.init import initial_value, initialise, seed_of
@@ -15,6 +13,8 @@ from plumbline.model.mixers._base import Mixer
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import Constant, Normal, Rows, roles
 from plumbline.studies.spec import ModelSpec
+from tests.model.methods import ALL, overlay
+from tests.model_specs import small
 
 TOKENS = torch.randint(0, 97, (2, 32), generator=torch.Generator().manual_seed(0))
 

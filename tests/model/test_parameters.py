@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 
 import pytest
-from tests.model.methods import ALL, METHODS, PAPER, overlay
-from tests.model_specs import small
 
 from plumbline.cli import PlumblineError
 from plumbline.model.decoder import on_meta
 from plumbline.studies.cost import parameter_count
 from plumbline.studies.spec import ModelSpec
+from tests.model.methods import ALL, METHODS, PAPER, overlay
+from tests.model_specs import small
 
 BASELINE = 1_216_710_656
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.model.test_residual_streams import TOKENS
-from tests.model_specs import small
 
 from plumbline.cli import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.visibility import Visibility
+from tests.model.test_residual_streams import TOKENS
+from tests.model_specs import small
 
 
 def root_mean_square(x: torch.Tensor) -> torch.Tensor:

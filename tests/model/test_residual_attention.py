@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.model.test_residual_streams import TOKENS, residual, run_by_hand, streams
-from tests.model_specs import small
 
 from plumbline.cli import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.roles import roles
+from tests.model.test_residual_streams import TOKENS, residual, run_by_hand, streams
+from tests.model_specs import small
 
 #: Without an eps a mean and a sum are the same to the norm that follows.
 SHARP = {"norm_eps": 1e-12}

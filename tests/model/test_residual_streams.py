@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.model_specs import small
 
 from plumbline.model.component import build
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.init import initialise
 from plumbline.model.roles import roles
+from tests.model_specs import small
 
 TOKENS = torch.randint(0, 97, (2, 16), generator=torch.Generator().manual_seed(0))
 

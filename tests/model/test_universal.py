@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.model.attention_cases import inputs, mixer, padded, plain
-from tests.model.methods import ALL, LENGTH_DEPENDENT, METHODS, PAPER, overlay
 
 from plumbline.model.cache import Cache
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.studies.spec import ModelSpec
+from tests.model.attention_cases import inputs, mixer, padded, plain
+from tests.model.methods import ALL, LENGTH_DEPENDENT, METHODS, PAPER, overlay
 
 LENGTH = 12
 

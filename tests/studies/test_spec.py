@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import pytest
-from tests.model_specs import BASELINE
 
 from plumbline import NUMERICS
 from plumbline.cli import PlumblineError
 from plumbline.studies.spec import ModelSpec, RunSpec
+from tests.model_specs import BASELINE
 
 
 @pytest.fixture
