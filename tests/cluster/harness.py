@@ -196,18 +196,10 @@ class Snakemake:
 
     def said(self, *patterns: str) -> str:
         """The first line of its output that matches each pattern, joined; for reports and assertions."""
-        lines = self.output().splitlines()
-        found = [
-            next(
-                (
-                    line.split(" Detailed failure")[0].removeprefix("    message: ").strip()
-                    for line in lines
-                    if re.search(p, line)
-                ),
-                f"(nothing like {p})",
-            )
-            for p in patterns
-        ]
+        lines, found = self.output().splitlines(), []
+        for pattern in patterns:
+            line = next((line for line in lines if re.search(pattern, line)), f"(nothing like {pattern})")
+            found.append(line.split(" Detailed failure")[0].strip().removeprefix("message: "))
         return "; ".join(found)
 
 

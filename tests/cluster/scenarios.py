@@ -124,13 +124,9 @@ def full_disk(training: Training) -> str:
         driver = training.start()
         training.under_way()
         ballast = training.state / "ballast"
-        with ballast.open("wb") as handle:
-            try:
-                while True:
-                    handle.write(bytes(1 << 16))
-                    handle.flush()
-            except OSError:
-                pass
+        with ballast.open("wb", buffering=0) as handle, contextlib.suppress(OSError):
+            while True:
+                handle.write(bytes(1 << 12))
         until(lambda: "SLURM status is" in driver.output(), 240, "the failure")
         ballast.unlink()
         finish(training)
