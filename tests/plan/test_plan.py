@@ -127,6 +127,20 @@ def test_a_run_under_another_spec_is_not_done(demo: Plan) -> None:
     assert priced.calibration.runs == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "says"), [("{", "is no manifest"), ("[]", "is no manifest"), (None, "has no 'tokens'")]
+)
+def test_a_broken_manifest_is_named(demo: Plan, text: str | None, says: str) -> None:
+    run = demo.runs[BASELINE]
+    finish(demo, run, seconds=30.0)
+    path = Path(demo.work) / "runs" / BASELINE / "manifest.json"
+    whole = json.loads(path.read_text())
+    del whole["tokens"]
+    path.write_text(json.dumps(whole) if text is None else text)
+    with pytest.raises(PlumblineError, match=rf"manifest\.json {says}.*; delete its folder"):
+        estimator(demo)
+
+
 def test_a_calibration_run_is_predicted_as_it_was_measured(demo: Plan) -> None:
     run = demo.runs[BASELINE]
     finish(demo, run, seconds=30.0, evaluation=9.0)

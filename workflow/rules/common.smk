@@ -64,6 +64,11 @@ def evaluate_minutes(wildcards):
     return ESTIMATOR.evaluate_minutes(run_of(wildcards))
 
 
+def plan_state(wildcards):
+    """Changes with the configuration and with what is done: the plan is then made anew, and not otherwise."""
+    return ESTIMATOR.digest()
+
+
 def outputs(run):
     """What tells that a run was carried out."""
     return f"{WORK}/runs/{run.key}/outcome.json"

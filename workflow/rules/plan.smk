@@ -1,11 +1,6 @@
 """What each target costs, before it is run and while it is."""
 
 
-def plan_state(wildcards):
-    """Changes with the configuration and with what is done: the plan is then made anew, and not otherwise."""
-    return ESTIMATOR.digest()
-
-
 rule plan:
     """The price of every target. No part of `all`: it changes with every run that is done."""
     input:

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from plumbline.cli import PlumblineError
 from plumbline.plan.evaluation import suite_size
 from plumbline.plan.machines import Machine
 from plumbline.plan.size import Sizes, training_tokens
@@ -33,7 +34,8 @@ class Calibration:
     runs: int
 
 
-NOTHING = Calibration(speed={}, pretrain_start=None, evaluate_start=None, runs=0)
+#: What of a manifest is read here.
+_READ = {"wall_seconds", "tokens", "world_size", "attempts", "device", "device_name"}
 
 
 def measure(plan: Plan, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> Calibration:
@@ -84,12 +86,27 @@ def inside_evaluation(amount: tuple[int, float], forward: float, flops_per_secon
 
 
 def finished(run: Run, work: Path) -> dict[str, Any] | None:
-    """The manifest of a run that was carried out under this very spec, or None."""
+    """The manifest of a run that was carried out under this very spec, or None.
+
+    Raises:
+        PlumblineError: the manifest cannot be read, or lacks what a manifest has.
+    """
     folder = work / "runs" / run.key
     if not ((folder / "outcome.json").exists() and (folder / "manifest.json").exists()):
         return None
-    manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    return manifest if manifest["run_id"] == run.spec.run_id else None
+    path = folder / "manifest.json"
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if manifest["run_id"] != run.spec.run_id:
+            return None
+        missing = sorted(_READ - set(manifest))
+    except (ValueError, TypeError, KeyError) as error:
+        raise PlumblineError(
+            f"{path} is no manifest of a run ({error!r}); delete its folder to repeat the run"
+        ) from error
+    if missing:
+        raise PlumblineError(f"{path} has no {missing[0]!r}; delete its folder to repeat the run")
+    return manifest
 
 
 def job_seconds(work: Path, rule: str, run: Run) -> float | None:
