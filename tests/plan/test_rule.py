@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.plan.estimate import estimator
+from plumbline.studies.config import load_config
+from plumbline.studies.workflow import plan
 from tests.workflow.project import Project, jobs_by_rule
 
 pytestmark = pytest.mark.workflow
@@ -31,11 +34,14 @@ def test_the_plan_is_made_anew_when_it_would_change(project: Project) -> None:
 
 def test_jobs_ask_for_the_time_that_the_plan_says_and_a_profile_may_say_otherwise(project: Project) -> None:
     paper = ("--config", "preset=paper", "machine=h100")
+    priced = estimator(plan(load_config() | {"preset": "paper", "machine": "h100", "work": str(project.root / "work")}))
+    evaluations = {run.spec.scale: priced.evaluate_minutes(run) for run in priced.plan.runs.values()}
+    trainings = {priced.pretrain_minutes(run) for run in priced.plan.runs.values()}
     done = project.snakemake("-n", "all", *paper)
-    assert set(minutes(done.stdout)) == {24 * 60, 51, 89}
+    assert set(minutes(done.stdout)) == trainings | set(evaluations.values())
     assert "plan" not in jobs_by_rule(done.stdout)
     done = project.snakemake("-n", "results/table2.csv", *paper, "--set-resources", "pretrain:runtime=7")
-    assert set(minutes(done.stdout)) == {7, 51}
+    assert set(minutes(done.stdout)) == {7, evaluations["base"]}
 
 
 def minutes(output: str) -> list[int]:
