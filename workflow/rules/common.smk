@@ -140,9 +140,9 @@ def all_targets():
         for target, entry in study.sheet["targets"].items()
     ]
     main = [
-        path.replace(f"/{MAIN_STUDY}/", "/")
+        path.replace(f"results/{MAIN_STUDY}/", "results/")
         for path in targets
-        if f"/{MAIN_STUDY}/" in path
+        if path.startswith(f"results/{MAIN_STUDY}/")
     ]
     told = [
         f"results/{name}/{file}"
