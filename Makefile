@@ -29,7 +29,7 @@ demo: setup
 
 # What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100".
 plan: setup
-	@$(BIN)/snakemake --quiet all plan $(if $(CONFIG),--config $(CONFIG))
+	@$(BIN)/snakemake plan --quiet all $(if $(CONFIG),--config $(CONFIG))
 	@cat results/plan.md
 
 lint: setup

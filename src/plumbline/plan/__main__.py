@@ -123,7 +123,8 @@ def _hours(value: float) -> str:
 def _beside_note(priced: Estimator) -> str:
     return (
         "The document does not name its accelerators; eight are on a node. `ratio` is estimated to published "
-        f"device-hours; `implied MFU` is the share of a {priced.machine.label}'s peak that the published hours need."
+        f"device-hours; `implied MFU` is the share of the peak of {priced.machine.peak_tflops:g} TFLOP/s "
+        f"({priced.machine.label}) that the published hours need."
     )
 
 
