@@ -167,7 +167,7 @@ class Snakemake:
         """The SLURM ids of what it submitted, in order."""
         return re.findall(r"submitted with SLURM jobid (\d+)", self.output())
 
-    def job(self, number: int = 0, seconds: float = 60) -> str:
+    def job(self, number: int = 0, seconds: float = 120) -> str:
         """The id of its `number`-th submission, waiting for it."""
         until(lambda: len(self.jobs()) > number or self.process.poll() is not None, seconds, "a submission")
         if len(self.jobs()) <= number:

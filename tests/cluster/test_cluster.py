@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import harness
@@ -27,6 +28,32 @@ SMALL = (*PROFILES, "--profile", str(HERE / "small"))
 SNAKEFILE = ("--snakefile", str(STANDIN))
 #: What takes minutes is for those who change this part, and for releases.
 long = pytest.mark.skipif(os.environ.get("PLUMBLINE_CLUSTER") != "all", reason="PLUMBLINE_CLUSTER is not all")
+
+
+@pytest.fixture(scope="module")
+def bench(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("bench"))
+
+
+@dataclass
+class Background:
+    """What runs while short tests do: it mostly waits for SLURM and for Snakemake's polls."""
+
+    table: Workspace
+    driver: Snakemake
+    faults: dict[str, Future[Result]]
+
+
+@pytest.fixture(scope="module")
+def background(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Background]:
+    """The main table through the cluster, the quick faults, and the run that those are compared with."""
+    table = Workspace.checkout(tmp_path_factory.mktemp("table") / "w")
+    driver = table.snakemake("results/table2.csv", "--config", "preset=smoke", profiles=SMALL)
+    with ThreadPoolExecutor(len(QUICK) + 1) as pool:
+        pool.submit(bench.reference)
+        faults = {scenario.__name__: pool.submit(bench.run, scenario) for scenario in QUICK}
+        yield Background(table=table, driver=driver, faults=faults)
+    driver.end()
 
 
 @pytest.fixture
@@ -46,7 +73,7 @@ def count(workspace: Workspace, seed: int = 1, steps: int = 100, **pretrain: obj
     driver = workspace.snakemake(
         target, *SNAKEFILE, profiles=workspace.small(**pretrain), environment={"STEPS": str(steps)}
     )
-    until(lambda: started.exists() and started.read_text().count("\n") > already, 60, "the payload")
+    until(lambda: started.exists() and started.read_text().count("\n") > already, 240, "the payload")
     return driver
 
 
@@ -60,7 +87,7 @@ def test_requests_of_the_paper_preset_are_granted(workspace: Workspace) -> None:
     shown = {scale: f"runs/transfer/{scale}/show/s42/outcome.json" for scale in ("base", "large")}
     shards = [f"tokens/train-{shard:04d}.npy" for shard in range(3)]
     driver = workspace.snakemake(*shown.values(), *shards, *SNAKEFILE, "--retries", "0")
-    assert driver.wait(120) == 0, driver.output()[-3000:]
+    assert driver.wait(300) == 0, driver.output()[-3000:]
     base, large = ((workspace.path / path).read_text() for path in shown.values())
     for text, nodes, minutes in ((base, 1, "1-00:00:00"), (large, 2, "2-00:00:00")):
         assert f"NumNodes={nodes} " in text and f"gres/gpu={8 * nodes}" in text
@@ -86,7 +113,7 @@ def test_cancelled_job_is_noticed_and_goes_on(workspace: Workspace) -> None:
     driver = count(workspace)
     time.sleep(2)
     slurm("scancel", driver.job())
-    assert driver.wait(120) == 0, driver.output()[-3000:]
+    assert driver.wait(300) == 0, driver.output()[-3000:]
     assert re.search(r"SLURM status is: 'CANCELLED'", driver.output())
     first, second = starts(workspace)
     assert first == 0 < second
@@ -100,7 +127,7 @@ def test_status_queries_that_fail_lose_no_job(workspace: Workspace) -> None:
     os.kill(harness.daemon("munged"), signal.SIGKILL)
     time.sleep(25)
     harness.up()
-    assert driver.wait(180) == 0, driver.output()[-3000:]
+    assert driver.wait(300) == 0, driver.output()[-3000:]
     assert starts(workspace) == [0]
 
 
@@ -114,13 +141,13 @@ def test_job_that_can_never_start_is_given_up(workspace: Workspace) -> None:
         profiles = workspace.small(slurm_partition="cpus", gres="", launch="python", runtime=1, slurm_extra=extra)
         target = "runs/transfer/base/count/s1/outcome.json"
         driver = workspace.snakemake(target, *SNAKEFILE, "--retries", "0", profiles=profiles)
-        assert driver.wait(180) == 1
+        assert driver.wait(300) == 1
     finally:
         slurm("scontrol", "update", "nodename=n2", "state=resume")
     assert "SLURM status is: 'DEADLINE'" in driver.output()
 
 
-def test_second_snakemake_does_not_run_what_still_runs(workspace: Workspace) -> None:
+def test_second_snakemake_does_not_run_what_still_runs(background: Background, workspace: Workspace) -> None:
     """Killed and started again while its job runs: the second job waits in the queue for the first."""
     first = count(workspace, steps=250)
     job = first.job()
@@ -136,21 +163,8 @@ def test_second_snakemake_does_not_run_what_still_runs(workspace: Workspace) -> 
     assert waiting != job
     reason = slurm("squeue", "--noheader", f"--jobs={waiting}", "--format=%T %r").strip()
     assert reason == "PENDING Dependency", reason
-    assert second.wait(180) == 0, second.output()[-3000:]
+    assert second.wait(300) == 0, second.output()[-3000:]
     assert starts(workspace) == [0, 250]
-
-
-@pytest.fixture(scope="module")
-def bench(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(tmp_path_factory.mktemp("bench"))
-
-
-@pytest.fixture(scope="module")
-def quick(bench: Bench) -> Iterator[dict[str, Future[Result]]]:
-    """The quick faults, and the run they are compared with, side by side: they mostly wait for SLURM and its polls."""
-    with ThreadPoolExecutor(len(QUICK) + 1) as pool:
-        pool.submit(bench.reference)
-        yield {scenario.__name__: pool.submit(bench.run, scenario) for scenario in QUICK}
 
 
 def check(result: Result) -> None:
@@ -160,29 +174,18 @@ def check(result: Result) -> None:
 
 
 @pytest.mark.parametrize("name", [scenario.__name__ for scenario in QUICK])
-def test_quick_fault(quick: dict[str, Future[Result]], name: str) -> None:
-    result = quick[name].result()
+def test_quick_fault(background: Background, name: str) -> None:
+    result = background.faults[name].result()
     check(result)
     assert len(result.starts) > 1 and result.starts[1] > 0, result
     if name in ("cancelled", "walltime"):  # it was asked to stop, and saved
         assert result.lost == 0, result
 
 
-@long
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", SEPARATE + EXCLUSIVE + TWO_NODES, ids=lambda scenario: scenario.__name__)
-def test_fault(bench: Bench, scenario: Scenario) -> None:
-    check(bench.run(scenario, "large" if scenario in TWO_NODES else "base"))
-
-
-def test_smoke_preset_through_the_cluster(cluster: None, tmp_path: Path) -> None:
+def test_smoke_preset_through_the_cluster(background: Background) -> None:
     """`snakemake results/table2.csv --profile slurm`, with the names of this cluster's account and partitions."""
-    workspace = Workspace.checkout(tmp_path / "w")
-    driver = workspace.snakemake("results/table2.csv", "--config", "preset=smoke", profiles=SMALL)
-    try:
-        assert driver.wait(900) == 0, driver.output()[-4000:]
-    finally:
-        driver.end()
+    workspace, driver = background.table, background.driver
+    assert driver.wait(1200) == 0, driver.output()[-4000:]
     table = (workspace.path / "results" / "table2.csv").read_text()
     assert len(table.splitlines()) == 21, table
     accounts = slurm("sacct", "-nXP", "-o", "JobID,State,AllocTRES,Comment", "-j", ",".join(driver.jobs())).splitlines()
@@ -195,3 +198,10 @@ def test_smoke_preset_through_the_cluster(cluster: None, tmp_path: Path) -> None
     manifests = list(workspace.path.glob("work/smoke/runs/**/manifest.json"))
     jobs = {json.loads(manifest.read_text())["slurm_job_id"] for manifest in manifests}
     assert jobs <= set(driver.jobs()) and len(jobs) == 26
+
+
+@long
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SEPARATE + EXCLUSIVE + TWO_NODES, ids=lambda scenario: scenario.__name__)
+def test_fault(bench: Bench, scenario: Scenario) -> None:
+    check(bench.run(scenario, "large" if scenario in TWO_NODES else "base"))
