@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -9,11 +10,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import Popen
+from typing import Any
 
 import psutil
 import pytest
 
 from plumbline.files import sha256_file
+from plumbline.studies.driver import HOLDERS
 from tests.workflow.project import Project, write_corpus
 
 RUN = "transfer/base/baseline/s42"
@@ -67,6 +70,11 @@ def frozen(packed: Project) -> Iterator[tuple[Project, Popen[bytes], str]]:
             process.wait()
 
 
+def holders(project: Project) -> list[dict[str, Any]]:
+    """What Snakemakes wrote down of themselves while they hold the directory."""
+    return [json.loads(path.read_text()) for path in (project.root / ".snakemake" / HOLDERS).glob("*.json")]
+
+
 def test_a_broken_corpus_file_fails_by_name_and_the_others_finish(project: Project) -> None:
     broken, other = project.root / "texts" / "more.jsonl", "results/transfer/table4.csv"
     broken.write_text('{"id": "x", "source": "made-up", "te')
@@ -79,6 +87,7 @@ def test_a_broken_corpus_file_fails_by_name_and_the_others_finish(project: Proje
 
 def test_a_second_snakemake_is_refused_and_a_held_lock_stays(frozen: tuple[Project, Popen[bytes], str]) -> None:
     project, first, _ = frozen
+    assert [holder["pid"] for holder in holders(project)] == [first.pid]
     unlock = project.python("-m", "plumbline.studies.driver")
     assert unlock.returncode == 1
     assert re.match(rf"error: {re.escape(str(project.root))} is held by process {first.pid} \(", unlock.stdout)
@@ -99,6 +108,7 @@ def test_kill_9_of_the_whole_group_then_the_same_command(frozen: tuple[Project, 
     assert unlock.stdout == "removed the lock of a Snakemake that no longer runs\n"
     again = project.snakemake(*COMMAND)
     assert again.returncode == 0, again.stdout[-4000:]
+    assert not holders(project)
 
     resumed = re.search(r"resumed at step (\d+)", (project.root / LOG).read_text())
     assert resumed and int(resumed[1]) >= 20 and int(resumed[1]) % 20 == 0
