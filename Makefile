@@ -39,8 +39,10 @@ lint: setup
 	$(BIN)/snakemake --lint
 	$(BIN)/mypy
 
+# The workflow's and the cluster's tests run whole Snakemakes, which use the cores themselves.
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not workflow and not cluster"
+	$(BIN)/python -m pytest -m "workflow or cluster" --durations=15
 
 lock:
 	$(PYTHON) -m venv .venv-lock
