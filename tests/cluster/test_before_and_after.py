@@ -41,6 +41,21 @@ def test_dry_run_on_a_laptop_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> Non
     assert orphans.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
 
 
+def test_a_queue_that_does_not_answer_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def silent(directory: Path) -> list[orphans.Job]:
+        raise PlumblineError("squeue failed: no controller")
+
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    monkeypatch.setattr(orphans.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(orphans, "in_queue", silent)
+    orphans._at_start.cache_clear()
+    assert orphans.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
+    orphans._at_start.cache_clear()
+    assert "no controller" in capsys.readouterr().err
+
+
 def test_requests_of_the_product_profile(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orphans.shutil, "which", lambda name: None)
     profile = check.load([str(repository / "profiles" / "slurm"), str(repository / "tests" / "cluster" / "profile")])

@@ -67,8 +67,16 @@ def in_queue(directory: Path) -> list[Job]:
 
 @functools.cache
 def _at_start() -> tuple[Job, ...]:
-    """The queue as it was when this process first asked: jobs that this Snakemake submits later are not in it."""
-    return tuple(in_queue(Path.cwd()))
+    """The queue as it was when this process first asked: jobs that this Snakemake submits later are not in it.
+
+    Where SLURM is installed but does not answer, a dry run must still plan, and a real run will be told by sbatch; so
+    that is a warning. Two trainers of one run are kept apart by the lease all the same.
+    """
+    try:
+        return tuple(in_queue(Path.cwd()))
+    except PlumblineError as problem:
+        print(f"warning: jobs of an earlier Snakemake were not looked for: {problem}", file=sys.stderr)
+        return ()
 
 
 def after(rule: str, wildcards: Sequence[Any]) -> str:

@@ -68,6 +68,8 @@ def _drivers(directory: Path) -> list[tuple[psutil.Process, list[str]]]:
         words = process.info["cmdline"] or []
         if process.pid in mine or not any(Path(word).name == "snakemake" for word in words[:4]):
             continue
+        if "--mode" in words and words[words.index("--mode") + 1 :][:1] != ["default"]:
+            continue  # it carries out one job for a driver and holds no lock
         try:
             if Path(process.cwd()) == directory:
                 found.append((process, words))
