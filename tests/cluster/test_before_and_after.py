@@ -62,7 +62,7 @@ def test_requests_of_the_product_profile(repository: Path, monkeypatch: pytest.M
     requests = check.requests(profile)
     large = check.command(requests["pretrain large"])
     assert large[:2] == ["sbatch", "--test-only"]
-    expected = {"--nodes=2", "--gres=gpu:8", "--partition=gpus", "--account=lab", "--time=2880", "--mem=800000"}
+    expected = {"--nodes=2", "--gres=gpu:8", "--partition=gpus", "--account=lab", "--time=1440", "--mem=800000"}
     assert expected <= set(large)
     assert requests["pretrain large"]["launch"].startswith("srun --nodes=2 ")
     assert requests["pretrain base"]["launch"].startswith("srun --nodes=1 ")

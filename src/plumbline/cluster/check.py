@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from plumbline.cli import PlumblineError, run
+from plumbline.plan import machines
 
 NAMES = ("config.v9+.yaml", "config.yaml", "profile.v9+.yaml", "profile.yaml")
 #: Seconds that SLURM must remember an ended job: the executor polls at most every 180 s.
@@ -61,8 +62,16 @@ def evaluated(value: Any, **names: Any) -> Any:
 
 
 def requests(profile: dict[str, Any], scales: tuple[str, ...] = ("base", "large")) -> dict[str, dict[str, Any]]:
-    """The resources of each kind of job: every rule with requests of its own at every scale, and any other rule."""
+    """The resources of each kind of job: every rule with requests of its own at every scale, and any other rule.
+
+    Rules that the profile gives no time limit get one from the plan's model, which is at most a slice of the profile's
+    machine: the slice is what is asked for here.
+    """
     defaults, special = profile.get("default-resources", {}), profile.get("set-resources", {})
+    settings = dict(entry.split("=", 1) for entry in profile.get("config", []))
+    if "machine" in settings:
+        slice_minutes = int(machines.load(settings["machine"]).slice_hours * 60)
+        special = {rule: {"runtime": slice_minutes} | own for rule, own in special.items()}
     found = {}
     for rule in (*special, "any other rule"):
         for scale in scales if rule in special else ("",):

@@ -37,7 +37,7 @@ def release(persistence: str | Path) -> None:
 
 def holders(directory: Path) -> list[str]:
     """Who holds `directory`, in words; empty when nobody can."""
-    found = {process.pid: f"process {process.pid} ({' '.join(words)[:80]})" for process, words in _drivers(directory)}
+    found = {process.pid: f"process {process.pid} (snakemake {words})" for process, words in _drivers(directory)}
     elsewhere = []
     for path in sorted((directory / ".snakemake" / HOLDERS).glob("*.json")):
         holder = json.loads(path.read_text(encoding="utf-8"))
@@ -60,19 +60,21 @@ def _lives(pid: int, started: float) -> bool:
         return False
 
 
-def _drivers(directory: Path) -> list[tuple[psutil.Process, list[str]]]:
-    """Snakemake processes of this host that work in `directory`, other than this process and its ancestors."""
+def _drivers(directory: Path) -> list[tuple[psutil.Process, str]]:
+    """Snakemake processes of this host that work in `directory`, other than this process and its ancestors, each with
+    what it was asked for."""
     mine = {process.pid for process in (psutil.Process(), *psutil.Process().parents())}
     found = []
     for process in psutil.process_iter(["pid", "cmdline"]):
         words = process.info["cmdline"] or []
-        if process.pid in mine or not any(Path(word).name == "snakemake" for word in words[:4]):
+        named = [index for index, word in enumerate(words[:4]) if Path(word).name == "snakemake"]
+        if process.pid in mine or not named:
             continue
         if "--mode" in words and words[words.index("--mode") + 1 :][:1] != ["default"]:
             continue  # it carries out one job for a driver and holds no lock
         try:
             if Path(process.cwd()) == directory:
-                found.append((process, words))
+                found.append((process, " ".join(words[named[0] + 1 :])[:80]))
         except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
             continue
     return found
