@@ -120,8 +120,10 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     frame = pd.DataFrame(rows, columns=["run", "label", "step", "validation_loss"])
     if rows:
         low, high = frame["validation_loss"].min(), max(max(late), max(y for y, *_ in ends))
+        if frame["step"].nunique() < FEW_POINTS:
+            high = frame["validation_loss"].max()
         room = 0.05 * (high - low) or 0.1
-        # The steep beginning, alike for all, would leave no room for the end.
+        # The steep beginning of a long run, alike for all, would leave no room for its end.
         axes.set_ylim(low - room, high + room)
         axes.set_xlim(0, frame["step"].max())
     axes.set_xlabel("training step")
@@ -176,6 +178,10 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
     long = values.rename_axis("method").reset_index().melt("method", var_name="task", value_name="delta")
     long["word"] = ["" if np.isfinite(value) else "no value" for value in long["delta"]]
     return Picture(figure, long.assign(preset=study.preset))
+
+
+#: Below this many validations a curve is shown whole.
+FEW_POINTS = 20
 
 
 def _finish(figure: mpl.figure.Figure, axes: Axes, ends: list[tuple[float, str, str]], absent: list[str]) -> None:
