@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export HF_HUB_OFFLINE ?= 1
 export HF_DATASETS_OFFLINE ?= 1
 
-.PHONY: setup table2 demo plan test lint rulegraph golden lock clean
+.PHONY: setup table2 demo plan test lint lock clean
 
 setup: .venv/complete
 
