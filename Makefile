@@ -19,12 +19,12 @@ setup: .venv/complete
 	@touch $@
 
 table2: setup
-	@$(BIN)/python -m plumbline.studies.driver
+	@$(BIN)/python -m plumbline.operate.driver
 	$(BIN)/snakemake results/table2.csv
 	@cat results/table2.md
 
 demo: setup
-	@$(BIN)/python -m plumbline.studies.driver
+	@$(BIN)/python -m plumbline.operate.driver
 	$(BIN)/snakemake all
 
 # What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100".

@@ -18,9 +18,9 @@ from plumbline import cli
 from plumbline.cli import PlumblineError
 from plumbline.plan.calibration import finished, job_seconds
 from plumbline.plan.estimate import Estimator, estimator
-from plumbline.studies.config import PRESETS, load_config
-from plumbline.studies.sheet import Run
-from plumbline.studies.workflow import plan
+from plumbline.project import plan
+from plumbline.specs.config import PRESETS, load_config
+from plumbline.specs.sheet import Run
 
 
 def compare(priced: Estimator, runs: list[Run]) -> pd.DataFrame:

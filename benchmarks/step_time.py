@@ -20,8 +20,8 @@ from machine import describe
 from torch.nn.functional import cross_entropy
 
 from plumbline.model.decoder import create
-from plumbline.studies import sheet
-from plumbline.studies.spec import RunSpec
+from plumbline.specs import sheet
+from plumbline.specs.spec import RunSpec
 from plumbline.train.optim import Optimizer
 
 

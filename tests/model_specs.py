@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 BASELINE: dict[str, Any] = {
     "layers": 4,

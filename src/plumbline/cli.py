@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 #: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
 EXIT_RUN_AGAIN = 75
@@ -11,6 +12,12 @@ EXIT_RUN_AGAIN = 75
 
 class PlumblineError(ValueError):
     """An error a user can mend. Its message names the key or file at fault and the remedy."""
+
+
+def nearest(given: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` where something known is near to what was given, else nothing."""
+    close = difflib.get_close_matches(given, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def run(main: Callable[[], int | None]) -> None:

@@ -13,7 +13,7 @@ from plumbline.audit.interval import Number, high, low, span
 from plumbline.audit.report import AUDITS, build, read_explanations, to_csv, to_markdown
 from plumbline.audit.rows import MATCH, MISMATCH, WITHIN, Ledger
 from plumbline.cli import PlumblineError
-from plumbline.published import STUDIES, Published
+from plumbline.results.published import STUDIES, Published
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli import PlumblineError
-from plumbline.cluster import check, orphans
+from plumbline.operate import check, orphans
 
 MINE = Path("/scratch/plumbline")
 QUEUE = """\

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from plumbline.evaluate import items, proxy, suites
 from plumbline.model.decoder import create
-from plumbline.studies.spec import RunSpec
+from plumbline.specs.spec import RunSpec
 from tests.model_specs import BASELINE
 
 VOCABULARY = 384

@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from plumbline.model.decoder import create
-from plumbline.studies.spec import ModelSpec, OptimizerSpec, ScheduleSpec
+from plumbline.specs.spec import ModelSpec, OptimizerSpec, ScheduleSpec
 from plumbline.train.optim import Optimizer
 from plumbline.train.schedule import factor
 from tests.model.methods import overlay

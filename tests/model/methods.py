@@ -14,7 +14,9 @@ from tests.model_specs import BASELINE
 
 Overlay = dict[str, Any]
 
-_SHEET = yaml.safe_load((REPOSITORY / "config" / "studies" / "transfer.yaml").read_text(encoding="utf-8"))["methods"]
+_SHEET = yaml.safe_load((REPOSITORY / "config" / "studies" / "transfer" / "study.yaml").read_text(encoding="utf-8"))[
+    "methods"
+]
 
 #: Method -> overlay of its model spec, the baseline included.
 METHODS: dict[str, Overlay] = {name: entry.get("model", {}) for name, entry in _SHEET.items()}

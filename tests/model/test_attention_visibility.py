@@ -10,7 +10,7 @@ from plumbline.model.decoder import create, on_meta
 from plumbline.model.mixers._base import grouped_matmul
 from plumbline.model.roles import roles
 from plumbline.model.visibility import Visibility
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 from tests.model.attention_cases import mixer, padded, plain
 from tests.model.methods import ALL, PAPER, overlay
 from tests.model_specs import small

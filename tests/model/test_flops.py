@@ -9,8 +9,8 @@ import pytest
 from plumbline.cli import PlumblineError
 from plumbline.model.flops import appendix_c, counted, measured
 from plumbline.model.mixers._base import Mixer
-from plumbline.studies.cost import training_flops_per_token
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.cost import training_flops_per_token
+from plumbline.specs.spec import ModelSpec
 from tests.model.methods import ALL, METHODS, PAPER, overlay
 from tests.model_specs import small
 
@@ -73,7 +73,7 @@ def test_appendix_c_at_paper_size():
 def test_appendix_c_against_table_4(repository):
     """All printed differences, but for the gate's: 0.13 % is printed and the formula gives 0.139 %."""
     base = appendix_c(paper("baseline"))
-    with open(repository / "config/published/transfer/table4.csv", encoding="utf-8", newline="") as handle:
+    with open(repository / "config/studies/transfer/published/table4.csv", encoding="utf-8", newline="") as handle:
         for row in csv.DictReader(handle):
             delta = 100 * (appendix_c(paper(row["method_id"])) - base) / base
             expected = 0.139 if row["method_id"] == "gated_attn_qknorm" else float(row["delta_flops_pct"])

@@ -12,7 +12,7 @@ from plumbline.model.init import initial_value, initialise, seed_of
 from plumbline.model.mixers._base import Mixer
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import Constant, Normal, Rows, roles
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 from tests.model.methods import ALL, overlay
 from tests.model_specs import small
 

@@ -8,8 +8,8 @@ import pytest
 
 from plumbline.cli import PlumblineError
 from plumbline.model.decoder import on_meta
-from plumbline.studies.cost import parameter_count
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.cost import parameter_count
+from plumbline.specs.spec import ModelSpec
 from tests.model.methods import ALL, METHODS, PAPER, overlay
 from tests.model_specs import small
 
@@ -55,7 +55,7 @@ def test_all_methods_at_paper_size(at_paper_size):
 
 
 def test_table_4_as_printed(at_paper_size, repository):
-    with open(repository / "config/published/transfer/table4.csv", encoding="utf-8", newline="") as handle:
+    with open(repository / "config/studies/transfer/published/table4.csv", encoding="utf-8", newline="") as handle:
         printed = {row["method_id"]: row for row in csv.DictReader(handle)}
     assert printed.keys() == at_paper_size.keys()
     for name, row in printed.items():
@@ -78,7 +78,7 @@ def test_closed_form_untied_with_biases():
 
 
 def test_closed_form_says_what_it_lacks(monkeypatch):
-    from plumbline.studies import cost
+    from plumbline.specs import cost
 
     monkeypatch.delitem(cost._COUNTS["ffn"], "geglu")
     with pytest.raises(PlumblineError, match=r"model\.ffn: there is no closed form for the parameters of 'geglu'"):

@@ -7,7 +7,7 @@ import torch
 
 from plumbline.model.cache import Cache
 from plumbline.model.decoder import Decoder, create, on_meta
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 from tests.model.attention_cases import inputs, mixer, padded, plain
 from tests.model.methods import ALL, LENGTH_DEPENDENT, METHODS, PAPER, overlay
 

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 
 from plumbline.model.decoder import Decoder, create
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 from tests.model.methods import METHODS, overlay
 
 TOKENS = torch.randint(0, 97, (2, 17), generator=torch.Generator().manual_seed(0))

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from plumbline.plan.estimate import estimator
-from plumbline.studies.config import load_config
-from plumbline.studies.workflow import plan
+from plumbline.project import plan
+from plumbline.specs.config import load_config
 from tests.plan.test_plan import BASELINE, finish
 
 

@@ -10,8 +10,8 @@ import yaml
 
 from plumbline.cli import PlumblineError
 from plumbline.plan import machines
-from plumbline.studies import sheet
-from plumbline.studies.config import ROOT, read_yaml
+from plumbline.specs import sheet
+from plumbline.specs.config import ROOT, read_yaml
 
 
 def changed(tmp_path: Path, **changes: Any) -> Path:
@@ -63,7 +63,7 @@ def test_a_scale_without_devices_is_named(tmp_path: Path) -> None:
 
 
 def test_relative_step_times_name_components_that_there_are() -> None:
-    from plumbline.studies.components import SLOTS
+    from plumbline.specs.components import SLOTS
 
     for name in read_yaml(ROOT / "config" / "machines.yaml"):
         for slot, times in machines.load(name).relative_step_time.items():

@@ -16,9 +16,9 @@ from plumbline.cli import PlumblineError
 from plumbline.plan import data, evaluation, machines, size
 from plumbline.plan.estimate import Estimator, estimator
 from plumbline.plan.targets import WHOLE, published, table
-from plumbline.studies.config import ROOT, load_config
-from plumbline.studies.sheet import Run
-from plumbline.studies.workflow import Plan, plan
+from plumbline.project import Plan, plan
+from plumbline.specs.config import ROOT, load_config
+from plumbline.specs.sheet import Run
 
 BASELINE = "transfer/base/baseline/s42"
 
@@ -200,7 +200,7 @@ def test_the_items_that_were_made_are_the_items_that_count(tmp_path: Path) -> No
 
 def test_a_component_without_a_closed_form_is_counted_or_named(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     """Softpick's counts struck from the closed form stand for a user's own component."""
-    from plumbline.studies import cost
+    from plumbline.specs import cost
 
     known = estimator(demo).training_flops(demo.runs["transfer/base/softpick/s42"])
     monkeypatch.delitem(cost._COUNTS["mixer"], "softpick")
@@ -280,8 +280,8 @@ def test_the_digest_changes_with_what_is_done_and_with_nothing_else(demo: Plan) 
 
 def test_estimates_for_the_rules_import_no_torch(repository: Path) -> None:
     code = (
-        "import sys; from plumbline.plan.estimate import estimator; from plumbline.studies.config import load_config;"
-        "from plumbline.studies.workflow import plan; whole = plan(load_config() | {'preset': 'paper'});"
+        "import sys; from plumbline.plan.estimate import estimator; from plumbline.specs.config import load_config;"
+        "from plumbline.project import plan; whole = plan(load_config() | {'preset': 'paper'});"
         "priced = estimator(whole); [priced.pretrain_minutes(run) for run in whole.runs.values()];"
         "print(sorted({'torch', 'pandas'} & set(sys.modules)))"
     )

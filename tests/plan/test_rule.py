@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.plan.estimate import estimator
-from plumbline.studies.config import load_config
-from plumbline.studies.workflow import plan
+from plumbline.project import plan
+from plumbline.specs.config import load_config
 from tests.workflow.project import Project, jobs_by_rule
 
 pytestmark = pytest.mark.workflow

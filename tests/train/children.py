@@ -12,7 +12,7 @@ import torch._dynamo
 import torch.distributed.fsdp
 
 from plumbline.cli import PlumblineError
-from plumbline.studies.spec import RunSpec
+from plumbline.specs.spec import RunSpec
 from plumbline.train.loop import Loop
 from plumbline.train.pretrain import pretrain
 from plumbline.train.settings import Settings

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.files import sha256_file
-from plumbline.studies.spec import RunSpec
+from plumbline.specs.spec import RunSpec
 from plumbline.train.settings import Settings
 from plumbline.train.stop import StopRequest
 from tests.model_specs import BASELINE

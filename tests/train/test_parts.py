@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 from plumbline.cli import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.roles import ParameterRole
-from plumbline.studies.spec import ScheduleSpec
+from plumbline.specs.spec import ScheduleSpec
 from plumbline.train import schedule
 from plumbline.train.batch import Batching
 from plumbline.train.interventions import Intervention, Null, build

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-STUDY = "config/studies/transfer.yaml"
+STUDY = "config/studies/transfer/study.yaml"
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv*", ".snakemake", "work", "logs", "results", "__pycache__", ".*_cache", "*.egg-info", ".hypothesis"
 )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.studies import sheet
-from plumbline.studies.config import PRESETS
+from plumbline.specs import sheet
+from plumbline.specs.config import PRESETS
 from tests.workflow.project import STUDY, Project, jobs_by_rule, jobs_of_studies
 
 STUDIES = sorted(path.stem for path in (Path(__file__).parents[2] / "config" / "studies").glob("*.yaml"))
@@ -62,7 +62,7 @@ def test_a_dry_run_imports_no_torch(project: Project) -> None:
     done = project.python("-X", "importtime", "-m", "snakemake", "-n", "results/table2.csv", "--config", "preset=paper")
     assert jobs_by_rule(done.stdout)["pretrain"] == 26
     imported = {line.rpartition("|")[2].strip() for line in done.stdout.splitlines() if line.startswith("import time")}
-    assert "plumbline.studies.sheet" in imported
+    assert "plumbline.specs.sheet" in imported
     assert not HEAVY & {name.split(".")[0] for name in imported}
 
 

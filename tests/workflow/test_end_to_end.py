@@ -47,7 +47,7 @@ def test_nothing_to_do_afterwards_nor_after_an_edited_comment(finished: Project)
         finished.edit(file, '"""', '"""Edited. ')
         with open(finished.root / file, "a") as source:
             source.write("\n# A comment.\n")
-    finished.edit("config/studies/transfer.yaml", "study:", "# A comment.\nstudy:")
+    finished.edit("config/studies/transfer/study.yaml", "study:", "# A comment.\nstudy:")
     assert finished.planned(TARGET, *SMOKE) == {}
 
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from plumbline.files import sha256_file
-from plumbline.studies.driver import HOLDERS
+from plumbline.operate.driver import HOLDERS
 from tests.workflow.project import Project, write_corpus
 
 RUN = "transfer/base/baseline/s42"
@@ -38,7 +38,7 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
     project = Project.copy(repository, tmp_path_factory.mktemp("faults") / "project")
     write_corpus(project.root / "texts")
     train = "train: {{steps: {}, batch_tokens: 256, precision: float32, validate_every: {}"
-    project.edit("config/studies/transfer.yaml", train.format(6, 3), train.format(400, 200))
+    project.edit("config/studies/transfer/study.yaml", train.format(6, 3), train.format(400, 200))
     return project
 
 
@@ -88,7 +88,7 @@ def test_a_broken_corpus_file_fails_by_name_and_the_others_finish(project: Proje
 def test_a_second_snakemake_is_refused_and_a_held_lock_stays(frozen: tuple[Project, Popen[bytes], str]) -> None:
     project, first, _ = frozen
     assert [holder["pid"] for holder in holders(project)] == [first.pid]
-    unlock = project.python("-m", "plumbline.studies.driver")
+    unlock = project.python("-m", "plumbline.operate.driver")
     assert unlock.returncode == 1
     assert re.match(rf"error: {re.escape(str(project.root))} is held by process {first.pid} \(", unlock.stdout)
     assert "Directory cannot be locked" in project.snakemake(*COMMAND).stdout, "the lock was not removed"
@@ -104,7 +104,7 @@ def test_kill_9_of_the_whole_group_then_the_same_command(frozen: tuple[Project, 
         time.sleep(0.02)
 
     assert "Directory cannot be locked" in project.snakemake(*COMMAND).stdout
-    unlock = project.python("-m", "plumbline.studies.driver")
+    unlock = project.python("-m", "plumbline.operate.driver")
     assert unlock.stdout == "removed the lock of a Snakemake that no longer runs\n"
     again = project.snakemake(*COMMAND)
     assert again.returncode == 0, again.stdout[-4000:]

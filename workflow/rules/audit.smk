@@ -18,14 +18,14 @@ rule audit:
     resources:
         mem_mb=800,
     shell:
-        "exec python -m plumbline.audit --published config/published --out {output.csv} > {log} 2>&1"
+        "exec python -m plumbline.audit --out {output.csv} > {log} 2>&1"
 
 
 rule claims:
     """Each claim of a document with a verdict."""
     input:
         claims_inputs,
-        published="config/published/{study}",
+        published="config/studies/{study}/published",
     output:
         csv="results/{study}/claims.csv",
         md="results/{study}/claims.md",
@@ -43,14 +43,14 @@ rule claims:
         work=WORK,
         expected=study_runs,
     shell:
-        "exec python -m plumbline.claims {wildcards.study} --preset {params.preset} --work {params.work} "
+        "exec python -m plumbline.results claims {wildcards.study} --preset {params.preset} --work {params.work} "
         "--expected {params.expected:q} --published {input.published} --out {output.csv} > {log} 2>&1"
 
 
 rule deviations:
     """What a document leaves open or contradicts, and the ruling taken, from the study's YAML."""
     input:
-        "config/studies/{study}.yaml",
+        "config/studies/{study}/study.yaml",
     output:
         "results/{study}/deviations.md",
     log:
@@ -61,7 +61,7 @@ rule deviations:
     params:
         preset=config["preset"],
     shell:
-        "exec python -m plumbline.report.deviations {wildcards.study} --preset {params.preset} --out {output} "
+        "exec python -m plumbline.results.deviations {wildcards.study} --preset {params.preset} --out {output} "
         "> {log} 2>&1"
 
 
@@ -78,4 +78,4 @@ rule rulegraph:
     conda:
         "../../envs/plumbline.yaml"
     shell:
-        "exec python -m plumbline.report.rulegraph --out {output} > {log} 2>&1"
+        "exec python -m plumbline.operate.rulegraph --out {output} > {log} 2>&1"

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from plumbline.plan.estimate import estimator
-from plumbline.studies import driver
-from plumbline.studies.workflow import MAIN_STUDY, pin, plan, use_this_interpreter
+from plumbline.operate import driver
+from plumbline.project import MAIN_STUDY, pin, plan, use_this_interpreter
 
 use_this_interpreter()
 
@@ -110,7 +110,7 @@ def figure_runs(wildcards):
 def published_files():
     """Every file of printed numbers."""
     return sorted(
-        str(path) for path in Path("config/published").rglob("*") if path.is_file()
+        str(path) for path in Path("config/studies").glob("*/published/*") if path.is_file()
     )
 
 

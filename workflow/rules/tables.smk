@@ -5,7 +5,7 @@ rule table:
     """One table: tidy csv, md and tex renderings, and where each number came from."""
     input:
         table_inputs,
-        published="config/published/{study}",
+        published="config/studies/{study}/published",
     output:
         csv="results/{study}/{table}.csv",
         md="results/{study}/{table}.md",
@@ -25,7 +25,7 @@ rule table:
         work=WORK,
         expected=table_runs,
     shell:
-        "exec python -m plumbline.tables {wildcards.study} {wildcards.table} --preset {params.preset} "
+        "exec python -m plumbline.results table {wildcards.study} {wildcards.table} --preset {params.preset} "
         "--work {params.work} --expected {params.expected:q} --published {input.published} "
         "--out {output.csv} > {log} 2>&1"
 
@@ -52,7 +52,7 @@ rule figure:
         work=WORK,
         expected=figure_runs,
     shell:
-        "exec python -m plumbline.figures {wildcards.study} {wildcards.figure} --preset {params.preset} "
+        "exec python -m plumbline.results figure {wildcards.study} {wildcards.figure} --preset {params.preset} "
         "--work {params.work} --expected {params.expected:q} --out {output.png} > {log} 2>&1"
 
 

@@ -7,69 +7,47 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
-import yaml
 
-from plumbline.audit import (
-    key_norms,
-    premature,
-    premature_controls,
-    quack,
-    query_free,
-    transfer,
-    transfer_configuration,
-    transfer_diagnostics,
-    transfer_scales,
-)
 from plumbline.audit.formulas import FORMULAS
 from plumbline.audit.rows import COLUMNS, MATCH, MISMATCH, VERDICTS, WITHIN, Ledger
 from plumbline.cli import PlumblineError
-from plumbline.published import STUDIES, Published
-
-#: The functions that fill each document's rows.
-AUDITS = {
-    "transfer": (
-        transfer.audit,
-        transfer_scales.audit,
-        transfer_configuration.audit,
-        transfer_diagnostics.audit,
-    ),
-    "premature": (premature.audit, premature_controls.audit),
-    "query_free": (query_free.audit,),
-    "quack": (quack.audit,),
-    "key_norms": (key_norms.audit,),
-}
+from plumbline.results import find
+from plumbline.results.published import Published
+from plumbline.specs.config import ROOT, documents, read_yaml
 
 
-def build(root: str | Path, studies: Sequence[str] = STUDIES) -> pd.DataFrame:
-    """Every row of the audit, columns `COLUMNS`, in the order of the documents.
+def build(studies: Sequence[str] = (), root: Path = ROOT) -> pd.DataFrame:
+    """Every row of the audit, columns `COLUMNS`: of the named documents, or of every folder with printed numbers.
+
+    A document without rows of its own (no module `audit` of the study) has none.
 
     Raises:
-        PlumblineError: a printed number that a row needs is not under `root`.
+        PlumblineError: a printed number that a row needs is not there.
     """
-    published = Published(root)
-    explanations = read_explanations(Path(root) / "explanations.yaml")
     rows = []
-    for study in studies:
-        ledger = Ledger(study, published)
-        for fill in AUDITS[study]:
-            fill(ledger)
+    for study in studies or documents(root):
+        if not find.has(study, "audit"):
+            continue
+        explanations = read_explanations(root / "config" / "studies" / study / "explanations.yaml")
+        ledger = Ledger(study, Published.of(study, root))
+        find.part(study, "audit").audit(ledger)
         for row in ledger.rows:
-            why = explanations.get(study, {}).get(row.id, "") if row.verdict == MISMATCH else ""
+            why = explanations.get(row.id, "") if row.verdict == MISMATCH else ""
             rows.append({**asdict(row), "explanation": why})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def read_explanations(path: Path) -> dict[str, dict[str, str]]:
-    """One line per mismatch: document -> row id -> text. No file, no explanations.
+def read_explanations(path: Path) -> dict[str, str]:
+    """One line per mismatch: row id -> text. No file, no explanations.
 
     Raises:
         PlumblineError: the file is not of that form.
     """
     if not path.is_file():
         return {}
-    entries = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if not isinstance(entries, dict) or not all(isinstance(value, dict) for value in entries.values()):
-        raise PlumblineError(f"{path} must map a document to row ids, and each to one line of text")
+    entries = read_yaml(path)
+    if not isinstance(entries, dict) or not all(isinstance(value, str) for value in entries.values()):
+        raise PlumblineError(f"{path} must map row ids to one line of text each")
     return entries
 
 
@@ -81,8 +59,7 @@ def to_csv(frame: pd.DataFrame) -> str:
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows per document and verdict, with totals."""
     table = frame.groupby(["document", "verdict"]).size().unstack(fill_value=0)
-    documents = [study for study in STUDIES if study in table.index]
-    table = table.reindex(index=documents, columns=[MATCH, WITHIN, MISMATCH], fill_value=0)
+    table = table.reindex(columns=[MATCH, WITHIN, MISMATCH], fill_value=0)
     table.loc["all"] = table.sum()
     table["rows"] = table.sum(axis=1)
     return table

@@ -13,7 +13,7 @@ from plumbline.audit import parameters, statistics, training
 from plumbline.audit.formulas import FORMULAS
 from plumbline.audit.interval import Number, exact, high, low, meet
 from plumbline.cli import PlumblineError
-from plumbline.published import Published
+from plumbline.results.published import Published
 
 #: Importing these registers their formulas.
 REGISTERED = (parameters, statistics, training)
@@ -74,13 +74,13 @@ class Ledger:
         self.document = document
         self.rows: list[Row] = []
         self._published = published
-        self._prose = published.prose(document)
+        self._prose = published.prose()
         self._tables: dict[str, pd.DataFrame] = {}
 
     def table(self, name: str) -> pd.DataFrame:
         """A printed table as text."""
         if name not in self._tables:
-            self._tables[name] = self._published.table(self.document, name)
+            self._tables[name] = self._published.table(name).replace("", None)
         return self._tables[name]
 
     def cell(self, table: str, row: str, column: str, *, exact: bool = False) -> Number:

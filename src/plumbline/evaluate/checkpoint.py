@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from plumbline.cli import PlumblineError
 from plumbline.model.decoder import Decoder
-from plumbline.studies.spec import RunSpec
+from plumbline.specs.spec import RunSpec
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

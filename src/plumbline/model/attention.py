@@ -9,7 +9,7 @@ from torch import nn
 
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 class Attention(nn.Module):

@@ -8,7 +8,7 @@ from plumbline.model.attention import Attention
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
 from plumbline.model.residual._base import Residual, State
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 class Block(nn.Module):

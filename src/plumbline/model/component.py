@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from torch import nn
 
-from plumbline.studies.components import SLOTS, available
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.components import SLOTS, available
+from plumbline.specs.spec import ModelSpec
 
 Class = TypeVar("Class", bound=type)
 

@@ -15,7 +15,7 @@ from plumbline.model.context import ForwardContext
 from plumbline.model.init import initialise
 from plumbline.model.roles import Normal, linear, parameter, roles
 from plumbline.model.visibility import Visibility
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 class Decoder(nn.Module):

@@ -1,5 +1,5 @@
 """Operation counts of a decoder: from its modules, and as torch sees them run. The document's own formula is in
-`plumbline.studies.cost`, which imports no torch.
+`plumbline.specs.cost`, which imports no torch.
 
 What counts is matrix products, a multiplication and an addition as two operations: linear maps, scores and weighted
 values. Softmax, norms, rotations, activations and residual arithmetic do not count.
@@ -12,8 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from plumbline.model.decoder import Decoder, on_meta
 from plumbline.model.mixers._base import Mixer
-from plumbline.studies.cost import appendix_c
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.cost import appendix_c
+from plumbline.specs.spec import ModelSpec
 
 __all__ = ["appendix_c", "counted", "measured"]
 

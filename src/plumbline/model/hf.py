@@ -13,8 +13,8 @@ from safetensors.torch import save_file
 from plumbline.cli import PlumblineError
 from plumbline.files import atomic_write_bytes, atomic_write_json
 from plumbline.model.decoder import Decoder
-from plumbline.studies.components import SLOTS
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.components import SLOTS
+from plumbline.specs.spec import ModelSpec
 
 #: The components that a Llama is made of.
 LLAMA = {

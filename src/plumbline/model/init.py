@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from plumbline.model.roles import Constant, Init, Normal, Rows, roles
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 def seed_of(init_seed: int, name: str) -> int:

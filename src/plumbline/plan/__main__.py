@@ -16,8 +16,8 @@ from plumbline.files import atomic_write_text
 from plumbline.plan import machines, size
 from plumbline.plan.estimate import Estimator, estimator
 from plumbline.plan.targets import published, speed_in_words, table
-from plumbline.studies.config import PRESETS, ROOT, load_config
-from plumbline.studies.workflow import plan
+from plumbline.project import plan
+from plumbline.specs.config import PRESETS, ROOT, load_config
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from plumbline.cli import PlumblineError
 from plumbline.plan.evaluation import suite_size
 from plumbline.plan.machines import Machine
 from plumbline.plan.size import Sizes, training_tokens
-from plumbline.studies.sheet import Run
-from plumbline.studies.workflow import Plan
+from plumbline.project import Plan
+from plumbline.specs.sheet import Run
 
 #: Seconds that the evaluation harness spends on one item outside the model (counted on 300 items a task).
 HARNESS_SECONDS_PER_ITEM = 0.002

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.plan.evaluation import bytes_per_token
-from plumbline.studies.workflow import Plan
+from plumbline.project import Plan
 
 #: Tokens of the corpora that packages hold, for packs of `all` sequences (counted; manifests' `available`).
 CORPUS_TOKENS = {"packaged": 3.0e6, "packaged_large": 10.8e6}

@@ -18,9 +18,9 @@ from plumbline.plan.calibration import (
 )
 from plumbline.plan.machines import Machine
 from plumbline.plan.size import Sizes, training_tokens, written
-from plumbline.studies.config import ROOT
-from plumbline.studies.sheet import Run
-from plumbline.studies.workflow import Plan
+from plumbline.project import Plan
+from plumbline.specs.config import ROOT
+from plumbline.specs.sheet import Run
 
 #: A time limit is so many times the estimate, and so many minutes more. A training that reaches its limit goes on in
 #: another job, an evaluation begins anew, so that it gets more.

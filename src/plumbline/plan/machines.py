@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.cli import PlumblineError
-from plumbline.studies.config import ROOT, check, read_yaml
-from plumbline.studies.sheet import Run
+from plumbline.specs.config import ROOT, check, read_yaml
+from plumbline.specs.sheet import Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from plumbline.cli import PlumblineError
-from plumbline.studies.cost import parameter_count, training_flops_per_token
-from plumbline.studies.sheet import Run
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.cost import parameter_count, training_flops_per_token
+from plumbline.specs.sheet import Run
+from plumbline.specs.spec import ModelSpec
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +25,7 @@ Sizes = Callable[[ModelSpec], Size | None]
 
 
 def written(model: ModelSpec) -> Size | None:
-    """In closed form, without torch. None for a component that plumbline.studies.cost does not know."""
+    """In closed form, without torch. None for a component that plumbline.specs.cost does not know."""
     try:
         return _size(model, training_flops_per_token(model), parameter_count(model))
     except PlumblineError:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from plumbline.plan import data
 from plumbline.plan.estimate import Estimator
-from plumbline.studies.sheet import Run
+from plumbline.specs.sheet import Run
 
 #: Checkpoints kept in a state directory, and bytes a parameter in one (weights, two moments) and in the outputs.
 KEPT, STATE_BYTES, WEIGHT_BYTES = 3, 12, 4
@@ -105,11 +105,11 @@ def published(estimator: Estimator, root: Path) -> pd.DataFrame:
     Empty unless the preset is `paper`. The document's accelerators are anonymous: `implied_mfu` is the share of this
     machine's peak that its hours would need.
     """
-    from plumbline.published import Published
+    from plumbline.results.published import Published
 
     rows: list[dict[str, object]] = []
     for study in estimator.plan.studies.values() if estimator.plan.config["preset"] == "paper" else []:
-        prose = Published(root / "config" / "published").prose(study.name)
+        prose = Published.of(study.name, root).prose()
         for scale in study.sheet["scales"]:
             found = [(name, hours) for name, hours in ((f"hours_{scale}", 1), (f"days_{scale}", 24)) if name in prose]
             reference = f"{study.name}/{scale}/{study.sheet['noise_floor']['reference']}/"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from plumbline import cli
 from plumbline.files import sha256_text
-from plumbline.studies.spec import RunSpec
+from plumbline.specs.spec import RunSpec
 from plumbline.train.settings import Settings
 from plumbline.train.stop import StopRequest
 

@@ -23,7 +23,7 @@ from torch.nn.functional import cross_entropy
 from plumbline.data.loader import Pack, batch_indices
 from plumbline.files import atomic_write_json
 from plumbline.model.init import initialise
-from plumbline.studies.spec import RunSpec
+from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness, schedule, snapshot
 from plumbline.train.batch import Batching
 from plumbline.train.checkpoint import Checkpoint, Checkpoints, guarded

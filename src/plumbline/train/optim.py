@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from plumbline.model.roles import ParameterRole
-from plumbline.studies.spec import OptimizerSpec
+from plumbline.specs.spec import OptimizerSpec
 from plumbline.train import registry
 from plumbline.train.interventions import Intervention
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from plumbline.files import atomic_write_json, fsync_directory
-from plumbline.studies.spec import RunSpec
+from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint import guarded
 from plumbline.train.metrics import Metrics
 from plumbline.train.snapshot import write_weights

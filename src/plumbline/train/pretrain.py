@@ -14,7 +14,7 @@ import torch
 from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
 from plumbline.data.loader import Pack
 from plumbline.model.decoder import create
-from plumbline.studies.spec import RunSpec
+from plumbline.specs.spec import RunSpec
 from plumbline.train import interventions, outcome, provenance, snapshot
 from plumbline.train.batch import Batching
 from plumbline.train.checkpoint import Checkpoint, Checkpoints

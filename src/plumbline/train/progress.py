@@ -1,4 +1,4 @@
-"""What a person, `plumbline.status` and TensorBoard see of a run while it trains. Nothing downstream reads this."""
+"""What a person, `operate.status` and TensorBoard see of a run while it trains. Nothing downstream reads this."""
 
 from __future__ import annotations
 

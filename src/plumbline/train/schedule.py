@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from plumbline.cli import PlumblineError
-from plumbline.studies.spec import ScheduleSpec
+from plumbline.specs.spec import ScheduleSpec
 from plumbline.train import registry
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from plumbline.model.roles import linear
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 class Gated(nn.Module):

@@ -9,7 +9,7 @@ from torch.nn.functional import gelu as gelu_function
 
 from plumbline.model.component import component
 from plumbline.model.ffn._gated import Gated
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

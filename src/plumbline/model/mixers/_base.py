@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from plumbline.model.cache import Cache
 from plumbline.model.precision import widened, without_autocast
 from plumbline.model.visibility import Visibility
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 class Mixer(nn.Module):

@@ -15,7 +15,7 @@ from plumbline.model.mixers._base import Mixer, masked_softmax, weighted, widene
 from plumbline.model.mixers.softmax import fused_softmax
 from plumbline.model.roles import Constant, Normal, parameter
 from plumbline.model.visibility import Visibility
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

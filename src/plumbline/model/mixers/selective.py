@@ -13,7 +13,7 @@ from plumbline.model.cache import Cache
 from plumbline.model.component import component
 from plumbline.model.mixers._base import Mixer, masked_softmax, weighted
 from plumbline.model.visibility import Visibility
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

@@ -10,7 +10,7 @@ from plumbline.model.component import component
 from plumbline.model.mixers._base import Mixer, weighted
 from plumbline.model.roles import Constant, parameter
 from plumbline.model.visibility import Visibility
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

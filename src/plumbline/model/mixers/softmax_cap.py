@@ -7,7 +7,7 @@ import torch
 from plumbline.model.component import component
 from plumbline.model.mixers._base import Mixer, masked_softmax
 from plumbline.model.visibility import Visibility
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

@@ -11,7 +11,7 @@ from plumbline.model.component import component
 from plumbline.model.mixers._base import Mixer, grouped_matmul, masked_softmax, widened
 from plumbline.model.precision import without_autocast
 from plumbline.model.visibility import KeyCount, Visibility
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 #: Keeps the original's denominator from zero, as in its authors' GPU kernel.
 EPSILON = 1e-6

@@ -8,7 +8,7 @@ from torch import nn
 from plumbline.model.component import component
 from plumbline.model.precision import widened
 from plumbline.model.roles import Constant, parameter
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

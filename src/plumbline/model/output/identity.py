@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from plumbline.model.component import component
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

@@ -7,7 +7,7 @@ from torch import nn
 
 from plumbline.model.component import build, component
 from plumbline.model.placement._base import Placement
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

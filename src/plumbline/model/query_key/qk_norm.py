@@ -7,7 +7,7 @@ from torch import nn
 
 from plumbline.model.component import component
 from plumbline.model.norms import rms_norm
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

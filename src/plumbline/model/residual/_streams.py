@@ -8,7 +8,7 @@ from torch import nn
 from plumbline.model.component import build
 from plumbline.model.precision import widened, without_autocast
 from plumbline.model.roles import Constant, Rows, parameter
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 class StreamConnection(nn.Module):

@@ -11,7 +11,7 @@ from plumbline.model.component import component
 from plumbline.model.precision import widened
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.roles import Constant, Normal, parameter
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

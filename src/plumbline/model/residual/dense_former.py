@@ -10,7 +10,7 @@ from torch import nn
 from plumbline.model.component import component
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.roles import Rows, parameter
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

@@ -12,7 +12,7 @@ from plumbline.model.component import component
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.residual._streams import StreamConnection
 from plumbline.model.roles import Constant, parameter
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

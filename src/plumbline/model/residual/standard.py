@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plumbline.model.component import component
 from plumbline.model.residual._base import Residual
-from plumbline.studies.spec import ModelSpec
+from plumbline.specs.spec import ModelSpec
 
 
 @component

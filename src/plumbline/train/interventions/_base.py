@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from plumbline.model.roles import ParameterRole
-from plumbline.studies.spec import RunSpec
+from plumbline.specs.spec import RunSpec
 from plumbline.train.distributed import Ranks
 
 

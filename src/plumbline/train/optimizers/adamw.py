@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.optim.adamw import adamw
 
-from plumbline.studies.spec import OptimizerSpec
+from plumbline.specs.spec import OptimizerSpec
 
 
 class AdamW:

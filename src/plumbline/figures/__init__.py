@@ -1,1 +1,0 @@
-"""Figures: finished runs in; a picture, a drawing and the plotted numbers out."""

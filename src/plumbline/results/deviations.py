@@ -1,0 +1,116 @@
+"""``python -m plumbline.results.deviations STUDY``: what a document leaves open, and what is done here about it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from plumbline.cli import run
+from plumbline.files import atomic_write_text
+from plumbline.specs import sheet
+from plumbline.specs.config import PRESETS, load_preset
+from plumbline.specs.sheet import Study
+
+
+def deviations(study: Study) -> str:
+    """The study's rulings, arms, alternative readings and sizes under its preset, as Markdown."""
+    everything = study.sheet["rulings"]
+    here = [ruling for ruling in everything if study.preset in ruling.get("presets", [study.preset])]
+    elsewhere = [ruling for ruling in everything if ruling not in here]
+    lines = [
+        f"# {study.sheet['title']}",
+        "",
+        f"Deviations and rulings of the study `{study.name}`, preset {study.preset}.",
+    ]
+    lines += ["Generated from `config/studies/" + study.name + ".yaml`; change it there.", ""]
+    lines += ["## Rulings in force", "", *(line for ruling in here for line in _ruling(ruling))]
+    if elsewhere:
+        lines += ["## Rulings of other presets", "", *(line for ruling in elsewhere for line in _ruling(ruling))]
+    lines += ["## Runs that are no method of the comparison", "", *_arms(study)]
+    lines += ["## Other readings of a method", "", *_readings(study)]
+    lines += ["## Stand-ins and sizes of this preset", "", *_sizes(study)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _ruling(ruling: dict[str, Any]) -> list[str]:
+    lines = [f"### {ruling['id'].replace('_', ' ')}", "", ruling["text"], ""]
+    lines += [f"- Source: {ruling['source']}", f"- Choice: {ruling['choice']}"]
+    lines.append(f"- Alternatives: {'; '.join(ruling['alternatives']) or 'none'}")
+    if "presets" in ruling:
+        lines.append(f"- Presets: {', '.join(ruling['presets'])}")
+    return [*lines, ""]
+
+
+def _arms(study: Study) -> list[str]:
+    lines = []
+    for name, arm in study.sheet["arms"].items():
+        presets = arm.get("presets", list(PRESETS))
+        change = {part: values for part, values in arm.items() if isinstance(values, dict) and part not in PRESETS}
+        change |= arm.get(study.preset, {})
+        lines.append(f"- **{arm['label']}** (`{name}`, presets {', '.join(presets)}). {arm['note'].strip()}")
+        if study.preset not in presets:
+            lines.append(f"  Not run under {study.preset}.")
+        elif change:
+            lines.append(f"  Under {study.preset} it differs from `{arm['of']}` by {_spell(change)}.")
+        else:
+            lines.append(f"  Under {study.preset} its spec is that of `{arm['of']}`.")
+    return [*lines, ""] if lines else ["None.", ""]
+
+
+def _readings(study: Study) -> list[str]:
+    lines = [
+        f"- `{name}.{reading}`: {change.get('note', '').strip() or _spell(change)}"
+        for name, entry in study.methods.items()
+        for reading, change in entry.get("readings", {}).items()
+    ]
+    return [*lines, ""] if lines else ["None is declared; the components' options are the alternatives.", ""]
+
+
+def _sizes(study: Study) -> list[str]:
+    preset = load_preset(study.preset)
+    lines = [f"- Documents: {preset['data']['source']}. Evaluation items: {preset['evaluation']['source']}."]
+    limit = preset["evaluation"].get("limit", 0)
+    lines.append(f"- Evaluation: {f'at most {limit} items a task' if limit else 'all items'}.")
+    for name, presets in study.sheet["scales"].items():
+        if study.preset in presets:
+            here = presets[study.preset]
+            lines.append(
+                f"- Scale `{name}` is {here['label']}: {_spell({k: v for k, v in here.items() if k != 'label'})}."
+            )
+            if study.preset != "paper" and "paper" in presets:
+                lines.append(f"  The document's is {presets['paper']['label']}.")
+    return lines
+
+
+def _spell(change: dict[str, Any]) -> str:
+    parts = []
+    for part, values in change.items():
+        if isinstance(values, dict):
+            parts += [f"{part}.{name} = {_plain(value)}" for name, value in values.items()]
+        else:
+            parts.append(f"{part} = {_plain(values)}")
+    return ", ".join(parts)
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def main() -> None:
+    """Write the page, or print it where no file is named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("study")
+    parser.add_argument("--preset", choices=PRESETS, default="demo")
+    parser.add_argument("--out", type=Path, help="results/STUDY/deviations.md (default: standard output)")
+    given = parser.parse_args()
+    text = deviations(sheet.load(given.study, given.preset))
+    if given.out is None:
+        print(text, end="")
+    else:
+        atomic_write_text(given.out, text)
+
+
+if __name__ == "__main__":
+    run(main)

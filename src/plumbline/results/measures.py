@@ -1,0 +1,67 @@
+"""Which claim is measured how: a register of small functions, one for each claim id of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from plumbline.results.checkers import Measured, Near
+
+#: `training`: trained models speak, so that a small one cannot. `arithmetic`: sizes and definitions, at any preset.
+Scope = Literal["training", "arithmetic"]
+
+
+Claim = dict[str, Any]
+Values = dict[str, Any] | Measured
+
+
+class Absent(Exception):
+    """A run that a claim needs gave no value: `word` is missing or diverged."""
+
+    def __init__(self, word: str, key: str) -> None:
+        super().__init__(f"{key} is {word}")
+        self.word, self.key = word, key
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measure:
+    """How a claim is measured; `untested` says instead why it is not."""
+
+    scope: Scope = "training"
+    function: Callable[..., Any] | None = None
+    untested: str = ""
+    near: dict[str, Near] | Near | None = None
+
+    def __call__(self, evidence: Any, claim: dict[str, Any]) -> Measured:
+        assert self.function is not None
+        got = self.function(evidence, claim)
+        return got if isinstance(got, Measured) else Measured(values=got, near=self.near)
+
+
+class Measures(dict[str, Measure]):
+    """Claim id -> measure."""
+
+    def of(self, *ids: str, scope: Scope = "training", near: dict[str, Near] | Near | None = None) -> Callable:
+        """Register a function (evidence, claim) -> values for the claims `ids`."""
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            for name in ids:
+                assert name not in self, f"{name} is measured twice"
+                self[name] = Measure(scope=scope, function=function, near=near)
+            return function
+
+        return register
+
+    def untested(self, reasons: dict[str, str]) -> None:
+        """Register claims that nothing here can measure, with the reason."""
+        for name, reason in reasons.items():
+            assert name not in self, f"{name} is measured twice"
+            self[name] = Measure(untested=reason)
+
+    def merged(self, others: Iterable[Measures]) -> Measures:
+        """One register of several."""
+        for other in others:
+            assert not set(self) & set(other), sorted(set(self) & set(other))
+            self.update(other)
+        return self

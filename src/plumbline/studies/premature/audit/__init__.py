@@ -1,0 +1,12 @@
+"""The premature study's audit rows: what of its printed numbers follows from others."""
+
+from __future__ import annotations
+
+from plumbline.audit.rows import Ledger
+from plumbline.studies.premature.audit import controls, main_results
+
+
+def audit(ledger: Ledger) -> None:
+    """All rows of the document."""
+    for part in (main_results, controls):
+        part.audit(ledger)

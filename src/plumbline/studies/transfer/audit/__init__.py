@@ -1,0 +1,12 @@
+"""The transfer study's audit rows: what of its printed numbers follows from others."""
+
+from __future__ import annotations
+
+from plumbline.audit.rows import Ledger
+from plumbline.studies.transfer.audit import base_scale, configuration, diagnostics, scales
+
+
+def audit(ledger: Ledger) -> None:
+    """All rows of the document."""
+    for part in (base_scale, scales, configuration, diagnostics):
+        part.audit(ledger)

@@ -1,0 +1,147 @@
+"""What the transfer study's claims are about, read from its runs; every value notes the runs that gave it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from functools import cached_property
+
+import pandas as pd
+
+from plumbline.results.divergence import Divergence
+from plumbline.results.measures import Absent
+from plumbline.results.published import Published
+from plumbline.results.runs import DIVERGED, RunFrames
+from plumbline.specs.sheet import Study
+from plumbline.stats import NoiseFloor, noise_floor, two_sided_normal, verdicts
+from plumbline.studies.transfer.tables.table6 import PAPER_STEPS, divergence_of
+
+BASE, LARGE = "base", "large"
+
+
+class Evidence:
+    """Accessors raise `Absent` where a run is missing or diverged: the claim then has no value here."""
+
+    def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
+        self.frames, self.study, self.published = frames, study, published
+        self.used: set[str] = set()
+        self.reference: str = study.sheet["noise_floor"]["reference"]
+        self.methods: list[str] = list(study.methods)
+        ordered = frames.runs.sort_values("seed", kind="stable")
+        self._runs = dict(iter(ordered.groupby(["method", "scale"])))
+        self._facts = frames.runs[["outcome", "climb_avg", "validation_loss"]].to_dict("index")
+
+    def runs(self, method: str, scale: str = BASE) -> pd.DataFrame:
+        """A method's runs at a scale, by seed; no rows where none is expected."""
+        return self._runs.get((method, scale), self.frames.runs.iloc[:0])
+
+    def behind(self, method: str, scale: str = BASE) -> list[str]:
+        """The runs behind a table's value: at the base scale all of the baseline's seeds, else the first seed."""
+        keys = [str(key) for key in self.runs(method, scale).index]
+        if not keys:
+            raise Absent("missing", f"{scale}/{method}")
+        return keys if method == self.reference and scale == BASE else keys[:1]
+
+    def _value(self, key: str, column: str) -> float:
+        self.used.add(key)
+        row = self._facts[key]
+        if math.isnan(row[column]):
+            raise Absent(DIVERGED if row["outcome"] == DIVERGED else "missing", key)
+        return float(row[column])
+
+    def seeds(self, method: str) -> list[float]:
+        """CLIMB-avg of all seeds at the base scale."""
+        return [self._value(str(key), "climb_avg") for key in self.runs(method).index]
+
+    @cached_property
+    def _floor(self) -> NoiseFloor:
+        return noise_floor(self.runs(self.reference)["climb_avg"])
+
+    @property
+    def floor(self) -> NoiseFloor:
+        """The baseline's noise floor; all of its seeds must be there."""
+        self.seeds(self.reference)
+        return self._floor
+
+    def climb(self, method: str, scale: str = BASE) -> float:
+        """Table 2's or Table 3's value: the baseline's mean at the base scale, else the first seed."""
+        values = [self._value(key, "climb_avg") for key in self.behind(method, scale)]
+        return sum(values) / len(values)
+
+    def delta(self, method: str, scale: str = BASE) -> float:
+        """Distance from the baseline at the same scale."""
+        return self.climb(method, scale) - self.climb(self.reference, scale)
+
+    def z(self, method: str) -> float:
+        """Distance from the baseline's mean in units of its noise floor."""
+        floor = self.floor
+        if not floor.usable:
+            raise Absent("without a spread", f"{BASE}/{self.reference}")
+        return float(floor.z(self.climb(method)))
+
+    @cached_property
+    def _verdicts(self) -> pd.DataFrame:
+        values = pd.Series({m: self.climb(m) for m in self.methods}, dtype=float)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="no noise floor")
+            return verdicts(values, self.floor, baseline=self.reference)
+
+    @property
+    def verdicts(self) -> pd.DataFrame:
+        """Delta, z and p of all methods; every one of them must have a value."""
+        for method in self.methods:
+            self.z(method)
+        return self._verdicts
+
+    def survivors(self, correction: str) -> pd.Series:
+        """Method -> delta, where the corrected p is at most 0.05."""
+        table = self.verdicts
+        return table.loc[table[f"p_{correction}"] <= 0.05, "delta"]
+
+    def p_bonferroni(self, method: str) -> float:
+        """Bonferroni over all methods but the baseline."""
+        return min(1.0, (len(self.methods) - 1) * float(two_sided_normal(self.z(method))))
+
+    def loss(self, method: str, scale: str = BASE) -> float:
+        """Final validation loss, as `climb`."""
+        values = [self._value(key, "validation_loss") for key in self.behind(method, scale)]
+        return sum(values) / len(values)
+
+    def tasks(self, method: str) -> pd.Series:
+        """Accuracy per task at the base scale: the baseline's mean over seeds, else the first seed."""
+        self.climb(method)
+        return pd.concat([self.frames.task_scores(key) for key in self.behind(method)], axis=1).mean(axis=1)
+
+    def task_deltas(self, method: str) -> pd.Series:
+        """Distance from the baseline on each task."""
+        return self.tasks(method) - self.tasks(self.reference)
+
+    def key(self, method: str, scale: str, seed: int = 42) -> str:
+        """A run's key; it is used from here on."""
+        key = f"{self.study.name}/{scale}/{method}/s{seed}"
+        if key not in self.frames.runs.index or self.frames.runs.loc[key, "outcome"] == "missing":
+            raise Absent("missing", key)
+        self.used.add(key)
+        return key
+
+    def divergence(self, method: str, seed: int = 42, scale: str = LARGE) -> tuple[float, Divergence] | None:
+        """The step of a divergence on the document's length of training, and its history; None if it completed."""
+        key = self.key(method, scale, seed)
+        run = self.frames.runs.loc[key]
+        if run["outcome"] != DIVERGED:
+            return None
+        return self.on_paper(run["step"], key), divergence_of(self.frames, self.study, key)
+
+    def on_paper(self, step: float, key: str) -> float:
+        """A step as the same share of the document's training."""
+        return float(step) / self.study.runs[key].spec.train.steps * PAPER_STEPS
+
+    def large_methods(self) -> list[str]:
+        """Methods tried at the large scale."""
+        tried = set(self.frames.select(LARGE, self.methods)["method"])
+        return [method for method in self.methods if method in tried]
+
+    def large_outcome(self, method: str) -> str:
+        """How the first seed at the large scale ended."""
+        key = self.key(method, LARGE, int(self.runs(method, LARGE)["seed"].iloc[0]))
+        return str(self.frames.runs.loc[key, "outcome"])

@@ -1,0 +1,207 @@
+"""The noise floor: spread over seeds of the three references, and whether two of them differ from the first.
+
+Source: transfer study, section 3.3 and appendix E.4.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from plumbline.results.published import Published, printed
+from plumbline.results.runs import RunFrames
+from plumbline.results.table import (
+    CONTEXT,
+    Cell,
+    Column,
+    Table,
+    absent,
+    context,
+    fixed,
+    joint_outcome,
+    notes_of,
+    number,
+    probability,
+)
+from plumbline.specs.sheet import Study
+from plumbline.stats import (
+    bootstrap_interval,
+    probability_not_above,
+    stouffer,
+    task_correlation,
+    welch,
+    welch_per_task,
+)
+from plumbline.stats import noise_floor as floor_of
+
+SCALE = "base"
+
+
+def _measure(name: str, header: str, show: Callable[[Any], str] | None = None, readable: bool = True) -> Column:
+    return Column(name=name, header=header, kind="reproduced", show=show or fixed(2), readable=readable)
+
+
+def _print(name: str, header: str, readable: bool = True) -> Column:
+    return Column(name=f"{name}_published", header=header, kind="published", readable=readable)
+
+
+COLUMNS = [
+    Column(name="method", header="Method", kind="label", readable=False),
+    Column(name="label", header="Method", kind="label"),
+    Column(name="n_seeds", header="seeds", kind="fact"),
+    Column(name="outcome", header="outcome", kind="fact"),
+    _measure("climb_avg_mean", "mean", fixed(4)),
+    _print("climb_avg_mean", "mean"),
+    _measure("sigma", "σ", fixed(5)),
+    _print("sigma", "σ"),
+    _measure("interval_low", "bootstrap 95 % low", fixed(4)),
+    _measure("interval_high", "bootstrap 95 % high", fixed(4)),
+    _measure("bca_low", "BCa low", fixed(4), readable=False),
+    _measure("bca_high", "BCa high", fixed(4), readable=False),
+    _measure("probability_not_above", "Pr(method ≤ base)", fixed(4)),
+    _measure("welch_t", "Welch t"),
+    _print("welch_t", "Welch t"),
+    _measure("welch_df", "Welch df", readable=False),
+    _measure("welch_p", "Welch p", probability),
+    _print("welch_p", "Welch p"),
+    _measure("stouffer_z", "Stouffer Z"),
+    _print("stouffer_z", "Stouffer Z"),
+    _measure("stouffer_p_one_sided", "Stouffer p one-sided", probability),
+    _print("stouffer_p_one_sided", "Stouffer p one-sided"),
+    _measure("stouffer_p_two_sided", "Stouffer p two-sided", probability, readable=False),
+    _print("stouffer_p_two_sided", "Stouffer p two-sided", readable=False),
+    _measure("stouffer_z_correlated", "Stouffer Z, correlated tasks"),
+    _measure("stouffer_p_correlated", "one-sided p, correlated tasks", probability),
+    _measure("tasks_above", "tasks above", str),
+    _print("tasks_above", "tasks above"),
+    _measure("tasks_total", "tasks", str),
+    _measure("tasks_not_above", "tasks not above", str, readable=False),
+    *CONTEXT,
+]
+
+
+def seeds_by_task(frames: RunFrames, method: str) -> pd.DataFrame:
+    """Seeds x tasks of a reference at the base scale; only seeds with scores."""
+    runs = frames.select(SCALE, [method]).sort_values("seed")
+    rows = {seed: frames.task_scores(str(key)) for key, seed in runs["seed"].items()}
+    return pd.DataFrame({seed: row for seed, row in rows.items() if len(row)}).T.astype(float)
+
+
+def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each reference; tests are against the first."""
+    names = study.sheet["noise_floor"]
+    reference, references = names["reference"], [names["reference"], *names["others"]]
+    base_runs = frames.select(SCALE, [reference])
+    base_tasks = seeds_by_task(frames, reference)
+    tasks = {method: seeds_by_task(frames, method) for method in references}
+    correlation = _correlation(tasks)
+    printed_floor = published.table("noise_floor")
+    rows = []
+    for method in references:
+        runs = frames.select(SCALE, [method]).sort_values("seed")
+        own, word = tuple(runs.index), absent(runs["outcome"])
+        floor = floor_of(runs["climb_avg"]) if len(runs) else floor_of([math.nan])
+        row = {
+            "method": Cell(method),
+            "label": Cell(study.label(method)),
+            "n_seeds": Cell(floor.n, own),
+            "outcome": Cell(joint_outcome(runs["outcome"]), own),
+            "climb_avg_mean": number(floor.mean, word, own),
+            "sigma": number(floor.sigma, word, own),
+        }
+        row |= _intervals(runs["climb_avg"], word, own)
+        if method == reference:
+            row |= {name: Cell("reference") for name in _TESTS}
+        else:
+            row |= _tests(runs, base_runs, tasks[method], base_tasks, correlation, word)
+        for name, source in _PRINTED.items():
+            row[f"{name}_published"] = Cell(printed(printed_floor, method, source))
+        rows.append(row | context(study, SCALE, frames))
+    return Table(
+        name="noise_floor",
+        title=f"The noise floor at {study.scale_label(SCALE)}: three references over their seeds.",
+        study=study.name,
+        preset=study.preset,
+        key="method",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            "σ is unbiased. Bootstrap: 10,000 resamples, random state 0; three seeds have ten distinct resamples, so "
+            "the intervals cover less than 95 %. Welch: two-sided. Stouffer combines the tasks' one-sided Welch tests; "
+            "the correlated variant divides by the tasks' correlation, pooled within the references and of low rank.",
+            *notes_of(study, frames, scores=True),
+        ],
+        published=published.shown("noise_floor"),
+    )
+
+
+_PRINTED = {"climb_avg_mean": "climb_avg_mean", "sigma": "climb_avg_std", "welch_t": "welch_t", "welch_p": "welch_p"}
+_PRINTED |= {name: name for name in ("stouffer_z", "stouffer_p_one_sided", "stouffer_p_two_sided")}
+_PRINTED |= {"tasks_above": "tasks_above_baseline"}
+_TESTS = ("probability_not_above", "welch_t", "welch_df", "welch_p", "stouffer_z", "stouffer_p_one_sided")
+_TESTS += ("stouffer_p_two_sided", "stouffer_z_correlated", "stouffer_p_correlated", "tasks_above", "tasks_total")
+_TESTS += ("tasks_not_above",)
+
+
+def _intervals(values: pd.Series, word: str, own: tuple[str, ...]) -> dict[str, Cell]:
+    names = {"percentile": ("interval_low", "interval_high"), "BCa": ("bca_low", "bca_high")}
+    if values.notna().sum() < 2:
+        return {name: Cell(word, own) for pair in names.values() for name in pair}
+    cells = {}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="bootstrap of n")  # the table's note says it
+        for method, (low, high) in names.items():
+            found = bootstrap_interval(values, method=method)
+            cells |= {low: number(found.low, "undefined", own), high: number(found.high, "undefined", own)}
+    return cells
+
+
+def _tests(
+    runs: pd.DataFrame,
+    base_runs: pd.DataFrame,
+    tasks: pd.DataFrame,
+    base_tasks: pd.DataFrame,
+    correlation: pd.DataFrame | None,
+    word: str,
+) -> dict[str, Cell]:
+    used = (*runs.index, *base_runs.index)
+    sides = (runs["climb_avg"], base_runs["climb_avg"])
+    if min(side.notna().sum() for side in sides) < 2 or min(len(tasks), len(base_tasks)) < 2:
+        missing = "too few seeds" if word == "missing" and min(side.notna().sum() for side in sides) else word
+        return {name: Cell(missing, used) for name in _TESTS}
+    whole, each = welch(*sides), welch_per_task(tasks, base_tasks)
+    plain = stouffer(each["p_greater"])
+    cells = {
+        "probability_not_above": Cell(probability_not_above(*sides), used),
+        "welch_t": number(whole.t, "undefined", used),
+        "welch_df": number(whole.df, "undefined", used),
+        "welch_p": number(whole.p, "undefined", used),
+        "stouffer_z": number(plain.z, "undefined", used),
+        "stouffer_p_one_sided": number(plain.p_one_sided, "undefined", used),
+        "stouffer_p_two_sided": number(plain.p_two_sided, "undefined", used),
+        "tasks_above": Cell(int((each["difference"] > 0).sum()), used),
+        "tasks_total": Cell(len(each), used),
+        "tasks_not_above": Cell(" ".join(each.index[~(each["difference"] > 0)]) or "none", used),
+    }
+    aware = None
+    if correlation is not None:
+        matrix = correlation.loc[each.index, each.index].to_numpy()
+        there = each["p_greater"].notna().to_numpy()
+        # A pooled estimate of low rank may give the sum no variance at all: then it says nothing.
+        aware = stouffer(each["p_greater"], matrix) if matrix[there][:, there].sum() > 1e-9 else None
+    cells["stouffer_z_correlated"] = number(aware.z if aware else None, "undefined", used)
+    cells["stouffer_p_correlated"] = number(aware.p_one_sided if aware else None, "undefined", used)
+    return cells
+
+
+def _correlation(tasks: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
+    groups = [frame for frame in tasks.values() if len(frame) >= 2]
+    if not groups:
+        return None
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="correlation of")  # the table's note says it
+        return task_correlation(groups)

@@ -1,0 +1,91 @@
+"""Table 4: parameters and training operations, exact and without training, at the document's own size.
+
+Source: transfer study, appendix C and Table 4. Parameters and operations are those of the real modules on the meta
+device; the document's formula stands beside the true count.
+"""
+
+from __future__ import annotations
+
+from plumbline.model.decoder import on_meta
+from plumbline.model.flops import appendix_c, counted
+from plumbline.results.published import Published, printed
+from plumbline.results.runs import RunFrames
+from plumbline.results.table import Cell, Column, Table, fixed
+from plumbline.specs import sheet
+from plumbline.specs.sheet import Study
+
+SCALE, SIZE = "base", "paper"
+
+COLUMNS = [
+    Column(name="method", header="Method", kind="label"),
+    Column(name="category", header="Category", kind="fact"),
+    Column(name="parameters", header="Parameters", kind="reproduced", show=lambda value: f"{value:,}"),
+    Column(name="params_b", header="Params (B)", kind="reproduced", show=fixed(3)),
+    Column(name="params_b_published", header="Params (B)", kind="published"),
+    Column(name="delta_params_pct", header="ΔP (%)", kind="reproduced", show=fixed(2, sign=True)),
+    Column(name="delta_params_pct_published", header="ΔP (%)", kind="published"),
+    Column(name="flops_formula", header="step FLOPs, formula", kind="reproduced", show=lambda value: f"{value:.4e}"),
+    Column(name="delta_flops_pct", header="ΔF (%)", kind="reproduced", show=fixed(2, sign=True)),
+    Column(name="delta_flops_pct_published", header="ΔF (%)", kind="published"),
+    Column(name="flops_counted", header="step FLOPs, counted", kind="reproduced", show=lambda value: f"{value:.4e}"),
+    Column(name="delta_flops_counted_pct", header="ΔF counted (%)", kind="reproduced", show=fixed(2, sign=True)),
+    Column(name="spec", header="run id", kind="fact", readable=False),
+    Column(name="preset", header="size", kind="fact", readable=False),
+    Column(name="scale", header="scale", kind="fact", readable=False),
+]
+
+
+def table4(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each method at paper size, whatever the preset of the runs."""
+    paper = study if study.preset == SIZE else sheet.load(study.name, SIZE)
+    reference = paper.sheet["noise_floor"]["reference"]
+    specs = {run.spec.method: run.spec for run in paper.runs.values() if run.spec.scale == SCALE}
+    counts = {}
+    for method in paper.methods:
+        spec = specs[method]
+        sequences = spec.sequences_per_batch
+        parameters = sum(value.numel() for value in on_meta(spec.model).parameters())
+        counts[method] = (parameters, appendix_c(spec.model, sequences), counted(spec.model, sequences=sequences))
+    print4 = published.table("table4")
+    order = [method for method in print4.index if method in counts]
+    order += [method for method in counts if method not in order]
+    rows = []
+    for method in order:
+        parameters, formula, operations = counts[method]
+        source = f"run spec {specs[method].run_id} (paper size), modules on the meta device"
+        against = [100 * (one / other - 1) for one, other in zip(counts[method], counts[reference], strict=True)]
+        rows.append(
+            {
+                "method": Cell(method),
+                "category": Cell(paper.methods[method]["category"]),
+                "parameters": Cell(parameters, source=source),
+                "params_b": Cell(parameters / 1e9, source=source),
+                "params_b_published": Cell(printed(print4, method, "params_b")),
+                "delta_params_pct": Cell(against[0], source=source),
+                "delta_params_pct_published": Cell(printed(print4, method, "delta_params_pct")),
+                "flops_formula": Cell(formula, source=source + ", appendix C.1"),
+                "delta_flops_pct": Cell(against[1], source=source + ", appendix C.1"),
+                "delta_flops_pct_published": Cell(printed(print4, method, "delta_flops_pct")),
+                "flops_counted": Cell(operations, source=source),
+                "delta_flops_counted_pct": Cell(against[2], source=source),
+                "spec": Cell(specs[method].run_id),
+                "preset": Cell(SIZE),
+                "scale": Cell(paper.scale_label(SCALE)),
+            }
+        )
+    return Table(
+        name="table4",
+        title=f"Parameters and training FLOPs of one step at {paper.scale_label(SCALE)}.",
+        study=study.name,
+        preset=SIZE,
+        key="method",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            "Exact and without training: modules on the meta device at paper size, whatever the preset of the runs.",
+            "Formula: appendix C.1, times 3, over the step's sequences; it has neither the head nor the products of "
+            "weights and values. Counted: every matrix product of the modules, the head's too, over all pairs of "
+            "query and key, times 3.",
+        ],
+        published=published.shown("table4"),
+    )

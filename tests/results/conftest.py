@@ -1,0 +1,5 @@
+"""The published world, built once."""
+
+from tests.studies.transfer.conftest import published
+
+__all__ = ["published"]

@@ -1,0 +1,64 @@
+"""The classifier of divergences on synthetic histories of gradient norms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from plumbline.results.divergence import classify
+from tests.studies.transfer.world import history
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("at", [2800, 2900, 3500])
+def test_nan_from_a_stable_range_is_sudden(at):
+    found = classify(*zip(*history("sudden", at), strict=True), warmup_steps=2000)
+    assert found.signature == "sudden" and 0.17 < found.stable < 0.2 and math.isnan(found.elevated_from)
+
+
+def test_a_spike_at_the_last_logged_step_is_still_sudden():
+    steps, norms = map(list, zip(*history("sudden", 3500), strict=True))
+    norms[-2] = 0.83
+    found = classify(steps, norms, warmup_steps=2000)
+    assert found.signature == "sudden" and found.elevated_from == 3400 and found.elevated_steps == 100
+    assert found.peak == found.last == 0.83
+
+
+def test_a_monotone_rise():
+    found = classify(*zip(*history("rise", 5800), strict=True), warmup_steps=2000)
+    assert found.signature == "rise" and found.elevated_from == 4000 and found.elevated_steps == 1800
+    assert found.first == pytest.approx(27) and found.last > 1500
+
+
+def test_a_rise_may_be_noisy_and_finely_logged():
+    steps = np.arange(1, 5801)
+    level = np.where(steps < 4000, 0.3, 27 * (1578 / 27) ** ((steps - 4000) / 1800))
+    found = classify(steps, level * np.exp(0.2 * RNG.standard_normal(steps.size)), warmup_steps=2000)
+    assert found.signature == "rise"
+
+
+def test_sustained_inflation():
+    found = classify(*zip(*history("inflation", 18300), strict=True), warmup_steps=2000)
+    assert found.signature == "inflation" and found.elevated_from == 15000 and found.peak > 100
+
+
+def test_peaks_during_warmup_do_not_matter():
+    steps, norms = map(list, zip(*history("sudden", 3500), strict=True))
+    norms[:10] = [50.0] * 10
+    assert classify(steps, norms, warmup_steps=2000).signature == "sudden"
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_a_short_history_is_not_classified(n):
+    found = classify(range(1, n + 1), [1e9] * n, warmup_steps=0)
+    assert found.signature == "too short" and math.isnan(found.stable)
+
+
+def test_the_scale_of_the_norms_does_not_matter():
+    for kind, at in (("sudden", 3500), ("rise", 5800), ("inflation", 18300)):
+        steps, norms = zip(*history(kind, at), strict=True)
+        scaled = classify(steps, np.array(norms) * 1e4, warmup_steps=2000)
+        assert scaled.signature == kind == classify(steps, norms, warmup_steps=2000).signature

@@ -1,0 +1,187 @@
+"""Reading components and their options without importing them."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import typing
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.specs import components
+from plumbline.specs.components import SLOTS, available, complete, options
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty package of components in place of the real one."""
+    for name in SLOTS.values():
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(components, "MODEL_DIRECTORY", tmp_path)
+    available.cache_clear()
+    options.cache_clear()
+    yield tmp_path
+    available.cache_clear()
+    options.cache_clear()
+
+
+def write(folder, slot: str, name: str, arguments: str, mark: str = "@component") -> None:
+    path = folder / SLOTS[slot] / f"{name}.py"
+    path.write_text(f"{mark}\nclass Mine:\n    def __init__(self, model, {arguments}) -> None:\n        pass\n")
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_every_file_of_a_slot_is_a_component(slot):
+    found = available(slot)
+    assert found
+    assert not any(name.startswith("_") for name in found)
+    for name in found:
+        assert complete(slot, {"name": name})["name"] == name
+
+
+@pytest.mark.parametrize(("slot", "name"), [(slot, name) for slot in SLOTS for name in available(slot)])
+def test_what_is_read_is_what_is_there(slot, name):
+    """The options read from the source are the class's keyword-only arguments, with their defaults."""
+    from plumbline.model.component import component_class
+
+    cls = component_class(slot, name)
+    signature = inspect.signature(cls.__init__)
+    real = {key: item for key, item in signature.parameters.items() if item.kind is item.KEYWORD_ONLY}
+    read = options(slot, name)
+    assert read.keys() == real.keys()
+    hints = typing.get_type_hints(cls.__init__)
+    for key, option in read.items():
+        assert option.default == real[key].default
+        assert option.check(option.default, key) == option.default
+        if option.choices:
+            assert option.choices == typing.get_args(hints[key])
+        else:
+            assert option.kind == hints[key].__name__
+
+
+def test_defaults_are_filled_in():
+    assert complete("residual", {"name": "layer_scale"}) == {"name": "layer_scale", "vectors": 1, "initial": 1e-4}
+    assert complete("residual", {"name": "layer_scale", "vectors": 2})["vectors"] == 2
+    assert complete("ffn", {"name": "swiglu"}) == {"name": "swiglu"}
+
+
+def test_whole_numbers_become_floats():
+    filled = complete("positions", {"name": "rotary", "base": 500})
+    assert filled["base"] == 500.0
+    assert isinstance(filled["base"], float)
+
+
+@pytest.mark.parametrize(
+    ("slot", "given", "message"),
+    [
+        ("ffn", {"name": "swigllu"}, r"model\.ffn\.name: no component 'swigllu'; did you mean 'swiglu'\?"),
+        ("ffn", {"name": "xyz"}, r"no component 'xyz' \(there are \['geglu', 'relu_squared', 'swiglu'\]\)"),
+        ("ffn", {}, r"model\.ffn: 'name' is missing \(one of \['geglu'"),
+        ("ffn", {"name": "geglu", "gellu": "erf"}, r"'geglu' has no option 'gellu'; did you mean 'gelu'\?"),
+        ("ffn", {"name": "geglu", "gelu": "exact"}, r"model\.ffn\.gelu: 'exact' is none of \['erf', 'tanh'\]"),
+        ("ffn", {"name": "relu_squared", "width_ratio": "wide"}, r"model\.ffn\.width_ratio: 'wide' is not float"),
+        ("ffn", {"name": "relu_squared", "width_ratio": True}, r"True is not float"),
+        ("residual", {"name": "layer_scale", "vectors": 3}, r"model\.residual\.vectors: 3 is none of \[1, 2\]"),
+        ("residual", {"name": "layer_scale", "vectors": True}, r"True is none of \[1, 2\]"),
+        ("residual", {"name": "layer_scale", "vectors": 1.0}, r"1\.0 is none of \[1, 2\]"),
+        ("residual", {"name": "hyper_connections", "streams": 2.5}, r"model\.residual\.streams: 2\.5 is not int"),
+        ("residual", {"name": "hyper_connections", "streams": True}, r"True is not int"),
+        ("projections", {"name": "grouped_query", "bias": 1}, r"model\.projections\.bias: 1 is not bool"),
+    ],
+)
+def test_mistakes(slot, given, message):
+    with pytest.raises(PlumblineError, match=message):
+        complete(slot, given)
+
+
+def test_mistakes_name_where_they_are():
+    with pytest.raises(PlumblineError, match=r"^transfer/base/mine: model\.ffn: the component 'geglu' has no option"):
+        complete("ffn", {"name": "geglu", "zzz": 1}, "transfer/base/mine: ")
+
+
+def test_a_new_file_is_a_new_component(folder):
+    write(folder, "ffn", "mine", '*, gain: float = 2.0, kind: Literal["a", "b"] = "b", deep: bool = False, n: int = -1')
+    assert available("ffn").keys() == {"mine"}
+    assert complete("ffn", {"name": "mine", "gain": 3}) == {
+        "name": "mine", "gain": 3.0, "kind": "b", "deep": False, "n": -1,
+    }  # fmt: skip
+
+
+def test_helpers_are_no_components(folder):
+    write(folder, "ffn", "_helper", "*, gain: float = 2.0")
+    (folder / "ffn" / "__init__.py").write_text("")
+    assert available("ffn") == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("*, gain=2.0", r"mine\.py:3: option 'gain' needs an annotation and a default"),
+        ("*, gain: float", r"option 'gain' needs an annotation and a default"),
+        ("*, gain: float = 2 * HALF", r"option 'gain': its default must be a literal"),
+        ("*, gain: list = []", r"option 'gain': annotate it with int, float, bool, str or Literal\[\.\.\.\], not list"),
+    ],
+)
+def test_options_out_of_form(folder, arguments, message):
+    write(folder, "ffn", "mine", arguments)
+    with pytest.raises(PlumblineError, match=message):
+        complete("ffn", {"name": "mine"})
+
+
+def test_a_file_without_a_component(folder):
+    write(folder, "ffn", "mine", "*, gain: float = 1.0", mark="@other")
+    with pytest.raises(PlumblineError, match=r"mine\.py must hold exactly one class decorated @component, not 0"):
+        complete("ffn", {"name": "mine"})
+
+
+class TestInstalledPackages:
+    """Components of other packages, by the entry point group."""
+
+    @pytest.fixture
+    def installed(self, folder, monkeypatch, tmp_path_factory):
+        package = tmp_path_factory.mktemp("package")
+        (package / "their_ffn.py").write_text(
+            "raise RuntimeError('imported')\n"
+            "@component\n"
+            "class Theirs:\n"
+            "    def __init__(self, model, layer, *, n: int = 3): pass\n"
+        )
+        monkeypatch.syspath_prepend(str(package))
+
+        def install(*entries: tuple[str, str]) -> None:
+            points = [EntryPoint(name=name, value=value, group="plumbline.components") for name, value in entries]
+            monkeypatch.setattr(components, "entry_points", lambda group: points)
+
+        return install
+
+    def test_is_found_and_not_imported(self, installed):
+        installed(("ffn.theirs", "their_ffn"), ("residual.other", "their_ffn"))
+        assert complete("ffn", {"name": "theirs"}) == {"name": "theirs", "n": 3}
+        assert "their_ffn" not in sys.modules
+
+    def test_may_not_take_a_name(self, installed, folder):
+        write(folder, "ffn", "theirs", "*, n: int = 1")
+        installed(("ffn.theirs", "their_ffn"))
+        with pytest.raises(PlumblineError, match=r"'ffn\.theirs' has the name of a built-in one; rename it"):
+            complete("ffn", {"name": "theirs"})
+
+    def test_must_exist(self, installed):
+        installed(("ffn.theirs", "no_such_module"))
+        with pytest.raises(PlumblineError, match="points at no_such_module, which cannot be found"):
+            complete("ffn", {"name": "theirs"})
+
+
+def test_no_torch():
+    """Planning thousands of runs takes seconds because nothing of this imports torch."""
+    code = (
+        "import sys\n"
+        "from plumbline.specs.components import SLOTS, available, options\n"
+        "from plumbline.specs import spec, cost, sheet\n"
+        "[options(slot, name) for slot in SLOTS for name in available(slot)]\n"
+        "print(sorted({'torch', 'numpy', 'transformers'} & set(sys.modules)))\n"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"

@@ -1,0 +1,198 @@
+"""RunSpec: the run's identity."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from plumbline import NUMERICS
+from plumbline.cli import PlumblineError
+from plumbline.specs.spec import ModelSpec, RunSpec
+from tests.model_specs import BASELINE
+
+
+@pytest.fixture
+def given() -> dict[str, Any]:
+    """A run spec as a file holds it, options left out."""
+    return {
+        "study": "transfer",
+        "preset": "demo",
+        "scale": "base",
+        "method": "layerscale",
+        "init_seed": 42,
+        "data_seed": 0,
+        "model": copy.deepcopy(BASELINE) | {"residual": {"name": "layer_scale"}},
+        "optimizer": {
+            "name": "adamw",
+            "learning_rate": 3e-4,
+            "beta1": 0.9,
+            "beta2": 0.95,
+            "eps": 1e-8,
+            "weight_decay": 0.1,
+            "decay_embeddings": True,
+            "decay_norms": False,
+            "decay_scalars": False,
+            "gradient_clip": 1.0,
+        },
+        "schedule": {"name": "cosine", "warmup_steps": 3, "floor": 0.1},
+        "train": {
+            "steps": 50,
+            "batch_tokens": 256,
+            "precision": "float32",
+            "validate_every": 10,
+            "validation_sequences": 32,
+        },
+        "data": {"pack": "base", "tokenizer_vocabulary": 90},
+    }
+
+
+def flat(value: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """Leaves of nested dicts by path."""
+    if not isinstance(value, dict):
+        return {path: value}
+    return {key: leaf for name, inner in value.items() for key, leaf in flat(inner, (*path, name)).items()}
+
+
+def other(value: Any) -> Any:
+    """A different value of the same type."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return value * 2 or 1
+    return [*value, {"name": "x"}] if isinstance(value, list) else value + "x"
+
+
+def test_there_and_back(given):
+    spec = RunSpec.from_dict(given)
+    again = RunSpec.from_json(spec.to_json())
+    assert again == spec
+    assert again.run_id == spec.run_id
+    assert len(spec.run_id) == 16
+    assert json.loads(spec.to_json())["numerics"] == NUMERICS
+
+
+def test_from_a_file(given, tmp_path):
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(given, indent=2))
+    assert RunSpec.from_json(str(path)) == RunSpec.from_dict(given)
+    with pytest.raises(PlumblineError, match="--spec: there is no file"):
+        RunSpec.from_json(str(tmp_path / "absent.json"))
+    with pytest.raises(PlumblineError, match="--spec is not JSON"):
+        RunSpec.from_json("{")
+
+
+def test_canonical(given):
+    """The order of keys, the spelling of numbers and options left at their defaults do not matter."""
+    spec = RunSpec.from_dict(given)
+    shuffled = json.loads(json.dumps(given), object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+    shuffled["model"]["residual"] = {"initial": 0.0001, "vectors": 1, "name": "layer_scale"}
+    shuffled["schedule"]["floor"] = 1e-1
+    shuffled["optimizer"]["gradient_clip"] = 1
+    shuffled["interventions"], shuffled["probes"] = [], []
+    again = RunSpec.from_dict(shuffled)
+    assert again.to_json() == spec.to_json()
+    assert again.run_id == spec.run_id
+    assert " " not in spec.to_json()
+
+
+def test_every_field_is_part_of_the_identity(given):
+    spec = RunSpec.from_dict(given)
+    plain = spec.to_dict()
+    seen = {spec.run_id}
+    checked = 0
+    for path, value in flat(plain).items():
+        changed = copy.deepcopy(plain)
+        place = changed
+        for name in path[:-1]:
+            place = place[name]
+        place[path[-1]] = other(value)
+        try:
+            run_id = RunSpec.from_dict(changed).run_id
+        except PlumblineError:
+            continue  # no such component, or sizes that do not fit
+        assert run_id not in seen, path
+        seen.add(run_id)
+        checked += 1
+    assert checked >= 35
+
+
+def test_every_option_is_explicit(given):
+    plain = RunSpec.from_dict(given).to_dict()
+    assert plain["model"]["residual"] == {"name": "layer_scale", "vectors": 1, "initial": 1e-4}
+    assert plain["model"]["positions"] == {"name": "rotary", "base": 10000.0}
+    assert plain["interventions"] == plain["probes"] == []
+
+
+def test_the_callers_dict_is_left_alone(given):
+    before = copy.deepcopy(given)
+    RunSpec.from_dict(given)
+    assert given == before
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("optimiser",), {}, r"transfer/base/layerscale: run spec: unknown key 'optimiser' \(known: "),
+        (("optimizer", "lr"), 1e-3, r"transfer/base/layerscale: optimizer: unknown key 'lr'"),
+        (("model", "depth"), 3, r"model: unknown key 'depth'"),
+        (("train", "precision"), "fp8", r"train\.precision: 'fp8' is none of \['float32', 'bfloat16'\]"),
+        (("train", "steps"), 50.5, r"train\.steps: 50\.5 is not int"),
+        (("train", "steps"), True, r"train\.steps: True is not int"),
+        (("model", "tied_embeddings"), 1, r"model\.tied_embeddings: 1 is not bool"),
+        (("optimizer", "eps"), "1e-8", r"optimizer\.eps: '1e-8' is not float"),
+        (
+            ("train", "batch_tokens"),
+            100,
+            r"transfer/base/layerscale/s42: train\.batch_tokens \(100\) is not a multiple",
+        ),
+        (("data", "tokenizer_vocabulary"), 98, r"the tokenizer has 98 entries, model\.vocabulary only 97"),
+        (("model", "key_value_heads"), 3, r"model\.heads \(8\) must be a multiple of model\.key_value_heads \(3\)"),
+        (("model", "layers"), 0, r"model\.layers must be at least 1, not 0"),
+        (("model", "key_value_heads"), 0, r"model\.key_value_heads must be at least 1, not 0"),
+        (("model", "ffn"), {"name": "swigllu"}, r"transfer/base/layerscale: model\.ffn\.name: .*did you mean 'swiglu'"),
+    ],
+)
+def test_mistakes(given, path, value, message):
+    place = given
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    with pytest.raises(PlumblineError, match=message):
+        RunSpec.from_dict(given)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (("optimizer",), r"run spec: 'optimizer' is missing"),
+        (("model",), r"run spec: 'model' is missing"),
+        (("init_seed",), r"run spec: 'init_seed' is missing"),
+        (("train", "steps"), r"train: 'steps' is missing"),
+        (("model", "width"), r"model: 'width' is missing"),
+        (("model", "ffn"), r"model: no component chosen for \['ffn'\]"),
+    ],
+)
+def test_missing_keys(given, path, message):
+    place = given
+    for name in path[:-1]:
+        place = place[name]
+    del place[path[-1]]
+    with pytest.raises(PlumblineError, match=message):
+        RunSpec.from_dict(given)
+
+
+def test_not_a_number_has_no_identity(given):
+    given["optimizer"]["learning_rate"] = float("nan")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        _ = RunSpec.from_dict(given).run_id
+
+
+def test_derived_values(given):
+    spec = RunSpec.from_dict(given)
+    assert spec.key == "transfer/base/layerscale/s42"
+    assert spec.sequences_per_batch == 256 // 32
+    assert spec.model.slot("residual").options == {"vectors": 1, "initial": 1e-4}
+    assert ModelSpec.from_dict(spec.model.to_dict()) == spec.model

@@ -1,0 +1,150 @@
+"""Table 2 from synthetic runs: the published values give the published verdicts; nothing missing is hidden."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.results import render
+from plumbline.studies.transfer.tables.table2 import table2
+from tests.studies.transfer.world import PUBLISHED, World, base_value, printed_rows, tasks_of
+
+GROUPS = ("base", "noise_floor")
+
+
+@pytest.fixture(scope="module")
+def table(published):
+    return table2(published.load(*GROUPS), published.study, PUBLISHED)
+
+
+@pytest.mark.parametrize("row", printed_rows("table2"), ids=lambda row: row["method_id"])
+def test_published_values_give_the_published_verdicts(table, row):
+    got = {
+        name: cell.value for name, cell in next(r for r in table.rows if r["method"].value == row["method_id"]).items()
+    }
+    assert f"{got['climb_avg']:.4f}" == row["climb_avg"] == got["climb_avg_published"]
+    # Deltas are printed to three digits of numbers that are themselves rounded.
+    assert abs(got["delta"] - float(row["delta"])) <= 0.0006
+    if abs(float(row["z"])) < 20:
+        assert f"{got['z']:+.2f}".lstrip("+") == row["z"]
+    assert got["z"] == pytest.approx(float(row["z"]), abs=0.0051)
+    if row["method_id"] == "baseline":
+        assert got["p_bonferroni"] == got["p_holm"] == "reference" and got["n_seeds"] == 3
+        assert got["p_bonferroni_published"] == "not printed"
+    elif row["p_bonf_bound"]:
+        assert got["p_bonferroni"] < 1e-7 and got["p_bonferroni_published"] == "<1e-7"
+    elif row["method_id"] != "hyper":  # its printed p does not follow from its printed z
+        assert got["p_bonferroni"] == pytest.approx(float(row["p_bonf"]), rel=0.045)
+
+
+def test_rows_are_the_methods_in_the_printed_order(table):
+    assert list(table.frame["method"]) == [row["method_id"] for row in printed_rows("table2")]
+    assert list(table.frame["preset"].unique()) == ["paper"] and list(table.frame["scale"].unique()) == ["1.2B"]
+
+
+def test_a_single_seed_is_the_value_and_the_others_are_told(table):
+    row = table.frame.set_index("method").loc["softpick"]
+    assert row["value_of"] == "seed 42" and row["n_seeds"] == 3 and len(row["run_ids"].split()) == 3
+    assert row["climb_avg_all_seeds"] == pytest.approx(0.4919, abs=5e-5)
+    assert row["sigma_all_seeds"] == pytest.approx(0.00133, abs=2e-5)
+    assert table.frame.set_index("method").loc["geglu_ffn", "sigma_all_seeds"] == "one seed"
+
+
+def test_every_number_has_its_runs_and_every_run_its_facts(published, table):
+    frames = published.load(*GROUPS)
+    facts = render.provenance(table, frames, render.to_csv(table))
+    for row in table.rows:
+        for column in table.columns:
+            if column.kind == "reproduced":
+                assert facts["cells"][row["method"].value][column.name], (row["method"].value, column.name)
+    assert facts["cells"]["softpick"]["climb_avg"] == ["transfer/base/softpick/s42"]
+    assert set(facts["cells"]["softpick"]["z"]) == {"transfer/base/softpick/s42"} | {
+        f"transfer/base/baseline/s{seed}" for seed in (42, 43, 44)
+    }
+    for key, run in facts["runs"].items():
+        assert run["run_id"] == published.study.runs[key].spec.run_id == run["spec_sha256"][:16]
+        assert run["data_fingerprint"] and run["git_commit"] and run["packages"]["torch"] and run["scores_sha256"]
+    json.dumps(facts, allow_nan=False)
+
+
+def test_diverged_and_missing_are_words_in_rows_that_stay(tmp_path):
+    world = World(tmp_path, "demo")
+    for seed, value in ((42, 0.30), (43, 0.31)):
+        world.completed("base", "baseline", seed, tasks_of(value), 5.0, source="proxy")
+    world.completed("base", "softpick", 42, tasks_of(0.32), 4.9, source="proxy")
+    world.completed("base", "geglu_ffn", 42, None, 4.9)
+    world.diverged("base", "ssmax", 42, 7, [(5, 1.0), (6, 9.0), (7, math.nan)])
+    table = table2(world.load(*GROUPS), world.study, PUBLISHED)
+    rows = table.frame.set_index("method")
+    assert len(rows) == 20 and rows.index[0] == "softpick"
+    assert rows.loc["ssmax", ["climb_avg", "z", "p_holm", "validation_loss", "outcome"]].eq("diverged").all()
+    assert rows.loc["hyper", ["climb_avg", "z", "p_holm", "validation_loss", "outcome"]].eq("missing").all()
+    assert rows.loc["geglu_ffn", "climb_avg"] == "missing" and rows.loc["geglu_ffn", "validation_loss"] == 4.9
+    assert rows.loc["baseline", "outcome"] == "completed 2, missing 1" and rows.loc["baseline", "n_seeds"] == 2
+    # The family stays at 19: methods without a value were tried.
+    assert rows.loc["softpick", "p_bonferroni"] == pytest.approx(min(1.0, 19 * rows.loc["softpick", "p"]))
+    assert "1 of its 3 seeds have no value" in table.notes[0]
+    markdown = render.to_markdown(table)
+    assert "Preset: demo" in markdown and "Stand-in: 12 of 12 tasks" in markdown
+    assert rows.loc["softpick", "task_source"] == "proxy for 12 of 12 tasks"
+
+
+def test_without_a_floor_there_is_no_z(tmp_path):
+    world = World(tmp_path, "smoke")
+    world.completed("base", "baseline", 42, tasks_of(0.30), 5.0)
+    world.completed("base", "softpick", 42, tasks_of(0.32), 4.9)
+    rows = table2(world.load(*GROUPS), world.study, PUBLISHED).frame.set_index("method")
+    assert rows.loc["softpick", ["z", "p", "p_prediction"]].eq("no noise floor").all()
+    assert rows.loc["softpick", "delta"] == pytest.approx(0.02)
+
+
+def test_another_run_in_the_directory_is_an_error_that_names_both(tmp_path):
+    world = World(tmp_path, "demo")
+    world.completed("base", "baseline", 42, tasks_of(0.30), 5.0)
+    path = tmp_path / "runs/transfer/base/baseline/s42/outcome.json"
+    path.write_text(path.read_text().replace(world.study.runs["transfer/base/baseline/s42"].spec.run_id, "f" * 16))
+    with pytest.raises(PlumblineError, match=r"is of run f{16}, but transfer/base/baseline/s42 is run [0-9a-f]{16}"):
+        world.load(*GROUPS)
+
+
+def test_a_climb_avg_that_is_no_mean_is_refused(tmp_path):
+    world = World(tmp_path, "demo")
+    world.completed("base", "baseline", 42, tasks_of(0.30), 5.0)
+    spec = world.study.runs["transfer/base/baseline/s42"].spec
+    world._scores(spec, pd.Series({"piqa": 0.5, "boolq": 0.7, "climb_avg": 0.5}), "benchmark")
+    with pytest.raises(PlumblineError, match=r"climb_avg is 0\.5, the mean of its 2 tasks is 0\.6"):
+        world.load(*GROUPS)
+
+
+def test_golden_renderings(published, table):
+    markdown = render.to_markdown(table).splitlines()
+    softpick = next(line for line in markdown if line.startswith("| Softpick"))
+    x = base_value(printed_rows("table2")[0])
+    assert f"| {x:.4f} | 0.4922 | +0.0093 | 0.009 | +4.47 | 4.47 | 1.5e-04 | 1.5e-4 |" in softpick
+    assert "| CLIMB-avg (reproduced) | CLIMB-avg (published) |" in markdown[4]
+    latex = render.to_tex(table)
+    assert r"ReLU$^2$ & 0.4878 & 0.4878 &" in latex and r"\bottomrule" in latex
+    assert "Preset: paper" in latex
+    assert ",<1e-300," in render.to_csv(table)  # sigmoid's p underflows; no p is zero
+
+
+def test_the_verb_writes_four_files(published, tmp_path, repository):
+    out = tmp_path / "results" / "transfer" / "table2.csv"
+    command = [sys.executable, "-m", "plumbline.results", "table", "transfer", "table2", "--preset", "paper"]
+    command += ["--work", str(published.root), "--out", str(out)]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in out.parent.iterdir()) == [
+        "table2.csv", "table2.md", "table2.provenance.json", "table2.tex"
+    ]  # fmt: skip
+    assert len(pd.read_csv(out)) == 20
+    wrong = subprocess.run([*command[:4], "tabel2", *command[5:]], cwd=repository, capture_output=True, text=True)
+    assert wrong.returncode == 1 and wrong.stderr.startswith(
+        "error: config/studies/transfer/study.yaml: targets: no table"
+    )

@@ -1,0 +1,118 @@
+"""The transfer study's figures: their numbers are the runs', gaps are told, bytes repeat."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from plumbline.results import style
+from plumbline.studies.transfer.figures import FIGURES
+from plumbline.studies.transfer.tables.task_deltas import deltas, tasks_of
+from tests.studies.transfer.world import PUBLISHED, World, curve, published_once
+from tests.studies.transfer.world import tasks_of as twelve
+
+
+@pytest.fixture(scope="module")
+def published() -> World:
+    return published_once()
+
+
+def draw(world, name):
+    frames = world.load(*world.study.sheet["targets"][name]["runs"])
+    return FIGURES[name](frames, world.study, PUBLISHED), frames
+
+
+def words(picture) -> str:
+    return "\n".join(
+        text.get_text() for axes in picture.figure.axes for text in [*axes.texts, axes.title, axes._left_title]
+    )
+
+
+def test_every_figure_is_a_target(published):
+    targets = published.study.sheet["targets"].items()
+    assert set(FIGURES) == {name for name, entry in targets if entry["kind"] == "figure"}
+
+
+@pytest.mark.parametrize("name", list(FIGURES))
+def test_the_preset_is_in_the_picture_and_the_bytes_repeat(published, tmp_path, name):
+    first, second = draw(published, name)[0], draw(published, name)[0]
+    assert "preset paper" in words(first)
+    paths = [
+        style.save(picture, tmp_path / folder / f"{name}.png") for folder, picture in (("a", first), ("b", second))
+    ]
+    for one, other in zip(*paths, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    csv = pd.read_csv(tmp_path / "a" / f"{name}.csv")
+    assert len(csv) == len(first.frame) and csv["preset"].eq("paper").all()
+    assert "<dc:date>" not in (tmp_path / "a" / f"{name}.svg").read_text()
+
+
+def test_fig1_ends_in_crosses_at_the_last_finite_steps(published):
+    picture, frames = draw(published, "fig1")
+    ends = picture.frame[picture.frame["terminal"]]
+    assert dict(zip(ends["run"].str.slice(-3), ends["step"], strict=True)) == {"s42": 3400, "s43": 2800, "s44": 2700}
+    key = "transfer/large/baseline/s42"
+    train = frames.metrics(key).query("split == 'train'").set_index("step")["grad_norm"]
+    mine = picture.frame[picture.frame["run"] == key]
+    assert mine["step"].max() <= 3400 * 1.06
+    assert mine["grad_norm"].to_numpy() == pytest.approx(train.loc[mine["step"]].to_numpy())
+
+
+def test_fig2_has_all_points_of_six_curves(published):
+    picture, frames = draw(published, "fig2")
+    assert picture.frame["run"].nunique() == 6
+    for key, mine in picture.frame.groupby("run"):
+        loss = frames.metrics(key).query("split == 'validation'")["loss"].to_numpy()
+        assert np.array_equal(mine["validation_loss"].to_numpy(), loss)
+    assert "SSMax 2.563" in words(picture)
+
+
+def test_fig3_is_the_table_behind_it(published):
+    picture, frames = draw(published, "fig3")
+    values = deltas(frames, published.study, tasks_of(frames, PUBLISHED))
+    wide = picture.frame.pivot(index="method", columns="task", values="delta")
+    assert np.allclose(wide.loc[values.index, values.columns].to_numpy(), values.to_numpy())
+    assert picture.frame["method"].iloc[0] == "softpick" and "−41.7" in words(picture)
+    low, high = picture.figure.axes[0].images[0].get_clim()
+    assert low == -high
+
+
+def test_what_is_not_there_is_told(tmp_path):
+    world = World(tmp_path, "demo")
+    world.completed("base", "baseline", 42, twelve(0.3), 5.0, curve(44, 5.0, every=11))
+    world.completed("base", "softpick", 42, twelve(0.31), 4.9, curve(44, 4.9, every=11))
+    world.diverged("base", "ssmax", 42, 3, [(1, 2.0), (2, 9.0), (3, math.nan)])
+    world.completed("large", "hybrid_norm", 43, None, 5.0, curve(44, 5.0, every=1))
+    one, two, three = (draw(world, name)[0] for name in ("fig1", "fig2", "fig3"))
+    assert "Baseline, seed 42 (missing)" in words(one) and one.frame["step"].max() == 44
+    assert "SSMax (diverged before a held-out loss)" in words(two) and "AttnRes" in words(two)
+    assert words(three).count("missing") == 17 and words(three).count("diverged") == 1
+    assert (three.frame["word"] == "no value").sum() == 18 * 12
+
+
+def test_an_empty_world_can_be_drawn(tmp_path):
+    world = World(tmp_path, "smoke")
+    for name in FIGURES:
+        picture = draw(world, name)[0]
+        style.save(picture, tmp_path / "out" / f"{name}.png")
+        assert "preset smoke" in words(picture)
+
+
+def test_thinning_keeps_spikes_and_the_end():
+    steps, values = np.arange(40_000), np.zeros(40_000)
+    values[12_345] = 7.0
+    x, y = style.thin(steps, values, most=100)
+    assert len(x) <= 101 and y.max() == 7.0 and x[-1] == 39_999 and (np.diff(x) > 0).all()
+
+
+def test_direct_labels_do_not_touch_and_stay_inside():
+    figure, axes = style.canvas(4, 3)
+    axes.set_ylim(0, 1)
+    style.direct_labels(axes, [(y, str(y), "black") for y in (0.0, 0.001, 0.002, 0.5, 0.99, 1.0)])
+    heights = sorted(text.get_position()[1] for text in axes.texts)
+    assert min(np.diff(heights)) >= 0.052 - 1e-9 and heights[0] >= 0 and heights[-1] <= 1
+    assert any(abs(height - 0.5) < 1e-9 for height in heights)  # a label with room does not move
+    assert figure.axes
