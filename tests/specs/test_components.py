@@ -45,9 +45,9 @@ def test_every_file_of_a_slot_is_a_component(slot):
 @pytest.mark.parametrize(("slot", "name"), [(slot, name) for slot in SLOTS for name in available(slot)])
 def test_what_is_read_is_what_is_there(slot, name):
     """The options read from the source are the class's keyword-only arguments, with their defaults."""
-    from plumbline.model.component import component_class
+    from plumbline.specs.components import load
 
-    cls = component_class(slot, name)
+    cls = load(slot, name)
     signature = inspect.signature(cls.__init__)
     real = {key: item for key, item in signature.parameters.items() if item.kind is item.KEYWORD_ONLY}
     read = options(slot, name)

@@ -13,7 +13,7 @@ COMPONENT = '''
 
 from typing import Literal
 
-from plumbline.model.component import component
+from plumbline.specs.components import component
 from plumbline.model.mixers.softmax import Softmax
 
 

@@ -1,25 +1,31 @@
 """Helpers of all rules: what the configuration says, as paths and parameters."""
 
 import json
-from pathlib import Path
 
-from plumbline.plan.estimate import estimator
 from plumbline.operate import driver
-from plumbline.project import MAIN_STUDY, pin, plan, use_this_interpreter
+from plumbline.plan.estimate import estimator
+from plumbline.project import RESULTS, pin, plan, use_this_interpreter
 
 use_this_interpreter()
 
 PLAN = plan(dict(config))
+PLAN.check_targets(list(workflow.dag_settings.targets or []) if workflow.dag_settings else [])
 # What jobs will take, from finished runs where there are any: read once, here.
 ESTIMATOR = estimator(PLAN)
-WORK = PLAN.work
-STUDIES = sorted(PLAN.studies)
-RUNS = PLAN.runs
-SCALES = sorted({run.spec.scale for run in RUNS.values()})
-METHODS = sorted({run.spec.method.replace(".", r"\.") for run in RUNS.values()})
-TARGETS = {kind: PLAN.targets(kind) for kind in ("table", "figure")}
-LOGS = f"logs/{config['preset']}"
+WORK, MADE, LOGS = PLAN.work, PLAN.results, PLAN.logs
 BENCHMARKS = f"{WORK}/benchmarks"
+CORPUS = PLAN.corpus_folder("{corpus}")
+RUN = f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}"
+# A run's name in file names of logs and benchmarks.
+NAME = "{study}.{scale}.{method}.s{seed}"
+
+
+def one_of(names):
+    """A pattern of names; one that never matches where there is none."""
+    return "|".join(sorted(name.replace(".", r"\.") for name in set(names))) or "(?!)"
+
+
+SPECS = [run.spec for run in PLAN.runs.values()]
 
 
 def pinned_requirement(wildcards):
@@ -27,11 +33,6 @@ def pinned_requirement(wildcards):
     chosen = pin(wildcards.package)
     kind = "--package" if chosen.index == "python" else "--debian"
     return f"{kind} {chosen.requirement} --sha256 {chosen.sha256}"
-
-
-def evaluation_flags(wildcards):
-    """Suite, limit and metric of a study's evaluation."""
-    return PLAN.evaluation_flags(wildcards.study)
 
 
 def run_of(wildcards):
@@ -44,14 +45,42 @@ def run_spec(wildcards):
     return run_of(wildcards).spec.to_json()
 
 
-def pack_of(wildcards):
-    """The pack that the run reads."""
+def training_shards(wildcards):
+    """The folder of shards and manifests that the run reads."""
+    spec = run_of(wildcards).spec
+    return PLAN.packs_folder(spec.data.corpus, spec.model.context, "train")
+
+
+def validation_shards(wildcards):
+    """The held-out ones beside it."""
+    spec = run_of(wildcards).spec
+    return PLAN.packs_folder(spec.data.corpus, spec.model.context, "validation")
+
+
+def training_manifest(wildcards):
+    """The manifest of the run's pack."""
     return PLAN.pack_manifest(run_of(wildcards))
 
 
-def validation_of(wildcards):
-    """The held-out pack beside it."""
+def validation_manifest(wildcards):
+    """The manifest of the held-out pack beside it."""
     return PLAN.validation_manifest(run_of(wildcards))
+
+
+def items_of(wildcards):
+    """The items of the run's suite."""
+    spec = run_of(wildcards).spec
+    return PLAN.items_index(spec.data.corpus, spec.suite)
+
+
+def tokenizer_of(wildcards):
+    """The tokenizer of the run's corpus."""
+    return f"{PLAN.corpus_folder(run_of(wildcards).spec.data.corpus)}/tokenizer/tokenizer.json"
+
+
+def evaluation_flags(wildcards):
+    """Suite, limit and metric of a run's evaluation."""
+    return PLAN.evaluation_flags(run_of(wildcards))
 
 
 def pretrain_minutes(wildcards):
@@ -69,61 +98,39 @@ def plan_state(wildcards):
     return ESTIMATOR.digest()
 
 
-def outputs(run):
-    """What tells that a run was carried out."""
-    return f"{WORK}/runs/{run.key}/outcome.json"
+def made_of(kind):
+    """A parameter that changes when code or YAML behind a product of this kind changes."""
+
+    def fingerprint(wildcards):
+        target = getattr(wildcards, kind, None)
+        return PLAN.made_of(getattr(wildcards, "study", ""), kind, target)
+
+    return fingerprint
 
 
-def target_inputs(study, target):
-    """The runs of a table or figure, and their scores where it reads them."""
-    runs = PLAN.target_runs(study, target)
-    paths = [
-        f"{WORK}/runs/{run.key}/{name}"
-        for run in runs
-        for name in ("outcome.json", "manifest.json", "metrics.parquet")
-    ]
-    if "scores" in PLAN.target_reads(study, target):
-        paths += [f"{WORK}/scores/{run.key}/scores.parquet" for run in runs]
-    return paths
+def target_files(kind):
+    """What a table or figure reads."""
+
+    def files(wildcards):
+        target = getattr(wildcards, kind)
+        PLAN.target_entry(wildcards.study, target, kind)
+        return PLAN.target_files(wildcards.study, target)
+
+    return files
 
 
-def table_inputs(wildcards):
-    """The runs of a table."""
-    return target_inputs(wildcards.study, wildcards.table)
+def target_runs(kind):
+    """The runs that a table or figure expects, as one string."""
+
+    def runs(wildcards):
+        return PLAN.target_expected(wildcards.study, getattr(wildcards, kind))
+
+    return runs
 
 
-def figure_inputs(wildcards):
-    """The runs of a figure."""
-    return target_inputs(wildcards.study, wildcards.figure)
-
-
-def table_runs(wildcards):
-    """The runs that a table expects, as one string."""
-    return PLAN.target_expected(wildcards.study, wildcards.table)
-
-
-def figure_runs(wildcards):
-    """The runs that a figure expects, as one string."""
-    return PLAN.target_expected(wildcards.study, wildcards.figure)
-
-
-def published_files():
-    """Every file of printed numbers."""
-    return sorted(
-        str(path) for path in Path("config/studies").glob("*/published/*") if path.is_file()
-    )
-
-
-def claims_inputs(wildcards):
-    """All runs of a study, with their scores where they are a part of its comparison."""
-    study = PLAN.studies[wildcards.study]
-    return sorted(
-        {
-            path
-            for target in study.sheet["targets"]
-            for path in target_inputs(study.name, target)
-        }
-    )
+def claims_files(wildcards):
+    """What the claims of a study rest on."""
+    return PLAN.claims_files(wildcards.study)
 
 
 def study_runs(wildcards):
@@ -131,22 +138,11 @@ def study_runs(wildcards):
     return PLAN.study_expected(wildcards.study)
 
 
-def all_targets():
-    """Every table and figure of the configured studies, their claims and deviations, and the audit."""
-    suffix = {"table": "csv", "figure": "png"}
-    targets = [
-        f"results/{name}/{target}.{suffix[entry['kind']]}"
-        for name, study in PLAN.studies.items()
-        for target, entry in study.sheet["targets"].items()
-    ]
-    main = [
-        path.replace(f"results/{MAIN_STUDY}/", "results/")
-        for path in targets
-        if path.startswith(f"results/{MAIN_STUDY}/")
-    ]
-    told = [
-        f"results/{name}/{file}"
-        for name in PLAN.studies
-        for file in ("claims.csv", "deviations.md")
-    ]
-    return targets + main + told + ["results/audit.csv"]
+def smoke_outcomes():
+    """The outcomes of every run: refused at other presets, where they are days of work."""
+    if PLAN.name != "smoke":
+        raise WorkflowError(
+            f"the target `smoke` carries out every run and is for the preset smoke, not {PLAN.name}; "
+            "add --config preset=smoke, or ask for `all`"
+        )
+    return [PLAN.run_file(run, "outcome.json") for run in PLAN.runs.values()]

@@ -27,24 +27,26 @@ rule fetch:
 
 
 rule documents:
-    """The corpus as documents; whole groups are held out before anything is cut or shuffled."""
+    """A corpus as documents; whole groups are held out before anything is cut or shuffled."""
     input:
-        [PLAN.package_file(name) for name in PLAN.corpus_packages],
+        lambda wildcards: [
+            PLAN.package_file(name) for name in PLAN.corpus_packages(wildcards.corpus)
+        ],
     output:
-        train=f"{WORK}/documents/train.jsonl",
-        validation=f"{WORK}/documents/validation.jsonl",
-        facts=f"{WORK}/documents/documents.json",
+        train=f"{CORPUS}/documents/train.jsonl",
+        validation=f"{CORPUS}/documents/validation.jsonl",
+        facts=f"{CORPUS}/documents/documents.json",
     log:
-        f"{LOGS}/documents.log",
+        f"{LOGS}/documents/{{corpus}}.log",
     benchmark:
-        f"{BENCHMARKS}/documents.jsonl"
+        f"{BENCHMARKS}/documents/{{corpus}}.jsonl"
     conda:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
         mem_mb=1500,
     params:
-        flags=PLAN.documents_flags(),
+        flags=lambda wildcards: PLAN.documents_flags(wildcards.corpus),
         out=subpath(output.facts, parent=True),
     shell:
         "exec python -m plumbline.data.documents {params.flags} --out {params.out} > {log} 2>&1"
@@ -53,21 +55,23 @@ rule documents:
 rule tokenizer:
     """Byte-level BPE: trained on the training documents, or GPT-2's from its package."""
     input:
-        documents=f"{WORK}/documents/train.jsonl",
-        packages=[PLAN.package_file(name) for name in PLAN.tokenizer_packages],
+        documents=f"{CORPUS}/documents/train.jsonl",
+        packages=lambda wildcards: [
+            PLAN.package_file(name) for name in PLAN.tokenizer_packages(wildcards.corpus)
+        ],
     output:
-        f"{WORK}/tokenizer/tokenizer.json",
+        f"{CORPUS}/tokenizer/tokenizer.json",
     log:
-        f"{LOGS}/tokenizer.log",
+        f"{LOGS}/tokenizer/{{corpus}}.log",
     benchmark:
-        f"{BENCHMARKS}/tokenizer.jsonl"
+        f"{BENCHMARKS}/tokenizer/{{corpus}}.jsonl"
     conda:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
         mem_mb=2000,
     params:
-        flags=PLAN.tokenizer_flags(),
+        flags=lambda wildcards: PLAN.tokenizer_flags(wildcards.corpus),
     shell:
         "exec python -m plumbline.data.tokenizer {params.flags} --out {output} > {log} 2>&1"
 
@@ -75,14 +79,14 @@ rule tokenizer:
 rule tokenize:
     """One shard of the documents as tokens."""
     input:
-        documents=f"{WORK}/documents/{{split}}.jsonl",
-        tokenizer=f"{WORK}/tokenizer/tokenizer.json",
+        documents=f"{CORPUS}/documents/{{split}}.jsonl",
+        tokenizer=f"{CORPUS}/tokenizer/tokenizer.json",
     output:
-        f"{WORK}/tokens/{{split}}-{{shard}}.npy",
+        f"{CORPUS}/tokens/{{split}}-{{shard}}.npy",
     log:
-        f"{LOGS}/tokenize/{{split}}-{{shard}}.log",
+        f"{LOGS}/tokenize/{{corpus}}.{{split}}-{{shard}}.log",
     benchmark:
-        f"{BENCHMARKS}/tokenize/{{split}}-{{shard}}.jsonl"
+        f"{BENCHMARKS}/tokenize/{{corpus}}.{{split}}-{{shard}}.jsonl"
     wildcard_constraints:
         shard=r"\d{4}",
     conda:
@@ -97,58 +101,28 @@ rule tokenize:
         "--shard {wildcards.shard} --shards {params.shards} --out {output} > {log} 2>&1"
 
 
-rule pack_train:
-    """Training sequences of one length; the base pack is a prefix of the large one."""
+rule pack:
+    """Sequences of one length from one side of a corpus; each pack is a prefix of the largest one."""
     input:
-        tokens=expand(f"{WORK}/tokens/train-{{shard}}.npy", shard=TOKEN_SHARDS),
-        tokenizer=f"{WORK}/tokenizer/tokenizer.json",
-        documents=f"{WORK}/documents/documents.json",
+        tokens=expand(
+            f"{CORPUS}/tokens/{{split}}-{{shard}}.npy", shard=TOKEN_SHARDS, allow_missing=True
+        ),
+        tokenizer=f"{CORPUS}/tokenizer/tokenizer.json",
+        documents=f"{CORPUS}/documents/documents.json",
     output:
-        shards=directory(f"{WORK}/packs/context{{context}}/train"),
-        base=f"{WORK}/packs/context{{context}}/base.json",
-        large=f"{WORK}/packs/context{{context}}/large.json",
+        directory(PLAN.packs_folder("{corpus}", "{context}", "{split}")),
     log:
-        f"{LOGS}/pack_train/context{{context}}.log",
+        f"{LOGS}/pack/{{corpus}}.context{{context}}.{{split}}.log",
     benchmark:
-        f"{BENCHMARKS}/pack_train/context{{context}}.jsonl"
+        f"{BENCHMARKS}/pack/{{corpus}}.context{{context}}.{{split}}.jsonl"
     conda:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
         mem_mb=1500,
     params:
-        sizes=PLAN.pack_sizes("base", "large"),
-        sequences=PLAN.preset["packs"]["sequences_per_shard"],
-        out=subpath(output.base, parent=True),
+        flags=lambda wildcards: PLAN.pack_flags(wildcards.corpus, wildcards.split),
     shell:
         "exec python -m plumbline.data.pack --tokens {input.tokens} --tokenizer {input.tokenizer} "
-        "--documents {input.documents} --split train --context {wildcards.context} {params.sizes} "
-        "--sequences-per-shard {params.sequences} --out {params.out} > {log} 2>&1"
-
-
-rule pack_validation:
-    """Held-out sequences of one length."""
-    input:
-        tokens=expand(f"{WORK}/tokens/validation-{{shard}}.npy", shard=TOKEN_SHARDS),
-        tokenizer=f"{WORK}/tokenizer/tokenizer.json",
-        documents=f"{WORK}/documents/documents.json",
-    output:
-        shards=directory(f"{WORK}/packs/context{{context}}/validation"),
-        manifest=f"{WORK}/packs/context{{context}}/validation.json",
-    log:
-        f"{LOGS}/pack_validation/context{{context}}.log",
-    benchmark:
-        f"{BENCHMARKS}/pack_validation/context{{context}}.jsonl"
-    conda:
-        "../../envs/plumbline.yaml"
-    threads: 1
-    resources:
-        mem_mb=1500,
-    params:
-        sizes=PLAN.pack_sizes("validation"),
-        sequences=PLAN.preset["packs"]["sequences_per_shard"],
-        out=subpath(output.manifest, parent=True),
-    shell:
-        "exec python -m plumbline.data.pack --tokens {input.tokens} --tokenizer {input.tokenizer} "
-        "--documents {input.documents} --split validation --context {wildcards.context} {params.sizes} "
-        "--sequences-per-shard {params.sequences} --out {params.out} > {log} 2>&1"
+        "--documents {input.documents} --split {wildcards.split} --context {wildcards.context} "
+        "{params.flags} --out {output} > {log} 2>&1"

@@ -2,24 +2,24 @@
 
 
 rule items:
-    """Evaluation items of every task, in the hub's own schema; proxies are named as such."""
+    """Evaluation items of a suite's tasks, in the hub's own schema; proxies are named as such."""
     input:
         packages=[PLAN.package_file(name) for name in PLAN.item_packages],
-        validation=f"{WORK}/documents/validation.jsonl",
+        validation=f"{CORPUS}/documents/validation.jsonl",
     output:
-        facts=f"{WORK}/items/items.json",
+        PLAN.items_index("{corpus}", "{suite}"),
     log:
-        f"{LOGS}/items.log",
+        f"{LOGS}/items/{{corpus}}.{{suite}}.log",
     benchmark:
-        f"{BENCHMARKS}/items.jsonl"
+        f"{BENCHMARKS}/items/{{corpus}}.{{suite}}.jsonl"
     conda:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
         mem_mb=1500,
     params:
-        flags=PLAN.item_flags(),
-        out=subpath(output.facts, parent=True),
+        flags=lambda wildcards: PLAN.item_flags(wildcards.suite),
+        out=subpath(output[0], parent=True),
     shell:
         "exec python -m plumbline.evaluate.items {params.flags} --documents {input.validation} "
         "--out {params.out} > {log} 2>&1"
@@ -28,29 +28,30 @@ rule items:
 rule evaluate:
     """One run's checkpoint on its study's suite, through the harness's own task definitions."""
     input:
-        outcome=f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}/outcome.json",
-        manifest=f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}/manifest.json",
-        weights=f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}/model.safetensors",
-        facts=f"{WORK}/items/items.json",
-        tokenizer=f"{WORK}/tokenizer/tokenizer.json",
+        outcome=f"{RUN}/outcome.json",
+        manifest=f"{RUN}/manifest.json",
+        weights=f"{RUN}/model.safetensors",
+        facts=items_of,
+        tokenizer=tokenizer_of,
     output:
         scores=f"{WORK}/scores/{{study}}/{{scale}}/{{method}}/s{{seed}}/scores.parquet",
         examples=f"{WORK}/scores/{{study}}/{{scale}}/{{method}}/s{{seed}}/examples.parquet",
     log:
-        f"{LOGS}/evaluate/{{study}}.{{scale}}.{{method}}.s{{seed}}.log",
+        f"{LOGS}/evaluate/{NAME}.log",
     benchmark:
-        f"{BENCHMARKS}/evaluate/{{study}}.{{scale}}.{{method}}.s{{seed}}.jsonl"
+        f"{BENCHMARKS}/evaluate/{NAME}.jsonl"
     conda:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
         mem_mb=1500,
         runtime=evaluate_minutes,
+        launch="python",
     params:
         flags=evaluation_flags,
         run=subpath(input.outcome, parent=True),
         items_folder=subpath(input.facts, parent=True),
         out=subpath(output.scores, parent=True),
     shell:
-        "exec python -m plumbline.evaluate --run {params.run} --items {params.items_folder} "
+        "exec {resources.launch} -m plumbline.evaluate --run {params.run} --items {params.items_folder} "
         "--tokenizer {input.tokenizer} {params.flags} --out {params.out} > {log} 2>&1"

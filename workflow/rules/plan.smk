@@ -6,8 +6,7 @@ rule plan:
     input:
         machines="config/machines.yaml",
     output:
-        csv="results/plan.csv",
-        md="results/plan.md",
+        multiext(f"{MADE}/plan", ".csv", ".md"),
     log:
         f"{LOGS}/plan.log",
     localrule: True
@@ -17,4 +16,4 @@ rule plan:
         configuration=json.dumps(PLAN.config),
         state=plan_state,
     shell:
-        "exec python -m plumbline.plan --configuration {params.configuration:q} --out {output.csv} > {log} 2>&1"
+        "exec python -m plumbline.plan --configuration {params.configuration:q} --out {output[0]} > {log} 2>&1"

@@ -1,4 +1,4 @@
-"""One job a run: train to the final step, or to a recorded divergence."""
+"""One job a run: train to the final step, or to a recorded divergence; and read its probe points."""
 
 
 rule pretrain:
@@ -10,17 +10,18 @@ rule pretrain:
     resources.launch and resources.trainer_flags.
     """
     input:
-        data=pack_of,
-        validation=validation_of,
+        training_shards,
+        validation_shards,
     output:
-        outcome=f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}/outcome.json",
-        manifest=f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}/manifest.json",
-        metrics=f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}/metrics.parquet",
-        weights=f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}/model.safetensors",
+        outcome=f"{RUN}/outcome.json",
+        manifest=f"{RUN}/manifest.json",
+        metrics=f"{RUN}/metrics.parquet",
+        weights=f"{RUN}/model.safetensors",
+        points=directory(f"{RUN}/points"),
     log:
-        f"{LOGS}/pretrain/{{study}}.{{scale}}.{{method}}.s{{seed}}.log",
+        f"{LOGS}/pretrain/{NAME}.log",
     benchmark:
-        f"{BENCHMARKS}/pretrain/{{study}}.{{scale}}.{{method}}.s{{seed}}.jsonl"
+        f"{BENCHMARKS}/pretrain/{NAME}.jsonl"
     conda:
         "../../envs/plumbline.yaml"
     threads: 1
@@ -31,9 +32,41 @@ rule pretrain:
         trainer_flags="",
     params:
         spec=run_spec,
+        data=training_manifest,
+        validation=validation_manifest,
         state=f"{WORK}/state/{{study}}/{{scale}}/{{method}}/s{{seed}}",
         out=subpath(output.outcome, parent=True),
     shell:
-        "exec {resources.launch} -m plumbline.train --spec {params.spec:q} --data {input.data} "
-        "--validation {input.validation} --state {params.state} --out {params.out} {resources.trainer_flags} "
+        "exec {resources.launch} -m plumbline.train --spec {params.spec:q} --data {params.data} "
+        "--validation {params.validation} --state {params.state} --out {params.out} {resources.trainer_flags} "
         "> {log} 2>&1"
+
+
+rule probe:
+    """What a run's probes say at all of its probe points, those that were read while it trained included."""
+    input:
+        outcome=f"{RUN}/outcome.json",
+        manifest=f"{RUN}/manifest.json",
+        weights=f"{RUN}/model.safetensors",
+        points=f"{RUN}/points",
+        packs=validation_shards,
+    output:
+        f"{WORK}/probes/{{study}}/{{scale}}/{{method}}/s{{seed}}/probes.parquet",
+    log:
+        f"{LOGS}/probe/{NAME}.log",
+    benchmark:
+        f"{BENCHMARKS}/probe/{NAME}.jsonl"
+    conda:
+        "../../envs/plumbline.yaml"
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime=evaluate_minutes,
+        launch="python",
+    params:
+        made_of=made_of("probes"),
+        run=subpath(input.outcome, parent=True),
+        validation=validation_manifest,
+    shell:
+        "exec {resources.launch} -m plumbline.probes --run {params.run} --validation {params.validation} "
+        "--out {output} > {log} 2>&1"

@@ -1,40 +1,60 @@
-"""What components exist and which options they take, read without importing them (and so without torch).
+"""Everything that is chosen by name: model slots, optimizers, schedules, interventions, probes.
 
-A component is one file, ``model/<folder>/<name>.py``, with one class decorated ``@component``. Its options are the
-keyword-only arguments of ``__init__``: a literal default, and one of the annotations ``int``, ``float``, ``bool``,
-``str`` or ``Literal[...]``. An installed package adds its own through the entry point group
-``plumbline.components``, named ``<folder>.<name>`` and pointing at a module.
+A component is one file, ``<folder>/<name>.py``, with one class or function marked ``@component``. Its options are the
+keyword-only arguments of its ``__init__`` (or of the function): a literal default, and one of the annotations ``int``,
+``float``, ``bool``, ``str`` or ``Literal[...]``. An installed package adds its own through the entry point group
+``plumbline.components``, named ``<folder>.<name>`` (as ``mixers.tempered``) and pointing at a module.
+
+Names, options and values are read from the source, so that a mistake is told when the workflow is planned, without
+importing a component (and so without torch); `load` imports one when it is used.
 """
 
 from __future__ import annotations
 
 import ast
-import difflib
+import importlib
 import importlib.util
+import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from plumbline.cli import PlumblineError
+from plumbline.cli import PlumblineError, nearest
+from plumbline.specs import code
 
-#: Slot in a model spec -> folder under ``plumbline/model`` that holds its components.
-SLOTS = {
-    "positions": "positions",
-    "norm": "norms",
-    "projections": "projections",
-    "query_key": "query_key",
-    "values": "values",
-    "mixer": "mixers",
-    "output": "output",
-    "ffn": "ffn",
-    "placement": "placement",
-    "residual": "residual",
+#: Kind -> folder under ``plumbline`` that holds its components. The folder's own name is that of the entry points.
+KINDS = {
+    "positions": "model/positions",
+    "norm": "model/norms",
+    "projections": "model/projections",
+    "query_key": "model/query_key",
+    "values": "model/values",
+    "mixer": "model/mixers",
+    "output": "model/output",
+    "ffn": "model/ffn",
+    "placement": "model/placement",
+    "residual": "model/residual",
+    "optimizer": "train/optimizers",
+    "schedule": "train/schedules",
+    "intervention": "train/interventions",
+    "probe": "probes",
 }
 
-MODEL_DIRECTORY = Path(__file__).resolve().parent.parent / "model"
+#: The kinds that are slots of a model.
+SLOTS = tuple(kind for kind, folder in KINDS.items() if folder.startswith("model/"))
+
+PACKAGE = code.PACKAGE
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "bool": (bool,), "str": (str,)}
+Marked = TypeVar("Marked", bound=Any)
+
+
+def component(marked: Marked) -> Marked:
+    """Mark the one class or function of a component's file."""
+    marked.__component__ = True
+    return marked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +74,8 @@ class Option:
         if self.choices:
             # 1.0 and True equal 1, but would be other runs' identities.
             if not any(value == choice and type(value) is type(choice) for choice in self.choices):
-                raise PlumblineError(f"{where}: {value!r} is none of {list(self.choices)}")
+                hint = nearest(str(value), [str(choice) for choice in self.choices])
+                raise PlumblineError(f"{where}: {value!r} is none of {list(self.choices)}{hint}")
             return value
         fits = isinstance(value, _TYPES[self.kind]) and (self.kind == "bool" or not isinstance(value, bool))
         if not fits:
@@ -62,18 +83,22 @@ class Option:
         return float(value) if self.kind == "float" else value
 
 
+def folder(kind: str) -> str:
+    """The folder's own name: the first part of an entry point's name."""
+    return Path(KINDS[kind]).name
+
+
 @cache
-def available(slot: str) -> dict[str, str]:
-    """Component name -> path of the file that defines it, for one slot."""
-    folder = SLOTS[slot]
+def available(kind: str) -> dict[str, str]:
+    """Component name -> path of the file that defines it, for one kind."""
     found = {
         path.stem: str(path)
-        for path in sorted((MODEL_DIRECTORY / folder).glob("*.py"))
+        for path in sorted((PACKAGE / KINDS[kind]).glob("*.py"))
         if not path.stem.startswith("_")
     }
     for entry in entry_points(group="plumbline.components"):
         entry_folder, _, name = entry.name.partition(".")
-        if entry_folder != folder:
+        if entry_folder != folder(kind):
             continue
         if name in found:
             raise PlumblineError(f"the installed component {entry.name!r} has the name of a built-in one; rename it")
@@ -85,55 +110,94 @@ def available(slot: str) -> dict[str, str]:
 
 
 @cache
-def options(slot: str, name: str) -> dict[str, Option]:
+def options(kind: str, name: str) -> dict[str, Option]:
     """The options of a component.
 
     Raises:
         PlumblineError: no such component, or its file does not keep to the form above.
     """
-    files = available(slot)
-    if name not in files:
-        raise PlumblineError(_no_component(slot, name))
-    tree = ast.parse(Path(files[name]).read_text(encoding="utf-8"), filename=files[name])
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and _decorated(node)]
-    if len(classes) != 1:
-        raise PlumblineError(f"{files[name]} must hold exactly one class decorated @component, not {len(classes)}")
-    for node in classes[0].body:
+    path = _file(kind, name, f"{kind}.name")
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"), filename=path)
+    marked = [node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and _decorated(node)]
+    if len(marked) != 1:
+        raise PlumblineError(f"{path} must hold exactly one class or function marked @component, not {len(marked)}")
+    if isinstance(marked[0], ast.FunctionDef):
+        return _read_options(marked[0], path)
+    for node in marked[0].body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
-            return _read_options(node, files[name])
+            return _read_options(node, path)
     return {}
 
 
-def complete(slot: str, given: dict[str, Any], where: str = "") -> dict[str, Any]:
-    """A component's spec with every option in it: the given ones checked, the others at their defaults.
+def complete(kind: str, given: Any, key: str, own: Collection[str] = ()) -> dict[str, Any]:
+    """A component's choice with every option in it: the given ones checked, the others at their defaults.
+
+    Args:
+        given: ``{"name": ..., option: value}``.
+        key: the spec's key that it stands under, such as ``model.mixer``; errors begin with it.
+        own: keys of the spec itself that stand beside the options; they are left out.
 
     Raises:
         PlumblineError: an unknown component, an unknown option or a value of the wrong type.
     """
-    prefix = f"{where}model.{slot}"
-    if "name" not in given:
-        raise PlumblineError(f"{prefix}: 'name' is missing (one of {sorted(available(slot))})")
-    if given["name"] not in available(slot):
-        raise PlumblineError(f"{where}{_no_component(slot, given['name'])}")
-    known = options(slot, given["name"])
-    unknown = sorted(set(given) - set(known) - {"name"})
+    if not isinstance(given, dict) or "name" not in given:
+        raise PlumblineError(f"{key}: 'name' is missing (one of {sorted(available(kind))})")
+    _file(kind, given["name"], f"{key}.name")
+    known = options(kind, given["name"])
+    unknown = sorted(set(given) - set(known) - set(own) - {"name"})
     if unknown:
-        close = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = nearest(unknown[0], [*known, *own])
+        also = f", beside {sorted(own)}" if own else ""
         raise PlumblineError(
-            f"{prefix}: the component {given['name']!r} has no option {unknown[0]!r}{hint} (it has {sorted(known)})"
+            f"{key}: the component {given['name']!r} has no option {unknown[0]!r}{hint} (it has {sorted(known)}{also})"
         )
-    values = {key: option.check(given.get(key, option.default), f"{prefix}.{key}") for key, option in known.items()}
+    values = {name: option.check(given.get(name, option.default), f"{key}.{name}") for name, option in known.items()}
     return {"name": given["name"], **values}
 
 
-def _no_component(slot: str, name: str) -> str:
-    close = difflib.get_close_matches(name, available(slot), n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"model.{slot}.name: no component {name!r}{hint} (there are {sorted(available(slot))})"
+def load(kind: str, name: str) -> Any:
+    """Import a component and return the class or function behind its name.
+
+    Raises:
+        PlumblineError: there is no such component.
+    """
+    path = _file(kind, name, f"{kind}.name")
+    if Path(path).is_relative_to(PACKAGE):
+        module = importlib.import_module(f"{PACKAGE.name}.{KINDS[kind].replace('/', '.')}.{name}")
+    else:  # an installed package's: loaded from the file that its entry point names
+        module_name = f"plumbline_component_{folder(kind)}_{name}"
+        specification = importlib.util.spec_from_file_location(module_name, path)
+        assert specification is not None and specification.loader is not None
+        module = importlib.util.module_from_spec(specification)
+        sys.modules[module_name] = module
+        specification.loader.exec_module(module)
+    marked = [value for value in vars(module).values() if _marked_in(value, module.__name__)]
+    assert len(marked) == 1, f"{path}: one @component expected"
+    return marked[0]
 
 
-def _decorated(node: ast.ClassDef) -> bool:
+@cache
+def code_class(kind: str, name: str) -> str:
+    """The class of a component's code (see `plumbline.specs.code`)."""
+    return code.component_class(f"{folder(kind)}.{name}", Path(_file(kind, name, f"{kind}.name")))
+
+
+def _file(kind: str, name: Any, key: str) -> str:
+    files = available(kind)
+    if name not in files:
+        raise PlumblineError(
+            f"{key}: no component {name!r}{nearest(str(name), files)} (there are {sorted(files)})"
+        )
+    return files[name]
+
+
+def _marked_in(value: Any, module_name: str) -> bool:
+    """Whether `value` is what was marked in this very module, not imported into it."""
+    own = getattr(value, "__module__", None) == module_name and hasattr(value, "__dict__")
+    return own and "__component__" in vars(value)
+
+
+def _decorated(node: ast.ClassDef | ast.FunctionDef) -> bool:
     return any(isinstance(mark, ast.Name) and mark.id == "component" for mark in node.decorator_list)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
-from plumbline.cli import PlumblineError
+from plumbline.cli import PlumblineError, nearest
 
 
 def _project_root() -> Path:
@@ -37,6 +37,12 @@ class _Loader(yaml.SafeLoader):
                 raise PlumblineError(f"{mark.name}:{mark.line + 1}: the key {key!r} stands twice; keep one of them")
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+# YAML 1.1, which PyYAML reads, takes 1e-5 (no dot, or no sign) for a text.
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+\Z"), list("-+.0123456789")
+)
 
 
 def read_yaml(path: Path) -> Any:
@@ -80,9 +86,7 @@ def _explain(error: ValidationError) -> str:
     unknown = _unknown_keys(error)
     if unknown:
         known = sorted(_known_keys(error))
-        close = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        return f"unknown key {unknown[0]!r}{hint} (known: {known})"
+        return f"unknown key {unknown[0]!r}{nearest(unknown[0], known)} (known: {known})"
     if error.validator == "required":
         return f"{error.message}; add it"
     return error.message
@@ -131,11 +135,11 @@ def studies(root: Path = ROOT) -> list[str]:
 
 
 def load_study(name: str, root: Path = ROOT) -> dict[str, Any]:
-    """config/studies/<name>.yaml, checked against the schema (components are checked when specs are made)."""
+    """config/studies/<name>/study.yaml, checked against the schema (components are checked when specs are made)."""
     path = root / "config" / "studies" / name / "study.yaml"
     if not path.exists():
         known = studies(root)
-        raise PlumblineError(f"config/config.yaml: studies: there is no study {name!r} (there are {known})")
+        raise PlumblineError(f"there is no study {name!r}{nearest(name, known)} (there are {known}): {path} is missing")
     content = read_yaml(path)
     check(content, "study", path)
     if content["study"] != name:

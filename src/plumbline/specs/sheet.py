@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from plumbline.cli import PlumblineError
+from plumbline.cli import PlumblineError, nearest
+from plumbline.specs import corpus, suites
 from plumbline.specs.components import SLOTS
 from plumbline.specs.config import ROOT, load_study
-from plumbline.specs.spec import RunSpec
+from plumbline.specs.spec import OptimizerSpec, RunSpec, ScheduleSpec
 
 #: The parts of a run spec that an overlay may change.
 PARTS = ("data_seed", "model", "optimizer", "schedule", "train", "data", "interventions", "probes")
 
+#: What of a part stays when another component is named for it: its fields that are no component's options.
+_SHARED = {"optimizer": OptimizerSpec, "schedule": ScheduleSpec}
+
+Size = Literal["one_gpu", "node", "two_nodes"]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
-    """One run: its spec, and the groups of its study that it belongs to."""
+    """One run: its spec, the groups of a study that it belongs to, and its size class (no part of the spec)."""
 
     spec: RunSpec
     groups: tuple[str, ...]
+    size: Size = "one_gpu"
 
     @property
     def key(self) -> str:
@@ -40,9 +46,39 @@ class Study:
     runs: dict[str, Run]
 
     @property
+    def code(self) -> str:
+        """The study whose tables, figures and printed numbers are used: its own, or those of the one it extends."""
+        return self.sheet.get("extends", self.name)
+
+    @property
     def methods(self) -> dict[str, dict[str, Any]]:
         """Methods of the comparison, in the YAML's order."""
-        return self.sheet["methods"]
+        return {name: self.sheet["methods"][name] for name in self.sheet["comparison"]}
+
+    @property
+    def noise_floor(self) -> dict[str, Any] | None:
+        """Reference and other references of the noise floor; None where a study has none."""
+        return self.sheet.get("noise_floor")
+
+    @property
+    def reference(self) -> str | None:
+        """The method that the others are compared with."""
+        return None if self.noise_floor is None else self.noise_floor["reference"]
+
+    @property
+    def m(self) -> int:
+        """How many methods a correction for multiplicity counts: all but the reference, unless the YAML says."""
+        return self.sheet.get("m", len(self.methods) - (self.reference in self.methods))
+
+    @property
+    def suite(self) -> suites.Suite | None:
+        """The evaluation suite; None where nothing is evaluated."""
+        return suites.suite(self.sheet["suite"]) if "suite" in self.sheet else None
+
+    @property
+    def corpus(self) -> str:
+        """The corpus that its runs read."""
+        return self.sheet["corpus"]
 
     def scale_label(self, scale: str) -> str:
         """What a scale is called under this preset, such as 1.2B."""
@@ -52,107 +88,206 @@ class Study:
         """Runs of any of the named groups, in order."""
         return [run for run in self.runs.values() if set(run.groups) & set(names)]
 
+    def key(self, scale: str, method: str, seed: int) -> str:
+        """Where a run of this study belongs: a method of the study that is extended has its run there."""
+        own = self.name if method.partition(".")[0] not in self.sheet.get("inherited", ()) else self.code
+        return f"{own}/{scale}/{method}/s{seed}"
+
     def label(self, method: str) -> str:
         """A method's or an arm's printed name; a reading shows which."""
         name, _, reading = method.partition(".")
-        entry = self.sheet["methods"].get(name) or self.sheet["arms"][name]
+        entry = self.sheet["methods"].get(name) or self.sheet.get("arms", {})[name]
         return f"{entry['label']} ({reading.replace('_', ' ')})" if reading else entry["label"]
 
 
 def overlay(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """`base` with `change` on top: dictionaries merge, except that naming a component replaces the whole of it."""
+    """`base` with `change` on top: dictionaries merge, except that naming another component drops the old one's
+    options."""
     merged = dict(base)
     for key, value in change.items():
         before = merged.get(key)
         if isinstance(value, dict) and isinstance(before, dict):
-            renamed = key in SLOTS and value.get("name", before.get("name")) != before.get("name")
-            merged[key] = dict(value) if renamed else overlay(before, value)
+            renamed = value.get("name", before.get("name")) != before.get("name")
+            if renamed and key in SLOTS:
+                before = {}
+            elif renamed and key in _SHARED:
+                before = {name: kept for name, kept in before.items() if name in _SHARED[key].__struct_fields__}
+            merged[key] = overlay(before, value)
         else:
             merged[key] = value
     return merged
 
 
-def load(name: str, preset: str, root: Path = ROOT) -> Study:
-    """Read a study's YAML and make the spec of every run under `preset`.
+def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS) -> Study:
+    """Read a study's YAML and make the spec of every run under `preset`; `source` overrides its corpus's source.
 
     Raises:
         PlumblineError: anything in the YAML that cannot be meant; the message names the key and the file.
     """
-    sheet = load_study(name, root)
     path = f"config/studies/{name}/study.yaml"
+    sheet = _extended(load_study(name, root), path, root)
+    _check_names(sheet, path)
+    read = corpus.load(sheet["corpus"], preset, source, root, f"{path}: ")
+    parent = load(sheet["extends"], preset, root, source) if "extends" in sheet else None
     runs: dict[str, Run] = {}
     for group, entries in sheet["runs"].items():
         for entry in entries:
             where = f"{path}: runs.{group}"
-            methods = list(sheet["methods"]) if entry["methods"] == "all" else entry["methods"]
-            for method in methods:
+            _check_scale(sheet, entry["scale"], preset, path)
+            for method in list(sheet["comparison"]) if entry["methods"] == "all" else entry["methods"]:
                 if not _wanted(sheet, method, preset, where):
                     continue
                 for seed in entry["seeds"]:
-                    spec = make_spec(sheet, preset, entry["scale"], method, seed, path)
-                    before = runs.get(spec.key)
+                    run = _run(sheet, parent, read, preset, entry["scale"], method, seed, path)
+                    before = runs.get(run.key)
                     groups = (*before.groups, group) if before else (group,)
-                    runs[spec.key] = Run(spec=spec, groups=groups)
-    study = Study(name=name, preset=preset, sheet=sheet, runs=runs)
-    _check_references(study, path)
-    return study
+                    runs[run.key] = Run(spec=run.spec, groups=groups, size=run.size)
+    return Study(name=name, preset=preset, sheet=sheet, runs=runs)
 
 
-def make_spec(sheet: dict[str, Any], preset: str, scale: str, method: str, seed: int, path: str) -> RunSpec:
+def _run(
+    sheet: dict[str, Any],
+    parent: Study | None,
+    read: corpus.Corpus,
+    preset: str,
+    scale: str,
+    method: str,
+    seed: int,
+    path: str,
+) -> Run:
+    """A run of the study's own, or of the study that it extends: the same spec, so the same finished run."""
+    if parent is not None and method.partition(".")[0] in sheet["inherited"]:
+        spec = make_spec(parent.sheet, read, preset, scale, method, seed, path)
+    else:
+        spec = make_spec(sheet, read, preset, scale, method, seed, path)
+    return Run(spec=spec, groups=(), size=sheet["scales"][scale][preset].get("size", "one_gpu"))
+
+
+def make_spec(
+    sheet: dict[str, Any], read: corpus.Corpus, preset: str, scale: str, method: str, seed: int, path: str
+) -> RunSpec:
     """The spec of one run: recipe, then scale, then method (and reading), then arm."""
-    if scale not in sheet["scales"] or preset not in sheet["scales"][scale]:
-        known = [name for name, presets in sheet["scales"].items() if preset in presets]
-        raise PlumblineError(f"{path}: scales: no scale {scale!r} at preset {preset!r} (there are {known})")
     layers = [sheet["recipe"], sheet["scales"][scale][preset], *_method_layers(sheet, method, preset, path)]
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = overlay(merged, {key: value for key, value in layer.items() if key in PARTS})
+    merged["data"] = merged.get("data", {}) | {
+        "corpus": read.name,
+        "source": read.source,
+        "tokenizer": read.tokenizer.kind,
+        "tokenizer_vocabulary": read.tokenizer.vocabulary,
+    }
     identity = {"study": sheet["study"], "preset": preset, "scale": scale, "method": method, "init_seed": seed}
     try:
-        return RunSpec.from_dict(merged | identity)
+        spec = RunSpec.from_dict(merged | identity | {"suite": sheet.get("suite", "")})
+        read.require_pack(spec.data.pack, f"{spec.key}: data.pack")
     except PlumblineError as error:
         raise PlumblineError(f"{path}: {error}") from error
+    return spec
+
+
+def _extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
+    """A study on its own as it is; one that extends another with everything that it does not say itself.
+
+    The comparison is then the reference and the study's own methods; groups of runs of `all` methods hold these, other
+    groups the references among what they name. A target is inherited if each of its groups still has a run.
+    """
+    if "extends" not in sheet:
+        return sheet | {"comparison": list(sheet["methods"]), "inherited": []}
+    parent = load_study(sheet["extends"], root)
+    if "extends" in parent:
+        raise PlumblineError(f"{path}: extends: {sheet['extends']!r} extends a study itself; name {parent['extends']!r}")
+    if "noise_floor" not in parent:
+        raise PlumblineError(f"{path}: extends: {sheet['extends']!r} has no noise_floor, so nothing to compare with")
+    twice = sorted(set(sheet["methods"]) & (set(parent["methods"]) | set(parent.get("arms", {}))))
+    if twice:
+        raise PlumblineError(f"{path}: methods: {twice[0]!r} is a method of {sheet['extends']!r}; choose another name")
+    floor = parent["noise_floor"]
+    references = [floor["reference"], *floor["others"]]
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for group, entries in parent["runs"].items():
+        kept: list[dict[str, Any]] = []
+        for entry in entries:
+            if entry["methods"] == "all":
+                kept.append(entry | {"methods": [floor["reference"]]})
+                kept.append(entry | {"methods": list(sheet["methods"]), "seeds": sheet.get("seeds", entry["seeds"])})
+            elif named := [method for method in entry["methods"] if method in references]:
+                kept.append(entry | {"methods": named})
+        if kept:
+            runs[group] = kept
+    runs |= sheet.get("runs", {})
+    targets = {
+        name: entry for name, entry in parent["targets"].items() if all(group in runs for group in entry["runs"])
+    }
+    used = {group for entry in targets.values() for group in entry["runs"]} | set(sheet.get("runs", {}))
+    return {
+        **parent,
+        **sheet,
+        "methods": parent["methods"] | sheet["methods"],
+        "arms": {},
+        "runs": {group: entries for group, entries in runs.items() if group in used},
+        "targets": targets | sheet.get("targets", {}),
+        "rulings": [*parent["rulings"], *sheet.get("rulings", [])],
+        "comparison": [floor["reference"], *sheet["methods"]],
+        "inherited": list(parent["methods"]),
+    }
+
+
+def _check_scale(sheet: dict[str, Any], scale: str, preset: str, path: str) -> None:
+    if scale not in sheet["scales"] or preset not in sheet["scales"][scale]:
+        known = [name for name, presets in sheet["scales"].items() if preset in presets]
+        raise PlumblineError(
+            f"{path}: scales: no scale {scale!r} at preset {preset!r}{nearest(scale, known)} (there are {known})"
+        )
 
 
 def _method_layers(sheet: dict[str, Any], method: str, preset: str, path: str) -> list[dict[str, Any]]:
-    if method in sheet["arms"]:
-        arm = sheet["arms"][method]
+    arms = sheet.get("arms", {})
+    if method in arms:
+        arm = arms[method]
         return [*_method_layers(sheet, arm["of"], preset, path), arm, arm.get(preset, {})]
     name, _, reading = method.partition(".")
     entry = _entry(sheet, name, path)
     if not reading:
         return [entry]
-    if reading not in entry.get("readings", {}):
-        known = sorted(entry.get("readings", {}))
-        raise PlumblineError(f"{path}: methods.{name}.readings: no reading {reading!r} (there are {known})")
+    known = sorted(entry.get("readings", {}))
+    if reading not in known:
+        raise PlumblineError(
+            f"{path}: methods.{name}.readings: no reading {reading!r}{nearest(reading, known)} (there are {known})"
+        )
     return [entry, entry["readings"][reading]]
 
 
-def _entry(sheet: dict[str, Any], name: str, path: str) -> dict[str, Any]:
+def _entry(sheet: dict[str, Any], name: str, path: str, key: str = "runs") -> dict[str, Any]:
     if name in sheet["methods"]:
         return sheet["methods"][name]
-    known = [*sheet["methods"], *sheet["arms"]]
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise PlumblineError(f"{path}: runs: there is no method or arm {name!r}{hint} (there are {known})")
+    known = [*sheet["methods"], *sheet.get("arms", {})]
+    raise PlumblineError(f"{path}: {key}: there is no method or arm {name!r}{nearest(name, known)} (there are {known})")
 
 
 def _wanted(sheet: dict[str, Any], method: str, preset: str, where: str) -> bool:
-    arm = sheet["arms"].get(method)
+    arm = sheet.get("arms", {}).get(method)
     if arm is None:
         _entry(sheet, method.partition(".")[0], where)
         return True
     return preset in arm.get("presets", [preset])
 
 
-def _check_references(study: Study, path: str) -> None:
-    for target, entry in study.sheet["targets"].items():
-        unknown = sorted(set(entry["runs"]) - set(study.sheet["runs"]))
-        if unknown:
-            raise PlumblineError(f"{path}: targets.{target}.runs: there is no group of runs {unknown[0]!r}")
-    for method in [study.sheet["noise_floor"]["reference"], *study.sheet["noise_floor"]["others"]]:
-        _entry(study.sheet, method, f"{path}: noise_floor")
-    both = sorted(set(study.sheet["methods"]) & set(study.sheet["arms"]))
+def _check_names(sheet: dict[str, Any], path: str) -> None:
+    """Groups, methods and scores that are named must be there."""
+    for target, entry in sheet["targets"].items():
+        for group in entry["runs"]:
+            if group not in sheet["runs"]:
+                raise PlumblineError(
+                    f"{path}: targets.{target}.runs: there is no group of runs {group!r}"
+                    f"{nearest(group, sheet['runs'])} (there are {sorted(sheet['runs'])})"
+                )
+        if "scores" in entry["reads"] and "suite" not in sheet:
+            raise PlumblineError(f"{path}: targets.{target}.reads: scores, but the study has no `suite`; name one")
+    floor = sheet.get("noise_floor")
+    for method in [] if floor is None else [floor["reference"], *floor["others"]]:
+        _entry(sheet, method, path, "noise_floor")
+    both = sorted(set(sheet["methods"]) & set(sheet.get("arms", {})))
     if both:
         raise PlumblineError(f"{path}: arms: {both[0]!r} is also the name of a method; rename the arm")
 

@@ -1,64 +1,58 @@
 """RunSpec: everything that decides what a run computes, as one canonical JSON. Imports no torch.
 
-What is not here (micro-batch, number of ranks, checkpoint interval, paths) may differ between machines without
-changing the science; what is here is the run's identity.
+What is not here (micro-batch, number of ranks, checkpoint interval, paths, how many machines) may differ between
+machines without changing the science; what is here is the run's identity.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
 
 from plumbline import NUMERICS
-from plumbline.cli import PlumblineError
+from plumbline.cli import PlumblineError, nearest
 from plumbline.files import canonical_json, sha256_text
-from plumbline.specs.components import SLOTS, complete
+from plumbline.specs.components import SLOTS, code_class, complete
 
 Precision = Literal["float32", "bfloat16"]
+Count = Annotated[int, Meta(ge=1)]
+Positive = Annotated[float, Meta(gt=0)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class ComponentSpec:
     """A choice for one slot: a component's name and all of its options."""
 
     name: str
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelSpec:
+class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Sizes of a decoder and a component for each of its slots.
 
     `width` is the residual stream's, `head_width` one head's, `ffn_width` the gated FFN's inner width, `vocabulary`
     the embedding's rows (padding included), `context` the training length in tokens.
     """
 
-    layers: int
-    width: int
-    heads: int
-    key_value_heads: int
-    head_width: int
-    ffn_width: int
-    vocabulary: int
-    context: int
+    layers: Count
+    width: Count
+    heads: Count
+    key_value_heads: Count
+    head_width: Count
+    ffn_width: Count
+    vocabulary: Count
+    context: Count
     norm_eps: float
     init_std: float
     residual_init_scaling: bool
     tied_embeddings: bool
     slots: dict[str, dict[str, Any]]
-
-    def __post_init__(self) -> None:
-        sizes = ("layers", "width", "heads", "key_value_heads", "head_width", "ffn_width", "vocabulary", "context")
-        for name in sizes:
-            if getattr(self, name) < 1:
-                raise PlumblineError(f"model.{name} must be at least 1, not {getattr(self, name)}")
-        if self.heads % self.key_value_heads:
-            raise PlumblineError(
-                f"model.heads ({self.heads}) must be a multiple of model.key_value_heads ({self.key_value_heads})"
-            )
 
     def slot(self, name: str) -> ComponentSpec:
         """The component chosen for a slot."""
@@ -73,69 +67,82 @@ class ModelSpec:
             PlumblineError: a key is unknown or missing, or a component's option is wrong.
         """
         sizes = {key: value for key, value in given.items() if key not in SLOTS}
-        slots = {name: complete(name, given[name], where) for name in SLOTS if name in given}
-        missing = sorted(set(SLOTS) - set(slots))
+        missing = sorted(set(SLOTS) - set(given))
         if missing:
             raise PlumblineError(f"{where}model: no component chosen for {missing}")
-        return _strict(cls, sizes | {"slots": slots}, f"{where}model")
+        slots = {name: complete(name, given[name], f"{where}model.{name}") for name in SLOTS}
+        known = [name for name in cls.__struct_fields__ if name != "slots"]
+        spec = _convert(cls, sizes | {"slots": slots}, f"{where}model", known)
+        if spec.heads % spec.key_value_heads:
+            raise PlumblineError(
+                f"{where}model.heads ({spec.heads}) must be a multiple of model.key_value_heads "
+                f"({spec.key_value_heads})"
+            )
+        return spec
 
     def to_dict(self) -> dict[str, Any]:
         """The flat form, with every option of every component."""
-        flat = {item.name: getattr(self, item.name) for item in dataclasses.fields(self) if item.name != "slots"}
+        flat = {name: getattr(self, name) for name in self.__struct_fields__ if name != "slots"}
         return flat | {name: dict(chosen) for name, chosen in self.slots.items()}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OptimizerSpec:
-    """An optimizer. Matrices are decayed; `decay_*` say which of the other parameters are."""
+class OptimizerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An optimizer. Matrices are decayed; `decay_*` say which of the other parameters are. `options` are its own."""
 
     name: str
-    learning_rate: float
-    beta1: float
-    beta2: float
-    eps: float
-    weight_decay: float
+    learning_rate: Positive
+    weight_decay: Annotated[float, Meta(ge=0)]
     decay_embeddings: bool
     decay_norms: bool
     decay_scalars: bool
-    gradient_clip: float
+    gradient_clip: Annotated[float, Meta(ge=0)]
+    options: dict[str, Any] = {}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScheduleSpec:
-    """Linear warm-up over `warmup_steps`, then `name` down to `floor` times the peak."""
+class ScheduleSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Linear warm-up over `warmup_steps`, then the schedule `name` with its own `options`."""
 
     name: str
-    warmup_steps: int
-    floor: float
+    warmup_steps: Annotated[int, Meta(ge=0)]
+    options: dict[str, Any] = {}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrainSpec:
+class TrainSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long, how much at a time (in tokens), at which precision, and when the held-out loss is read."""
 
-    steps: int
-    batch_tokens: int
+    steps: Count
+    batch_tokens: Count
     precision: Precision
-    validate_every: int
-    validation_sequences: int
-
-    def __post_init__(self) -> None:
-        if self.precision not in get_args(Precision):
-            raise PlumblineError(f"train.precision: {self.precision!r} is none of {list(get_args(Precision))}")
+    validate_every: Count
+    validation_sequences: Count
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DataSpec:
-    """Which pack is read, and the tokenizer's size (its entries without the embedding's padding)."""
+class DataSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which pack of which corpus is read, where the corpus comes from, and with which tokenizer.
 
+    `tokenizer_vocabulary` are its entries without the embedding's padding.
+    """
+
+    corpus: str
+    source: str
     pack: str
-    tokenizer_vocabulary: int
+    tokenizer: str
+    tokenizer_vocabulary: Count
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunSpec:
-    """One run of pretraining, in full."""
+class ProbeSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A probe and when it reads the model: at fractions of training from checkpoints (`at`), or every so many steps
+    from inside training (`every`); on the first `sequences` of the validation pack."""
+
+    name: str
+    at: tuple[Fraction, ...] = ()
+    every: Annotated[int, Meta(ge=0)] = 0
+    sequences: Count = 8
+    options: dict[str, Any] = {}
+
+
+class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One run of pretraining, in full. `components` are the classes of the code of what is chosen by name."""
 
     study: str
     preset: str
@@ -149,20 +156,10 @@ class RunSpec:
     train: TrainSpec
     data: DataSpec
     interventions: tuple[dict[str, Any], ...] = ()
-    probes: tuple[dict[str, Any], ...] = ()
+    probes: tuple[ProbeSpec, ...] = ()
+    suite: str = ""
+    components: dict[str, str] = {}
     numerics: int = NUMERICS
-
-    def __post_init__(self) -> None:
-        if self.train.batch_tokens % self.model.context:
-            raise PlumblineError(
-                f"{self.key}: train.batch_tokens ({self.train.batch_tokens}) is not a multiple of model.context "
-                f"({self.model.context}); a batch is a whole number of sequences"
-            )
-        if self.data.tokenizer_vocabulary > self.model.vocabulary:
-            raise PlumblineError(
-                f"{self.key}: the tokenizer has {self.data.tokenizer_vocabulary} entries, model.vocabulary only "
-                f"{self.model.vocabulary}"
-            )
 
     @property
     def key(self) -> str:
@@ -180,11 +177,11 @@ class RunSpec:
         return sha256_text(self.to_json())[:16]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, every field explicit."""
-        plain = dataclasses.asdict(dataclasses.replace(self))
+        """Plain data, every field explicit; a component's options stand beside its name."""
+        plain = msgspec.to_builtins(self)
         plain["model"] = self.model.to_dict()
-        plain["interventions"] = list(self.interventions)
-        plain["probes"] = list(self.probes)
+        for part in (plain["optimizer"], plain["schedule"], *plain["probes"]):
+            part |= part.pop("options")
         return plain
 
     def to_json(self) -> str:
@@ -193,20 +190,31 @@ class RunSpec:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> RunSpec:
-        """Read a spec back; unknown or missing keys are errors."""
+        """Read a spec: from its own form, or from a YAML's, where defaults and code classes are still to be filled in.
+
+        Raises:
+            PlumblineError: an unknown or missing key, a value that cannot be meant, or a component that is not there.
+        """
         where = f"{given.get('study')}/{given.get('scale')}/{given.get('method')}: "
         parts: dict[str, Any] = dict(given)
-        kinds = {"optimizer": OptimizerSpec, "schedule": ScheduleSpec, "train": TrainSpec, "data": DataSpec}
-        for name, kind in kinds.items():
-            if name not in parts:
+        for name in ("model", "optimizer", "schedule", "train", "data"):
+            if not isinstance(parts.get(name), dict):
                 raise PlumblineError(f"{where}run spec: {name!r} is missing")
-            parts[name] = _strict(kind, parts[name], f"{where}{name}")
-        if "model" not in parts:
-            raise PlumblineError(f"{where}run spec: 'model' is missing")
         parts["model"] = ModelSpec.from_dict(parts["model"], where)
-        parts["interventions"] = tuple(parts.get("interventions", ()))
-        parts["probes"] = tuple(parts.get("probes", ()))
-        return _strict(cls, parts, f"{where}run spec")
+        parts["optimizer"] = _chosen(OptimizerSpec, "optimizer", parts["optimizer"], f"{where}optimizer")
+        parts["schedule"] = _chosen(ScheduleSpec, "schedule", parts["schedule"], f"{where}schedule")
+        parts["train"] = _convert(TrainSpec, parts["train"], f"{where}train")
+        parts["data"] = _convert(DataSpec, parts["data"], f"{where}data")
+        parts["interventions"] = tuple(
+            complete("intervention", entry, f"{where}interventions[{number}]")
+            for number, entry in enumerate(parts.get("interventions", ()))
+        )
+        parts["probes"] = tuple(
+            _probe(entry, f"{where}probes[{number}]") for number, entry in enumerate(parts.get("probes", ()))
+        )
+        spec = _convert(cls, parts, f"{where}run spec")
+        _check(spec)
+        return spec if spec.components else msgspec.structs.replace(spec, components=code_classes(spec))
 
     @classmethod
     def from_json(cls, text_or_path: str) -> RunSpec:
@@ -223,23 +231,93 @@ class RunSpec:
             raise PlumblineError(f"--spec is not JSON: {error}") from error
 
 
-def _strict(kind: type, given: dict[str, Any], where: str) -> Any:
-    """Build a dataclass from a dict with exactly its fields; ints become floats where a float is declared."""
-    declared = {item.name: item for item in dataclasses.fields(kind)}
-    unknown = sorted(set(given) - set(declared))
+def code_classes(spec: RunSpec) -> dict[str, str]:
+    """Class of the code of every component that a spec chooses, as the code is now; keys are the spec's.
+
+    A probe that is read offline takes no part in training, so its code is not the run's.
+    """
+    found = {f"model.{slot}": code_class(slot, chosen["name"]) for slot, chosen in spec.model.slots.items()}
+    found["optimizer"] = code_class("optimizer", spec.optimizer.name)
+    found["schedule"] = code_class("schedule", spec.schedule.name)
+    for number, chosen in enumerate(spec.interventions):
+        found[f"interventions[{number}]"] = code_class("intervention", chosen["name"])
+    for number, probe in enumerate(spec.probes):
+        if probe.every:
+            found[f"probes[{number}]"] = code_class("probe", probe.name)
+    return found
+
+
+def require_present_code(spec: RunSpec) -> None:
+    """Refuse a spec whose components' code is not the code that is here: its run would not be what it says.
+
+    Raises:
+        PlumblineError: naming the components.
+    """
+    now = code_classes(spec)
+    other = sorted(key for key in now.keys() | spec.components.keys() if now.get(key) != spec.components.get(key))
+    if other:
+        raise PlumblineError(
+            f"{spec.key}: the code of {', '.join(other)} is not the code that this run was planned with; plan again, "
+            "or check out the commit that it was planned at"
+        )
+
+
+def _chosen(kind: Any, component: str, given: dict[str, Any], where: str) -> Any:
+    """A part of the spec that names a component: its own fields, and the component's options."""
+    own = [name for name in kind.__struct_fields__ if name not in ("name", "options")]
+    options = complete(component, given, where, own)
+    name = options.pop("name")
+    fields = {key: value for key, value in given.items() if key in own}
+    return _convert(kind, fields | {"name": name, "options": options}, where, own)
+
+
+def _probe(given: dict[str, Any], where: str) -> ProbeSpec:
+    probe: ProbeSpec = _chosen(ProbeSpec, "probe", given, where)
+    if bool(probe.at) == bool(probe.every):
+        raise PlumblineError(f"{where}: give either `at` (fractions of training) or `every` (steps), not both or none")
+    if list(probe.at) != sorted(set(probe.at)):
+        raise PlumblineError(f"{where}.at: {list(probe.at)} must rise")
+    return probe
+
+
+def _check(spec: RunSpec) -> None:
+    """What no single part can tell."""
+    if spec.train.batch_tokens % spec.model.context:
+        raise PlumblineError(
+            f"{spec.key}: train.batch_tokens ({spec.train.batch_tokens}) is not a multiple of model.context "
+            f"({spec.model.context}); a batch is a whole number of sequences"
+        )
+    if spec.data.tokenizer_vocabulary > spec.model.vocabulary:
+        raise PlumblineError(
+            f"{spec.key}: the tokenizer has {spec.data.tokenizer_vocabulary} entries, model.vocabulary only "
+            f"{spec.model.vocabulary}"
+        )
+    if spec.schedule.warmup_steps > spec.train.steps:
+        raise PlumblineError(
+            f"{spec.key}: schedule.warmup_steps ({spec.schedule.warmup_steps}) must lie within the run's "
+            f"{spec.train.steps} steps (train.steps)"
+        )
+    for number, probe in enumerate(spec.probes):
+        if probe.sequences > spec.train.validation_sequences:
+            raise PlumblineError(
+                f"{spec.key}: probes[{number}].sequences ({probe.sequences}) is more than "
+                f"train.validation_sequences ({spec.train.validation_sequences})"
+            )
+
+
+def _convert(kind: Any, given: dict[str, Any], where: str, known: list[str] | None = None) -> Any:
+    """Build a struct from a dictionary with exactly its fields, each of its type."""
+    fields = msgspec.structs.fields(kind)
+    names = [field.name for field in fields]
+    unknown = sorted(set(given) - set(names))
     if unknown:
-        raise PlumblineError(f"{where}: unknown key {unknown[0]!r} (known: {sorted(declared)})")
-    required = {name for name, item in declared.items() if item.default is dataclasses.MISSING}
-    missing = sorted(required - set(given))
+        listed = sorted(known or names)
+        raise PlumblineError(f"{where}: unknown key {unknown[0]!r}{nearest(unknown[0], listed)} (known: {listed})")
+    missing = sorted(field.name for field in fields if field.required and field.name not in given)
     if missing:
         raise PlumblineError(f"{where}: {missing[0]!r} is missing")
-    values = {}
-    for name, value in given.items():
-        wanted = str(declared[name].type)
-        if wanted == "float" and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        accepted = {"int": int, "float": float, "bool": bool, "str": str}.get(wanted)
-        if accepted is not None and (not isinstance(value, accepted) or (accepted is int and isinstance(value, bool))):
-            raise PlumblineError(f"{where}.{name}: {value!r} is not {wanted}")
-        values[name] = value
-    return kind(**values)
+    try:
+        return msgspec.convert(given, type=kind, from_attributes=True)
+    except msgspec.ValidationError as error:
+        words, _, place = str(error).partition(" - at `$")
+        raise PlumblineError(f"{where}{place.rstrip('`')}: {words}") from error

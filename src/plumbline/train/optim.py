@@ -1,4 +1,4 @@
-"""Parameter groups by role, and the learning rate of each, set anew before every step (methods.md, section 1.4)."""
+"""Parameter groups by role, and the learning rate of each, set anew before every step."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from plumbline.model.roles import ParameterRole
+from plumbline.specs.components import load
 from plumbline.specs.spec import OptimizerSpec
-from plumbline.train import registry
 from plumbline.train.interventions import Intervention
 
 
@@ -52,7 +52,7 @@ class Optimizer:
             }
             for (decay, labels), members in grouped.items()
         ]
-        self.inner: Any = registry.load("optimizers", spec.name, "optimizer.name").build(groups, spec)
+        self.inner: Any = load("optimizer", spec.name)(groups, spec, **spec.options)
 
     def describe(self) -> str:
         """Groups in words, for the log."""

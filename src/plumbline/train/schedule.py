@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from plumbline.cli import PlumblineError
+from plumbline.specs.components import load
 from plumbline.specs.spec import ScheduleSpec
-from plumbline.train import registry
 
 
 def factor(spec: ScheduleSpec, steps: int) -> Callable[[int], float]:
@@ -18,7 +18,7 @@ def factor(spec: ScheduleSpec, steps: int) -> Callable[[int], float]:
     Raises:
         PlumblineError: an unknown schedule, or a warm-up that does not end within the run.
     """
-    decay = registry.load("schedules", spec.name, "schedule.name").decay
+    decay = load("schedule", spec.name)
     warmup = spec.warmup_steps
     if not 0 <= warmup <= steps:
         raise PlumblineError(f"schedule.warmup_steps ({warmup}) must lie within the run's {steps} steps (train.steps)")
@@ -26,6 +26,6 @@ def factor(spec: ScheduleSpec, steps: int) -> Callable[[int], float]:
     def share(step: int) -> float:
         if step < warmup:
             return step / warmup
-        return decay((step - warmup) / max(steps - warmup, 1), spec.floor)
+        return decay((step - warmup) / max(steps - warmup, 1), **spec.options)
 
     return share

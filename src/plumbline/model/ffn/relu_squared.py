@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from plumbline.cli import PlumblineError
-from plumbline.model.component import component
+from plumbline.specs.components import component
 from plumbline.model.roles import linear
 from plumbline.specs.spec import ModelSpec
 

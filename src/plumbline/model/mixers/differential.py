@@ -10,7 +10,7 @@ from torch.nn.functional import layer_norm, pad
 
 from plumbline.cli import PlumblineError
 from plumbline.model.cache import Cache
-from plumbline.model.component import component
+from plumbline.specs.components import component
 from plumbline.model.mixers._base import Mixer, masked_softmax, weighted, widened
 from plumbline.model.mixers.softmax import fused_softmax
 from plumbline.model.roles import Constant, Normal, parameter

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from plumbline.cli import PlumblineError
 from plumbline.model.cache import Cache
-from plumbline.model.component import component
+from plumbline.specs.components import component
 from plumbline.model.mixers._base import Mixer, masked_softmax, weighted
 from plumbline.model.visibility import Visibility
 from plumbline.specs.spec import ModelSpec

@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 
-from plumbline.model.component import component
+from plumbline.specs.components import component
 from plumbline.model.mixers._base import Mixer, weighted
 from plumbline.model.roles import Constant, parameter
 from plumbline.model.visibility import Visibility

@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from plumbline.model.cache import Cache
-from plumbline.model.component import component
+from plumbline.specs.components import component
 from plumbline.model.mixers._base import Mixer, masked_softmax
 from plumbline.model.visibility import Visibility
 

@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import softplus
 
 from plumbline.model.cache import Cache
-from plumbline.model.component import component
+from plumbline.specs.components import component
 from plumbline.model.mixers._base import Mixer, masked_softmax, widened
 from plumbline.model.mixers.softmax import fused_softmax
 from plumbline.model.roles import Constant, parameter

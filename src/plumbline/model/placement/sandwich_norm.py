@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from plumbline.model.component import build, component
+from plumbline.model.component import build
+from plumbline.specs.components import component
 from plumbline.model.placement._base import Placement
 from plumbline.specs.spec import ModelSpec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from plumbline.model.component import component
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

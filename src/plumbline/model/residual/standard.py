@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.model.component import component
+from plumbline.specs.components import component
 from plumbline.model.residual._base import Residual
 from plumbline.specs.spec import ModelSpec
 

@@ -31,7 +31,8 @@ class Attachment:
 class Intervention:
     """Does nothing at each of the points; a subclass overrides what it needs.
 
-    A file ``interventions/<name>.py`` holds ``build(options) -> Intervention``.
+    A file ``interventions/<name>.py`` holds one subclass, marked ``@component``; its options are its keyword-only
+    arguments.
     """
 
     #: AdamW decays by lr x wd, so a slowed parameter is decayed less. False keeps the decay as it was.
@@ -62,6 +63,3 @@ class Intervention:
     def load_state(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
 
-
-class Null(Intervention):
-    """No intervention: control arms run through the same code."""

@@ -1,10 +1,11 @@
-"""No intervention, by name."""
+"""No intervention, by name: control arms run through the same code."""
 
 from __future__ import annotations
 
-from plumbline.train.interventions._base import Null
+from plumbline.specs.components import component
+from plumbline.train.interventions._base import Intervention
 
 
-def build() -> Null:
-    """Takes no options."""
-    return Null()
+@component
+class Null(Intervention):
+    """Does nothing at each of the points."""

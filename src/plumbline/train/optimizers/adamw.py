@@ -7,9 +7,11 @@ from typing import Any
 import torch
 from torch.optim.adamw import adamw
 
+from plumbline.specs.components import component
 from plumbline.specs.spec import OptimizerSpec
 
 
+@component
 class AdamW:
     """The surface of a torch optimizer over torch's own functional AdamW, with the same bits as `torch.optim.AdamW`.
 
@@ -17,8 +19,16 @@ class AdamW:
     torch and would be half of the start of a small run. The fused kernel is element-wise: the same bits on every call.
     """
 
-    def __init__(self, groups: list[dict[str, Any]], spec: OptimizerSpec) -> None:
-        self.spec = spec
+    def __init__(
+        self,
+        groups: list[dict[str, Any]],
+        spec: OptimizerSpec,
+        *,
+        beta1: float = 0.9,
+        beta2: float = 0.95,
+        eps: float = 1e-8,
+    ) -> None:
+        self.beta1, self.beta2, self.eps = beta1, beta2, eps
         self.param_groups = groups
         self.state: dict[torch.Tensor, dict[str, torch.Tensor]] = {}
 
@@ -37,11 +47,11 @@ class AdamW:
                 [state["step"] for state in states],
                 fused=True,
                 amsgrad=False,
-                beta1=self.spec.beta1,
-                beta2=self.spec.beta2,
+                beta1=self.beta1,
+                beta2=self.beta2,
                 lr=group["lr"],
                 weight_decay=group["weight_decay"],
-                eps=self.spec.eps,
+                eps=self.eps,
                 maximize=False,
             )
 
@@ -60,7 +70,3 @@ class AdamW:
             }
         return self.state[parameter]
 
-
-def build(groups: list[dict[str, Any]], spec: OptimizerSpec) -> AdamW:
-    """An optimizer over parameter groups."""
-    return AdamW(groups, spec)

@@ -1,8 +1,11 @@
-"""The peak, held to the end; the floor plays no part."""
+"""The peak, held to the end."""
 
 from __future__ import annotations
 
+from plumbline.specs.components import component
 
-def decay(progress: float, floor: float) -> float:
+
+@component
+def constant(progress: float) -> float:
     """Share of the peak: all of it."""
     return 1.0

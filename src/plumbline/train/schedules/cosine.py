@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
+from plumbline.specs.components import component
 
-def decay(progress: float, floor: float) -> float:
-    """Share of the peak at `progress` (0 at the end of the warm-up, 1 at the last step)."""
+
+@component
+def cosine(progress: float, *, floor: float = 0.1) -> float:
+    """Share of the peak at `progress`; at the end it is `floor`."""
     return floor + (1.0 - floor) * 0.5 * (1.0 + math.cos(math.pi * progress))

@@ -1,0 +1,125 @@
+"""What code is, as far as numbers can depend on it: its syntax tree, without comments, docstrings and layout.
+
+Two questions are answered here, both without importing anything:
+
+- Which class is a component's code of? A component's code is its file and the files whose name begins with an
+  underscore that it imports. Its class is the hash of their trees, or, for the components of this package, the one
+  that `code_classes.json` gives it: the tool that records the golden losses writes down there which hashes were shown
+  to give the same losses, so that a refactor retrains nothing.
+- What is a product made with? The hash over a module and everything of this package that it imports, so that a table
+  is made anew when its own code changes and left alone when another's does.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from plumbline.cli import PlumblineError
+from plumbline.files import canonical_json, sha256_text
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+#: Hashes that golden losses proved equal: ``{"mixers.softmax": {hash: class}}``.
+CLASSES = Path(__file__).with_name("code_classes.json")
+
+#: Digits of a hash that are kept.
+DIGITS = 16
+
+
+def tree_hash(files: Iterable[Path]) -> str:
+    """Hash of the syntax trees of `files`, in the order of their names."""
+    trees = [[path.name, _read(path)] for path in sorted(files)]
+    return sha256_text(canonical_json(trees))[:DIGITS]
+
+
+def component_files(path: Path) -> list[Path]:
+    """A component's file and the underscored files that it imports, these with theirs."""
+    return _closure(path, lambda found: found.name.startswith("_") and found.name != "__init__.py")
+
+
+def product_files(path: Path) -> list[Path]:
+    """A module's file and all modules of this package that it imports, directly or not."""
+    return _closure(path, lambda found: True)
+
+
+def component_class(name: str, path: Path) -> str:
+    """The class of a component's code; `name` is ``<folder>.<component>``, as in `code_classes.json`."""
+    found = tree_hash(component_files(path))
+    return classes().get(name, {}).get(found, found) if path.is_relative_to(PACKAGE) else found
+
+
+@cache
+def classes() -> dict[str, dict[str, str]]:
+    """Component -> hash -> class, as recorded.
+
+    Raises:
+        PlumblineError: the file is not JSON.
+    """
+    try:
+        return json.loads(CLASSES.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise PlumblineError(f"{CLASSES} is not JSON ({error}); restore it from the repository") from error
+
+
+def _closure(start: Path, wanted: Callable[[Path], bool]) -> list[Path]:
+    found, waiting = {start}, [start]
+    while waiting:
+        for path in _imports(waiting.pop()):
+            if path not in found and wanted(path):
+                found.add(path)
+                waiting.append(path)
+    return sorted(found)
+
+
+@cache
+def _imports(path: Path) -> tuple[Path, ...]:
+    """Files of this package that a file imports anywhere, inside functions too."""
+    names: set[str] = set()
+    for node in ast.walk(_parse(path)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            # What is imported may be a module itself, or a name of one.
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return tuple(file for name in sorted(names) if (file := _file(name)) is not None)
+
+
+def _file(module: str) -> Path | None:
+    first, *rest = module.split(".")
+    if first != PACKAGE.name:
+        return None
+    place = PACKAGE.joinpath(*rest)
+    for path in (place.with_suffix(".py"), place / "__init__.py"):
+        if rest and path.is_file():
+            return path
+    return None
+
+
+def _parse(path: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise PlumblineError(f"{path} is not Python: {error}") from error
+
+
+@cache
+def _read(path: Path) -> str:
+    return sha256_text(canonical_json(_plain(_parse(path))))
+
+
+def _plain(node: Any) -> Any:
+    """A tree as lists that are the same under every version of Python: empty fields are left out, like docstrings."""
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return f"{type(node).__name__} {node!r}"
+    fields = {name: value for name, value in ast.iter_fields(node) if value is not None and value != []}
+    if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node):
+        fields["body"] = node.body[1:]
+    fields.pop("kind", None)  # whether a text was written with a u in front
+    return [type(node).__name__, *([name, _plain(value)] for name, value in sorted(fields.items()))]

@@ -1,0 +1,117 @@
+"""A corpus: where its documents come from under each preset, its held-out rule, tokenizer and packs. No torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from plumbline.cli import PlumblineError, nearest
+from plumbline.specs.config import ROOT, check, read_yaml
+
+#: In config.yaml's `data.source`: each corpus as its own file says.
+AS_THE_CORPUS_SAYS = "corpus"
+
+Source = Literal["packaged", "packaged_large", "local", "hub"]
+
+
+class Tokenizer(Struct, frozen=True, kw_only=True):
+    """`byte_level_bpe`: trained on the first `training_megabytes` of the training documents; `gpt2`: from a package."""
+
+    kind: str
+    vocabulary: int
+    training_megabytes: int = 0
+
+
+class Hub(Struct, frozen=True, kw_only=True):
+    """A data set of the Hugging Face hub: configuration may be empty, a revision is a commit."""
+
+    path: str
+    configuration: str
+    text_column: str
+    revision: str
+
+
+class Corpus(Struct, frozen=True, kw_only=True):
+    """A corpus under one preset.
+
+    `packs`: name -> sequences, or None for all there are; each is a prefix of the largest. `validation`: sequences of
+    the held-out pack. `held_out_percent`: share of groups of documents that are held out before anything is cut.
+    """
+
+    name: str
+    preset: str
+    source: Source
+    folder: str
+    hub: Hub
+    tokenizer: Tokenizer
+    packs: dict[str, int | None]
+    validation: int | None
+    sequences_per_shard: int
+    held_out_percent: float
+
+    @property
+    def path(self) -> str:
+        """The file it is from, for messages."""
+        return f"config/corpora/{self.name}.yaml"
+
+    def require_pack(self, pack: str, where: str) -> None:
+        """Refuse a pack that the corpus does not have under this preset.
+
+        Raises:
+            PlumblineError: naming the pack and the file.
+        """
+        if pack not in self.packs:
+            raise PlumblineError(
+                f"{where}: {self.path}: presets.{self.preset}.packs has no {pack!r}{nearest(pack, self.packs)} "
+                f"(there are {sorted(self.packs)})"
+            )
+
+
+def corpora(root: Path = ROOT) -> list[str]:
+    """Names of the corpora: files of config/corpora."""
+    return sorted(path.stem for path in (root / "config" / "corpora").glob("*.yaml"))
+
+
+def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = ROOT, where: str = "") -> Corpus:
+    """A corpus under a preset; `source` overrides its own unless it is `corpus`.
+
+    Raises:
+        PlumblineError: no such corpus, a preset that it does not have, or a file that its schema does not allow.
+    """
+    path = root / "config" / "corpora" / f"{name}.yaml"
+    if not path.exists():
+        known = corpora(root)
+        raise PlumblineError(f"{where}corpus: there is no {path}{nearest(name, known)} (there are {known})")
+    content: dict[str, Any] = read_yaml(path)
+    check(content, "corpus", path)
+    if content["corpus"] != name:
+        raise PlumblineError(f"{path}: corpus: {content['corpus']!r} must be the file's name, {name!r}")
+    if preset not in content["presets"]:
+        raise PlumblineError(f"{path}: presets: nothing for {preset!r} (there are {sorted(content['presets'])})")
+    here = content["presets"][preset]
+    chosen = here["source"] if source == AS_THE_CORPUS_SAYS else source
+    if chosen == "local" and not content["local"]["folder"]:
+        raise PlumblineError(f"{path}: local.folder: missing; data.source `local` reads a folder of *.jsonl")
+    sizes = {name: _size(size) for name, size in here["packs"].items()}
+    return msgspec.convert(
+        {
+            "name": name,
+            "preset": preset,
+            "source": chosen,
+            "folder": content["local"]["folder"],
+            "hub": content["hub"],
+            "tokenizer": here["tokenizer"],
+            "packs": sizes,
+            "validation": _size(here["validation"]),
+            "sequences_per_shard": here["sequences_per_shard"],
+            "held_out_percent": content["held_out"]["percent"],
+        },
+        type=Corpus,
+    )
+
+
+def _size(given: int | str) -> int | None:
+    return None if given == "all" else int(given)

@@ -1,0 +1,118 @@
+"""Tables, figures, claims and deviations: runs and scores in, numbers, pictures and verdicts out.
+
+Cheap, so remade when anything changes that they are made of: runs and printed numbers are inputs, the study's YAML and
+the code are the parameter `made_of`.
+"""
+
+
+rule table:
+    """One table: tidy csv, md and tex renderings, and where each number came from."""
+    input:
+        target_files("table"),
+    output:
+        multiext(f"{MADE}/{{study}}/{{table}}", ".csv", ".md", ".tex", ".provenance.json"),
+    log:
+        f"{LOGS}/table/{{study}}.{{table}}.log",
+    benchmark:
+        f"{BENCHMARKS}/table/{{study}}.{{table}}.jsonl"
+    conda:
+        "../../envs/plumbline.yaml"
+    threads: 1
+    resources:
+        mem_mb=800,
+    params:
+        preset=PLAN.name,
+        work=WORK,
+        expected=target_runs("table"),
+        made_of=made_of("table"),
+    shell:
+        "exec python -m plumbline.results table {wildcards.study} {wildcards.table} --preset {params.preset} "
+        "--work {params.work} --expected {params.expected:q} --out {output[0]} > {log} 2>&1"
+
+
+rule figure:
+    """One figure, as picture and as drawing, with the numbers it shows."""
+    input:
+        target_files("figure"),
+    output:
+        multiext(f"{MADE}/{{study}}/{{figure}}", ".png", ".svg", ".csv"),
+    log:
+        f"{LOGS}/figure/{{study}}.{{figure}}.log",
+    benchmark:
+        f"{BENCHMARKS}/figure/{{study}}.{{figure}}.jsonl"
+    conda:
+        "../../envs/plumbline.yaml"
+    threads: 1
+    resources:
+        mem_mb=800,
+    params:
+        preset=PLAN.name,
+        work=WORK,
+        expected=target_runs("figure"),
+        made_of=made_of("figure"),
+    shell:
+        "exec python -m plumbline.results figure {wildcards.study} {wildcards.figure} --preset {params.preset} "
+        "--work {params.work} --expected {params.expected:q} --out {output[0]} > {log} 2>&1"
+
+
+rule claims:
+    """Each claim of a document with a verdict."""
+    input:
+        claims_files,
+    output:
+        multiext(f"{MADE}/{{study}}/claims", ".csv", ".md"),
+    log:
+        f"{LOGS}/claims/{{study}}.log",
+    benchmark:
+        f"{BENCHMARKS}/claims/{{study}}.jsonl"
+    conda:
+        "../../envs/plumbline.yaml"
+    threads: 1
+    resources:
+        mem_mb=800,
+    params:
+        preset=PLAN.name,
+        work=WORK,
+        expected=study_runs,
+        made_of=made_of("claims"),
+    shell:
+        "exec python -m plumbline.results claims {wildcards.study} --preset {params.preset} --work {params.work} "
+        "--expected {params.expected:q} --out {output[0]} > {log} 2>&1"
+
+
+rule deviations:
+    """What a document leaves open or contradicts, and the ruling taken, from the study's YAML."""
+    output:
+        f"{MADE}/{{study}}/deviations.md",
+    log:
+        f"{LOGS}/deviations/{{study}}.log",
+    localrule: True
+    conda:
+        "../../envs/plumbline.yaml"
+    params:
+        preset=PLAN.name,
+        made_of=made_of("deviations"),
+    shell:
+        "exec python -m plumbline.results.deviations {wildcards.study} --preset {params.preset} --out {output} "
+        "> {log} 2>&1"
+
+
+rule audit:
+    """Every printed number that follows from other printed numbers, recomputed with rounding intervals."""
+    input:
+        PLAN.audited_files(),
+    output:
+        multiext(f"{MADE}/audit", ".csv", ".md"),
+    log:
+        f"{LOGS}/audit.log",
+    benchmark:
+        f"{BENCHMARKS}/audit.jsonl"
+    conda:
+        "../../envs/plumbline.yaml"
+    threads: 1
+    resources:
+        mem_mb=800,
+    params:
+        made_of=made_of("audit"),
+    shell:
+        "exec python -m plumbline.audit --out {output[0]} > {log} 2>&1"
