@@ -7,6 +7,7 @@ seconds.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from dataclasses import dataclass
@@ -252,18 +253,21 @@ class Plan:
         whole = name in ("audit", "plan") or "/" in name
         return f"{self.results}/{name}" if whole else f"{self.results}/{main}/{name}"
 
-    def check_targets(self, asked: list[str]) -> None:
-        """Answer a target below results/ that nothing makes with the nearest one that is made.
+    def refuse(self, path: str) -> list[str]:
+        """Answer a path below results/ that nothing makes with the nearest one that something does.
 
         Raises:
-            PlumblineError: naming both.
+            PlumblineError: always, naming both.
         """
-        wanted = [name for name in asked if name.startswith(f"{RESULTS}/") and name not in self._makes]
-        if wanted:
-            raise PlumblineError(
-                f"nothing makes {wanted[0]} at preset {self.name}{nearest(wanted[0], sorted(self._makes))}; "
-                "tables and figures are under `targets:` of config/studies/<study>/study.yaml"
-            )
+        raise PlumblineError(
+            f"nothing makes {path} at preset {self.name}{nearest(path, sorted(self._makes))}; tables and figures are "
+            "under `targets:` of config/studies/<study>/study.yaml"
+        )
+
+    def unknown(self) -> str:
+        """A pattern of the paths below results/ that nothing makes."""
+        known = "|".join(re.escape(path.removeprefix(f"{RESULTS}/")) for path in sorted(self._makes))
+        return rf"(?!(?:{known})$).+"
 
     @cached_property
     def _makes(self) -> set[str]:
@@ -375,7 +379,9 @@ class Plan:
         """Packs of one side of a corpus with their numbers of sequences, and how many are in a file."""
         read = self.corpora[name]
         sizes = read.packs if split == "train" else {"validation": read.validation}
-        words = [word for pack, size in sizes.items() for word in ("--size", f"{pack}={'all' if size is None else size}")]
+        words = [
+            word for pack, size in sizes.items() for word in ("--size", f"{pack}={'all' if size is None else size}")
+        ]
         return shlex.join([*words, "--sequences-per-shard", str(read.sequences_per_shard)])
 
     def item_flags(self, suite: str) -> str:

@@ -9,7 +9,6 @@ from plumbline.project import RESULTS, pin, plan, use_this_interpreter
 use_this_interpreter()
 
 PLAN = plan(dict(config))
-PLAN.check_targets(list(workflow.dag_settings.targets or []) if workflow.dag_settings else [])
 # What jobs will take, from finished runs where there are any: read once, here.
 ESTIMATOR = estimator(PLAN)
 WORK, MADE, LOGS = PLAN.work, PLAN.results, PLAN.logs
@@ -136,6 +135,15 @@ def claims_files(wildcards):
 def study_runs(wildcards):
     """All runs of a study, as one string."""
     return PLAN.study_expected(wildcards.study)
+
+
+def copied(*endings):
+    """The files of this preset that a copy is made of."""
+
+    def files(wildcards):
+        return [PLAN.copied_from(wildcards.name) + ending for ending in endings]
+
+    return files
 
 
 def smoke_outcomes():

@@ -4,21 +4,18 @@ A copy says which preset it is of in the file itself.
 """
 
 
-def copied(*endings):
-    """The files of this preset that a copy is made of."""
-
-    def files(wildcards):
-        return [PLAN.copied_from(wildcards.name) + ending for ending in endings]
-
-    return files
-
-
 rule copy_table:
     """A table of the preset asked for."""
     input:
         copied(".csv", ".md", ".tex", ".provenance.json"),
     output:
-        multiext(f"{RESULTS}/{{name}}", ".csv", ".md", ".tex", ".provenance.json"),
+        multiext(
+            f"{RESULTS}/{{name}}",
+            csv=".csv",
+            md=".md",
+            tex=".tex",
+            provenance=".provenance.json",
+        ),
     log:
         f"{LOGS}/copy/{{name}}.log",
     wildcard_constraints:
@@ -27,7 +24,7 @@ rule copy_table:
     conda:
         "../../envs/plumbline.yaml"
     params:
-        out=subpath(output[0], parent=True),
+        out=subpath(output.csv, parent=True),
     shell:
         "cp -p {input} {params.out}/ > {log} 2>&1"
 
@@ -37,7 +34,7 @@ rule copy_figure:
     input:
         copied(".png", ".svg", ".csv"),
     output:
-        multiext(f"{RESULTS}/{{name}}", ".png", ".svg", ".csv"),
+        multiext(f"{RESULTS}/{{name}}", png=".png", svg=".svg", csv=".csv"),
     log:
         f"{LOGS}/copy/{{name}}.log",
     wildcard_constraints:
@@ -46,7 +43,7 @@ rule copy_figure:
     conda:
         "../../envs/plumbline.yaml"
     params:
-        out=subpath(output[0], parent=True),
+        out=subpath(output.png, parent=True),
     shell:
         "cp -p {input} {params.out}/ > {log} 2>&1"
 
@@ -56,7 +53,7 @@ rule copy_page:
     input:
         copied(".csv", ".md"),
     output:
-        multiext(f"{RESULTS}/{{name}}", ".csv", ".md"),
+        multiext(f"{RESULTS}/{{name}}", csv=".csv", md=".md"),
     log:
         f"{LOGS}/copy/{{name}}.log",
     wildcard_constraints:
@@ -65,6 +62,23 @@ rule copy_page:
     conda:
         "../../envs/plumbline.yaml"
     params:
-        out=subpath(output[0], parent=True),
+        out=subpath(output.csv, parent=True),
     shell:
         "cp -p {input} {params.out}/ > {log} 2>&1"
+
+
+rule unknown:
+    """What nothing makes is answered with the nearest thing that is made."""
+    input:
+        lambda wildcards: PLAN.refuse(f"{RESULTS}/{wildcards.unknown}"),
+    output:
+        f"{RESULTS}/{{unknown}}",
+    log:
+        f"{LOGS}/unknown/{{unknown}}.log",
+    wildcard_constraints:
+        unknown=PLAN.unknown(),
+    localrule: True
+    conda:
+        "../../envs/plumbline.yaml"
+    shell:
+        "exec false > {log} 2>&1"

@@ -57,7 +57,8 @@ rule tokenizer:
     input:
         documents=f"{CORPUS}/documents/train.jsonl",
         packages=lambda wildcards: [
-            PLAN.package_file(name) for name in PLAN.tokenizer_packages(wildcards.corpus)
+            PLAN.package_file(name)
+            for name in PLAN.tokenizer_packages(wildcards.corpus)
         ],
     output:
         f"{CORPUS}/tokenizer/tokenizer.json",
@@ -105,7 +106,9 @@ rule pack:
     """Sequences of one length from one side of a corpus; each pack is a prefix of the largest one."""
     input:
         tokens=expand(
-            f"{CORPUS}/tokens/{{split}}-{{shard}}.npy", shard=TOKEN_SHARDS, allow_missing=True
+            f"{CORPUS}/tokens/{{split}}-{{shard}}.npy",
+            shard=TOKEN_SHARDS,
+            allow_missing=True,
         ),
         tokenizer=f"{CORPUS}/tokenizer/tokenizer.json",
         documents=f"{CORPUS}/documents/documents.json",

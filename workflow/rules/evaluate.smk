@@ -7,7 +7,7 @@ rule items:
         packages=[PLAN.package_file(name) for name in PLAN.item_packages],
         validation=f"{CORPUS}/documents/validation.jsonl",
     output:
-        PLAN.items_index("{corpus}", "{suite}"),
+        facts=PLAN.items_index("{corpus}", "{suite}"),
     log:
         f"{LOGS}/items/{{corpus}}.{{suite}}.log",
     benchmark:
@@ -19,7 +19,7 @@ rule items:
         mem_mb=1500,
     params:
         flags=lambda wildcards: PLAN.item_flags(wildcards.suite),
-        out=subpath(output[0], parent=True),
+        out=subpath(output.facts, parent=True),
     shell:
         "exec python -m plumbline.evaluate.items {params.flags} --documents {input.validation} "
         "--out {params.out} > {log} 2>&1"

@@ -6,7 +6,7 @@ rule plan:
     input:
         machines="config/machines.yaml",
     output:
-        multiext(f"{MADE}/plan", ".csv", ".md"),
+        multiext(f"{MADE}/plan", csv=".csv", md=".md"),
     log:
         f"{LOGS}/plan.log",
     localrule: True
@@ -16,4 +16,4 @@ rule plan:
         configuration=json.dumps(PLAN.config),
         state=plan_state,
     shell:
-        "exec python -m plumbline.plan --configuration {params.configuration:q} --out {output[0]} > {log} 2>&1"
+        "exec python -m plumbline.plan --configuration {params.configuration:q} --out {output.csv} > {log} 2>&1"

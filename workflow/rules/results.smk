@@ -10,7 +10,13 @@ rule table:
     input:
         target_files("table"),
     output:
-        multiext(f"{MADE}/{{study}}/{{table}}", ".csv", ".md", ".tex", ".provenance.json"),
+        multiext(
+            f"{MADE}/{{study}}/{{table}}",
+            csv=".csv",
+            md=".md",
+            tex=".tex",
+            provenance=".provenance.json",
+        ),
     log:
         f"{LOGS}/table/{{study}}.{{table}}.log",
     benchmark:
@@ -27,7 +33,7 @@ rule table:
         made_of=made_of("table"),
     shell:
         "exec python -m plumbline.results table {wildcards.study} {wildcards.table} --preset {params.preset} "
-        "--work {params.work} --expected {params.expected:q} --out {output[0]} > {log} 2>&1"
+        "--work {params.work} --expected {params.expected:q} --out {output.csv} > {log} 2>&1"
 
 
 rule figure:
@@ -35,7 +41,7 @@ rule figure:
     input:
         target_files("figure"),
     output:
-        multiext(f"{MADE}/{{study}}/{{figure}}", ".png", ".svg", ".csv"),
+        multiext(f"{MADE}/{{study}}/{{figure}}", png=".png", svg=".svg", csv=".csv"),
     log:
         f"{LOGS}/figure/{{study}}.{{figure}}.log",
     benchmark:
@@ -52,7 +58,7 @@ rule figure:
         made_of=made_of("figure"),
     shell:
         "exec python -m plumbline.results figure {wildcards.study} {wildcards.figure} --preset {params.preset} "
-        "--work {params.work} --expected {params.expected:q} --out {output[0]} > {log} 2>&1"
+        "--work {params.work} --expected {params.expected:q} --out {output.png} > {log} 2>&1"
 
 
 rule claims:
@@ -60,7 +66,7 @@ rule claims:
     input:
         claims_files,
     output:
-        multiext(f"{MADE}/{{study}}/claims", ".csv", ".md"),
+        multiext(f"{MADE}/{{study}}/claims", csv=".csv", md=".md"),
     log:
         f"{LOGS}/claims/{{study}}.log",
     benchmark:
@@ -77,7 +83,7 @@ rule claims:
         made_of=made_of("claims"),
     shell:
         "exec python -m plumbline.results claims {wildcards.study} --preset {params.preset} --work {params.work} "
-        "--expected {params.expected:q} --out {output[0]} > {log} 2>&1"
+        "--expected {params.expected:q} --out {output.csv} > {log} 2>&1"
 
 
 rule deviations:
@@ -102,7 +108,7 @@ rule audit:
     input:
         PLAN.audited_files(),
     output:
-        multiext(f"{MADE}/audit", ".csv", ".md"),
+        multiext(f"{MADE}/audit", csv=".csv", md=".md"),
     log:
         f"{LOGS}/audit.log",
     benchmark:
@@ -115,4 +121,4 @@ rule audit:
     params:
         made_of=made_of("audit"),
     shell:
-        "exec python -m plumbline.audit --out {output[0]} > {log} 2>&1"
+        "exec python -m plumbline.audit --out {output.csv} > {log} 2>&1"

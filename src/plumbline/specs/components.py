@@ -92,9 +92,7 @@ def folder(kind: str) -> str:
 def available(kind: str) -> dict[str, str]:
     """Component name -> path of the file that defines it, for one kind."""
     found = {
-        path.stem: str(path)
-        for path in sorted((PACKAGE / KINDS[kind]).glob("*.py"))
-        if not path.stem.startswith("_")
+        path.stem: str(path) for path in sorted((PACKAGE / KINDS[kind]).glob("*.py")) if not path.stem.startswith("_")
     }
     for entry in entry_points(group="plumbline.components"):
         entry_folder, _, name = entry.name.partition(".")
@@ -185,9 +183,7 @@ def code_class(kind: str, name: str) -> str:
 def _file(kind: str, name: Any, key: str) -> str:
     files = available(kind)
     if name not in files:
-        raise PlumblineError(
-            f"{key}: no component {name!r}{nearest(str(name), files)} (there are {sorted(files)})"
-        )
+        raise PlumblineError(f"{key}: no component {name!r}{nearest(str(name), files)} (there are {sorted(files)})")
     return files[name]
 
 

@@ -196,7 +196,9 @@ def _extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
         return sheet | {"comparison": list(sheet["methods"]), "inherited": []}
     parent = load_study(sheet["extends"], root)
     if "extends" in parent:
-        raise PlumblineError(f"{path}: extends: {sheet['extends']!r} extends a study itself; name {parent['extends']!r}")
+        raise PlumblineError(
+            f"{path}: extends: {sheet['extends']!r} extends a study itself; name {parent['extends']!r}"
+        )
     if "noise_floor" not in parent:
         raise PlumblineError(f"{path}: extends: {sheet['extends']!r} has no noise_floor, so nothing to compare with")
     twice = sorted(set(sheet["methods"]) & (set(parent["methods"]) | set(parent.get("arms", {}))))

@@ -62,4 +62,3 @@ class Intervention:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
-

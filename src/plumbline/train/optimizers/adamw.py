@@ -69,4 +69,3 @@ class AdamW:
                 "exp_avg_sq": torch.zeros_like(parameter),
             }
         return self.state[parameter]
-
