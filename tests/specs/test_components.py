@@ -12,15 +12,15 @@ import pytest
 
 from plumbline.cli import PlumblineError
 from plumbline.specs import components
-from plumbline.specs.components import SLOTS, available, complete, options
+from plumbline.specs.components import KINDS, SLOTS, available, complete, load, options
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty package of components in place of the real one."""
-    for name in SLOTS.values():
-        (tmp_path / name).mkdir()
-    monkeypatch.setattr(components, "MODEL_DIRECTORY", tmp_path)
+    for name in KINDS.values():
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setattr(components, "PACKAGE", tmp_path)
     available.cache_clear()
     options.cache_clear()
     yield tmp_path
@@ -29,30 +29,29 @@ def folder(tmp_path, monkeypatch):
 
 
 def write(folder, slot: str, name: str, arguments: str, mark: str = "@component") -> None:
-    path = folder / SLOTS[slot] / f"{name}.py"
+    path = folder / KINDS[slot] / f"{name}.py"
     path.write_text(f"{mark}\nclass Mine:\n    def __init__(self, model, {arguments}) -> None:\n        pass\n")
 
 
-@pytest.mark.parametrize("slot", SLOTS)
+@pytest.mark.parametrize("slot", KINDS)
 def test_every_file_of_a_slot_is_a_component(slot):
     found = available(slot)
     assert found
     assert not any(name.startswith("_") for name in found)
     for name in found:
-        assert complete(slot, {"name": name})["name"] == name
+        assert complete(slot, {"name": name}, slot)["name"] == name
 
 
-@pytest.mark.parametrize(("slot", "name"), [(slot, name) for slot in SLOTS for name in available(slot)])
+@pytest.mark.parametrize(("slot", "name"), [(kind, name) for kind in KINDS for name in available(kind)])
 def test_what_is_read_is_what_is_there(slot, name):
-    """The options read from the source are the class's keyword-only arguments, with their defaults."""
-    from plumbline.specs.components import load
-
-    cls = load(slot, name)
-    signature = inspect.signature(cls.__init__)
+    """The options read from the source are the keyword-only arguments, with their defaults."""
+    marked = load(slot, name)
+    function = marked.__init__ if isinstance(marked, type) else marked
+    signature = inspect.signature(function)
     real = {key: item for key, item in signature.parameters.items() if item.kind is item.KEYWORD_ONLY}
     read = options(slot, name)
     assert read.keys() == real.keys()
-    hints = typing.get_type_hints(cls.__init__)
+    hints = typing.get_type_hints(function)
     for key, option in read.items():
         assert option.default == real[key].default
         assert option.check(option.default, key) == option.default
@@ -63,13 +62,17 @@ def test_what_is_read_is_what_is_there(slot, name):
 
 
 def test_defaults_are_filled_in():
-    assert complete("residual", {"name": "layer_scale"}) == {"name": "layer_scale", "vectors": 1, "initial": 1e-4}
-    assert complete("residual", {"name": "layer_scale", "vectors": 2})["vectors"] == 2
-    assert complete("ffn", {"name": "swiglu"}) == {"name": "swiglu"}
+    assert complete("residual", {"name": "layer_scale"}, "model.residual") == {
+        "name": "layer_scale",
+        "vectors": 1,
+        "initial": 1e-4,
+    }
+    assert complete("residual", {"name": "layer_scale", "vectors": 2}, "model.residual")["vectors"] == 2
+    assert complete("ffn", {"name": "swiglu"}, "model.ffn") == {"name": "swiglu"}
 
 
 def test_whole_numbers_become_floats():
-    filled = complete("positions", {"name": "rotary", "base": 500})
+    filled = complete("positions", {"name": "rotary", "base": 500}, "model.positions")
     assert filled["base"] == 500.0
     assert isinstance(filled["base"], float)
 
@@ -90,29 +93,33 @@ def test_whole_numbers_become_floats():
         ("residual", {"name": "hyper_connections", "streams": 2.5}, r"model\.residual\.streams: 2\.5 is not int"),
         ("residual", {"name": "hyper_connections", "streams": True}, r"True is not int"),
         ("projections", {"name": "grouped_query", "bias": 1}, r"model\.projections\.bias: 1 is not bool"),
+        ("optimizer", {"name": "adamw", "beta3": 0.5}, r"has no option 'beta3'; did you mean 'beta"),
+        ("schedule", {"name": "cosin"}, r"no component 'cosin'; did you mean 'cosine'\?"),
+        ("schedule", {"name": "constant", "floor": 0.1}, r"the component 'constant' has no option 'floor'"),
+        ("intervention", {"name": "non"}, r"no component 'non'; did you mean 'none'\?"),
     ],
 )
 def test_mistakes(slot, given, message):
     with pytest.raises(PlumblineError, match=message):
-        complete(slot, given)
+        complete(slot, given, f"model.{slot}")
 
 
 def test_mistakes_name_where_they_are():
     with pytest.raises(PlumblineError, match=r"^transfer/base/mine: model\.ffn: the component 'geglu' has no option"):
-        complete("ffn", {"name": "geglu", "zzz": 1}, "transfer/base/mine: ")
+        complete("ffn", {"name": "geglu", "zzz": 1}, "transfer/base/mine: model.ffn")
 
 
 def test_a_new_file_is_a_new_component(folder):
     write(folder, "ffn", "mine", '*, gain: float = 2.0, kind: Literal["a", "b"] = "b", deep: bool = False, n: int = -1')
     assert available("ffn").keys() == {"mine"}
-    assert complete("ffn", {"name": "mine", "gain": 3}) == {
+    assert complete("ffn", {"name": "mine", "gain": 3}, "model.ffn") == {
         "name": "mine", "gain": 3.0, "kind": "b", "deep": False, "n": -1,
     }  # fmt: skip
 
 
 def test_helpers_are_no_components(folder):
     write(folder, "ffn", "_helper", "*, gain: float = 2.0")
-    (folder / "ffn" / "__init__.py").write_text("")
+    (folder / "model" / "ffn" / "__init__.py").write_text("")
     assert available("ffn") == {}
 
 
@@ -128,13 +135,15 @@ def test_helpers_are_no_components(folder):
 def test_options_out_of_form(folder, arguments, message):
     write(folder, "ffn", "mine", arguments)
     with pytest.raises(PlumblineError, match=message):
-        complete("ffn", {"name": "mine"})
+        complete("ffn", {"name": "mine"}, "model.ffn")
 
 
 def test_a_file_without_a_component(folder):
     write(folder, "ffn", "mine", "*, gain: float = 1.0", mark="@other")
-    with pytest.raises(PlumblineError, match=r"mine\.py must hold exactly one class decorated @component, not 0"):
-        complete("ffn", {"name": "mine"})
+    with pytest.raises(
+        PlumblineError, match=r"mine\.py must hold exactly one class or function marked @component, not 0"
+    ):
+        complete("ffn", {"name": "mine"}, "model.ffn")
 
 
 class TestInstalledPackages:
@@ -159,29 +168,29 @@ class TestInstalledPackages:
 
     def test_is_found_and_not_imported(self, installed):
         installed(("ffn.theirs", "their_ffn"), ("residual.other", "their_ffn"))
-        assert complete("ffn", {"name": "theirs"}) == {"name": "theirs", "n": 3}
+        assert complete("ffn", {"name": "theirs"}, "model.ffn") == {"name": "theirs", "n": 3}
         assert "their_ffn" not in sys.modules
 
     def test_may_not_take_a_name(self, installed, folder):
         write(folder, "ffn", "theirs", "*, n: int = 1")
         installed(("ffn.theirs", "their_ffn"))
         with pytest.raises(PlumblineError, match=r"'ffn\.theirs' has the name of a built-in one; rename it"):
-            complete("ffn", {"name": "theirs"})
+            complete("ffn", {"name": "theirs"}, "model.ffn")
 
     def test_must_exist(self, installed):
         installed(("ffn.theirs", "no_such_module"))
         with pytest.raises(PlumblineError, match="points at no_such_module, which cannot be found"):
-            complete("ffn", {"name": "theirs"})
+            complete("ffn", {"name": "theirs"}, "model.ffn")
 
 
 def test_no_torch():
     """Planning thousands of runs takes seconds because nothing of this imports torch."""
     code = (
         "import sys\n"
-        "from plumbline.specs.components import SLOTS, available, options\n"
-        "from plumbline.specs import spec, cost, sheet\n"
-        "[options(slot, name) for slot in SLOTS for name in available(slot)]\n"
-        "print(sorted({'torch', 'numpy', 'transformers'} & set(sys.modules)))\n"
+        "from plumbline.specs.components import KINDS, available, options\n"
+        "from plumbline.specs import spec, sheet\n"
+        "[options(kind, name) for kind in KINDS for name in available(kind)]\n"
+        "print(sorted({'torch', 'transformers'} & set(sys.modules)))\n"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"

@@ -28,7 +28,7 @@ class Tempered(Softmax):
 USE = """
 import sys
 from plumbline.specs.components import complete
-chosen = complete("mixer", {"name": "tempered", "temperature": 3})
+chosen = complete("mixer", {"name": "tempered", "temperature": 3}, "model.mixer")
 assert chosen == {"name": "tempered", "temperature": 3.0, "kind": "hot"}, chosen
 assert "torch" not in sys.modules and "tempering" not in sys.modules
 import torch

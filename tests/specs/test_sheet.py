@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +17,7 @@ import yaml
 
 from plumbline.cli import PlumblineError
 from plumbline.specs import sheet
-from plumbline.specs.config import PRESETS, load_study
+from plumbline.specs.config import PRESETS, ROOT, load_study
 
 ORIGINAL = load_study("transfer")
 
@@ -27,7 +29,8 @@ def changed(tmp_path: Path) -> Callable[[Callable[[dict[str, Any]], Any]], Path]
     def write(change: Callable[[dict[str, Any]], Any]) -> Path:
         content = copy.deepcopy(ORIGINAL)
         change(content)
-        (tmp_path / "config/studies").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "config/studies/transfer").mkdir(parents=True, exist_ok=True)
+        shutil.copytree(ROOT / "config/corpora", tmp_path / "config/corpora", dirs_exist_ok=True)
         (tmp_path / "config/studies/transfer/study.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
         return tmp_path
 
@@ -38,6 +41,7 @@ def test_dictionaries_merge_and_a_renamed_component_replaces() -> None:
     base = {
         "model": {"width": 8, "mixer": {"name": "softmax_cap", "cap": 50.0}, "ffn": {"name": "swiglu"}},
         "probes": [1],
+        "schedule": {"name": "cosine", "warmup_steps": 2, "floor": 0.1},
     }
     before = copy.deepcopy(base)
     same = sheet.overlay(base, {"model": {"mixer": {"cap": 30.0}}})
@@ -46,6 +50,8 @@ def test_dictionaries_merge_and_a_renamed_component_replaces() -> None:
     assert same["model"] == before["model"] | {"mixer": {"name": "softmax_cap", "cap": 30.0}}
     assert named == before
     assert other["model"]["mixer"] == {"name": "softpick"} and other["probes"] == [2]
+    constant = sheet.overlay(base, {"schedule": {"name": "constant"}})["schedule"]
+    assert constant == {"name": "constant", "warmup_steps": 2}, "what all schedules share stays"
     assert base == before, "the layers below are left alone"
 
 
@@ -70,7 +76,7 @@ def test_seeds_of_a_method_differ_in_initialisation_alone() -> None:
 def test_a_method_changes_what_it_names_and_nothing_else() -> None:
     runs = sheet.load("transfer", "paper").runs
     baseline, softpick = (runs[f"transfer/base/{name}/s42"].spec.to_dict() for name in ("baseline", "softpick"))
-    assert {key for key in baseline if baseline[key] != softpick[key]} == {"method", "model"}
+    assert {key for key in baseline if baseline[key] != softpick[key]} == {"method", "model", "components"}
     changed = {key for key in baseline["model"] if baseline["model"][key] != softpick["model"][key]}
     assert changed == {"mixer"} and softpick["model"]["mixer"]["name"] == "softpick"
 
@@ -124,14 +130,22 @@ def at(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 MISTAKES = [
     ("runs.noise_floor.0.methods", ["qknrom"], "runs: there is no method or arm 'qknrom'; did you mean 'qknorm'?"),
     ("runs.noise_floor.0.methods", ["softpick.mine"], "methods.softpick.readings: no reading 'mine' (there are ["),
-    ("runs.base.0.scale", "bse", "scales: no scale 'bse' at preset 'demo' (there are ['base', 'large'])"),
+    ("runs.base.0.scale", "bse", "scales: no scale 'bse' at preset 'demo'; did you mean 'base'? (there are ['base', 'large'])"),
     ("arms.second_hardware.of", "basline", "there is no method or arm 'basline'; did you mean 'baseline'?"),
     ("targets.table2.runs", ["base", "nose"], "targets.table2.runs: there is no group of runs 'nose'"),
-    ("noise_floor.reference", "basline", "noise_floor: runs: there is no method or arm 'basline'"),
+    ("noise_floor.reference", "basline", "noise_floor: there is no method or arm 'basline'"),
     ("arms.softpick", {"label": "S", "of": "baseline", "note": ""}, "arms: 'softpick' is also the name of a method"),
     ("methods.softpick.model.mixer.name", "softpik", "base/softpick: model.mixer.name: no component 'softpik'"),
     ("methods.softpick.model.mixer.varient", "original", "no option 'varient'; did you mean 'variant'?"),
     ("methods.softmax_cap.model.mixer.cap", "high", "transfer/base/softmax_cap: model.mixer.cap: 'high' is not float"),
+    ("recipe.optimizer.learning_rte", 1e-3, "'adamw' has no option 'learning_rte'; did you mean 'learning_rate'?"),
+    ("recipe.optimizer.beta3", 0.9, "optimizer: the component 'adamw' has no option 'beta3'; did you mean 'beta"),
+    ("recipe.optimizer.name", "adam", "optimizer.name: no component 'adam'; did you mean 'adamw'?"),
+    ("recipe.schedule.name", "cosin", "schedule.name: no component 'cosin'; did you mean 'cosine'?"),
+    ("recipe.schedule.flor", 0.1, "schedule: the component 'cosine' has no option 'flor'; did you mean 'floor'?"),
+    ("recipe.interventions", [{"name": "nonee"}], "interventions[0].name: no component 'nonee'; did you mean 'none'?"),
+    ("recipe.data.pack", "bsae", "presets.demo.packs has no 'bsae'; did you mean 'base'?"),
+    ("corpus", "climbmx", "corpus: there is no "),
     ("scales.base.demo.train.batch_tokens", 2300, "train.batch_tokens (2300) is not a multiple of model.context (128)"),
 ]  # fmt: skip
 
@@ -153,3 +167,77 @@ def test_thousands_of_runs_take_no_torch(changed) -> None:
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
     runs, torch = done.stdout.split()
     assert int(runs) > 2000 and torch == "False"
+
+
+def test_a_scale_says_how_many_machines_work_on_a_run_and_the_run_is_the_same() -> None:
+    paper, demo = sheet.load("transfer", "paper"), sheet.load("transfer", "demo")
+    assert {paper.runs[f"transfer/{scale}/baseline/s42"].size for scale in ("base", "large")} == {"node", "two_nodes"}
+    assert {run.size for run in demo.runs.values()} == {"one_gpu"}
+
+
+def test_a_size_class_is_no_part_of_the_identity(changed) -> None:
+    before = sheet.load("transfer", "smoke")
+    after = sheet.load("transfer", "smoke", changed(at("scales.base.smoke.size", "node")))
+    key = "transfer/base/baseline/s42"
+    assert (before.runs[key].size, after.runs[key].size) == ("one_gpu", "node")
+    assert before.runs[key].spec.run_id == after.runs[key].spec.run_id
+
+
+def test_another_source_of_documents_is_another_run() -> None:
+    packaged, hub = (sheet.load("transfer", "smoke", source=source) for source in ("packaged", "hub"))
+    key = "transfer/base/baseline/s42"
+    assert packaged.runs[key].spec.run_id == sheet.load("transfer", "smoke").runs[key].spec.run_id
+    assert packaged.runs[key].spec.run_id != hub.runs[key].spec.run_id
+
+
+MINE = {
+    "study": "mine",
+    "title": "A modification of one's own",
+    "extends": "transfer",
+    "methods": {"capped": {"label": "Capped", "model": {"mixer": {"name": "softmax_cap", "cap": 30.0}}}},
+    "seeds": [42, 43],
+}
+
+
+@pytest.fixture
+def mine(changed) -> Callable[..., Path]:
+    """A root with a study that extends the transfer study."""
+
+    def write(**keys: Any) -> Path:
+        root = changed(lambda content: None)
+        (root / "config/studies/mine").mkdir(exist_ok=True)
+        (root / "config/studies/mine/study.yaml").write_text(yaml.safe_dump(MINE | keys))
+        return root
+
+    return write
+
+
+def test_a_study_that_extends_another_reuses_its_runs(mine) -> None:
+    root = mine()
+    study, parent = sheet.load("mine", "smoke", root), sheet.load("transfer", "smoke", root)
+    assert list(study.methods) == ["baseline", "capped"] and study.m == 1 and study.reference == "baseline"
+    shared = study.runs.keys() & parent.runs.keys()
+    assert {f"transfer/base/baseline/s{seed}" for seed in (42, 43, 44)} <= shared
+    assert all(study.runs[key].spec == parent.runs[key].spec for key in shared)
+    own = study.runs.keys() - shared
+    assert own == {"mine/base/capped/s42", "mine/base/capped/s43"}
+    assert study.key("base", "capped", 42) == "mine/base/capped/s42"
+    assert study.key("base", "qknorm", 43) == "transfer/base/qknorm/s43"
+    assert study.code == "transfer" and study.label("capped") == "Capped" and study.label("softpick") == "Softpick"
+    assert {"table2", "noise_floor", "fig2"} <= study.sheet["targets"].keys()
+    assert not {"table5", "table6"} & study.sheet["targets"].keys(), "their arms are the parent's own"
+    assert len(sheet.load("transfer", "smoke", root).methods) == 20 and parent.m == 19
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"extends": "transfr"}, "there is no study 'transfr'; did you mean 'transfer'?"),
+        ({"methods": {"qknorm": {"label": "Q"}}}, "'qknorm' is a method of 'transfer'; choose another name"),
+        ({"corpus": "climbmix"}, "corpus: a study that extends another one takes it from there; remove the key"),
+        ({"runs": {"more": [{"scale": "base", "methods": ["cpped"], "seeds": [1]}]}}, "did you mean 'capped'?"),
+    ],
+)
+def test_what_an_extension_cannot_say(mine, keys: dict[str, Any], says: str) -> None:
+    with pytest.raises(PlumblineError, match=re.escape(says)):
+        sheet.load("mine", "smoke", mine(**keys))

@@ -10,7 +10,7 @@ import pytest
 
 from plumbline import NUMERICS
 from plumbline.cli import PlumblineError
-from plumbline.specs.spec import ModelSpec, RunSpec
+from plumbline.specs.spec import ModelSpec, RunSpec, require_present_code
 from tests.model_specs import BASELINE
 
 
@@ -45,7 +45,13 @@ def given() -> dict[str, Any]:
             "validate_every": 10,
             "validation_sequences": 32,
         },
-        "data": {"pack": "base", "tokenizer_vocabulary": 90},
+        "data": {
+            "corpus": "climbmix",
+            "source": "packaged",
+            "pack": "base",
+            "tokenizer": "byte_level_bpe",
+            "tokenizer_vocabulary": 90,
+        },
     }
 
 
@@ -135,13 +141,17 @@ def test_the_callers_dict_is_left_alone(given):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("optimiser",), {}, r"transfer/base/layerscale: run spec: unknown key 'optimiser' \(known: "),
-        (("optimizer", "lr"), 1e-3, r"transfer/base/layerscale: optimizer: unknown key 'lr'"),
+        (
+            ("optimiser",),
+            {},
+            r"transfer/base/layerscale: run spec: unknown key 'optimiser'; did you mean 'optimizer'\? \(known: ",
+        ),
+        (("optimizer", "lr"), 1e-3, r"transfer/base/layerscale: optimizer: the component 'adamw' has no option 'lr'"),
         (("model", "depth"), 3, r"model: unknown key 'depth'"),
-        (("train", "precision"), "fp8", r"train\.precision: 'fp8' is none of \['float32', 'bfloat16'\]"),
-        (("train", "steps"), 50.5, r"train\.steps: 50\.5 is not int"),
-        (("train", "steps"), True, r"train\.steps: True is not int"),
-        (("model", "tied_embeddings"), 1, r"model\.tied_embeddings: 1 is not bool"),
+        (("train", "precision"), "fp8", r"train\.precision: Invalid enum value 'fp8'"),
+        (("train", "steps"), 50.5, r"train\.steps: Expected `int`, got `float`"),
+        (("train", "steps"), True, r"train\.steps: Expected `int`, got `bool`"),
+        (("model", "tied_embeddings"), 1, r"model\.tied_embeddings: Expected `bool`, got `int`"),
         (("optimizer", "eps"), "1e-8", r"optimizer\.eps: '1e-8' is not float"),
         (
             ("train", "batch_tokens"),
@@ -150,8 +160,8 @@ def test_the_callers_dict_is_left_alone(given):
         ),
         (("data", "tokenizer_vocabulary"), 98, r"the tokenizer has 98 entries, model\.vocabulary only 97"),
         (("model", "key_value_heads"), 3, r"model\.heads \(8\) must be a multiple of model\.key_value_heads \(3\)"),
-        (("model", "layers"), 0, r"model\.layers must be at least 1, not 0"),
-        (("model", "key_value_heads"), 0, r"model\.key_value_heads must be at least 1, not 0"),
+        (("model", "layers"), 0, r"model\.layers: Expected `int` >= 1"),
+        (("model", "key_value_heads"), 0, r"model\.key_value_heads: Expected `int` >= 1"),
         (("model", "ffn"), {"name": "swigllu"}, r"transfer/base/layerscale: model\.ffn\.name: .*did you mean 'swiglu'"),
     ],
 )
@@ -185,7 +195,7 @@ def test_missing_keys(given, path, message):
 
 
 def test_not_a_number_has_no_identity(given):
-    given["optimizer"]["learning_rate"] = float("nan")
+    given["model"]["norm_eps"] = float("nan")
     with pytest.raises(ValueError, match="not JSON compliant"):
         _ = RunSpec.from_dict(given).run_id
 
@@ -196,3 +206,29 @@ def test_derived_values(given):
     assert spec.sequences_per_batch == 256 // 32
     assert spec.model.slot("residual").options == {"vectors": 1, "initial": 1e-4}
     assert ModelSpec.from_dict(spec.model.to_dict()) == spec.model
+
+
+def test_a_probe_reads_at_fractions_or_every_so_many_steps(given):
+    for probes, says in (
+        ([{"name": "query_key_norms"}], "either `at`"),
+        ([{"name": "query_key_norms", "at": [0.5], "every": 3}], "either `at`"),
+        ([{"name": "query_key_norms", "at": [0.5, 0.1]}], r"probes\[0\].at: \[0.5, 0.1\] must rise"),
+        ([{"name": "query_key_norms", "at": [1.5]}], r"probes\[0\].at"),
+        ([{"name": "query_key_nroms", "at": [0.5]}], "did you mean 'query_key_norms'"),
+        ([{"name": "query_key_norms", "evry": 5}], "no option 'evry'; did you mean 'every'"),
+        ([{"name": "query_key_norms", "at": [1.0], "sequences": 33}], "sequences .33. is more than"),
+    ):
+        with pytest.raises(PlumblineError, match=says):
+            RunSpec.from_dict(given | {"probes": probes})
+
+
+def test_code_of_components_is_part_of_the_identity(given):
+    spec = RunSpec.from_dict(given)
+    assert {"model.mixer", "model.residual", "optimizer", "schedule"} <= spec.components.keys()
+    require_present_code(spec)
+    edited = RunSpec.from_dict(spec.to_dict() | {"components": spec.components | {"model.mixer": "0" * 16}})
+    assert edited.run_id != spec.run_id
+    with pytest.raises(
+        PlumblineError, match=r"the code of model\.mixer is not the code that this run was planned with"
+    ):
+        require_present_code(edited)

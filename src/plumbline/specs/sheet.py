@@ -194,6 +194,9 @@ def _extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
     """
     if "extends" not in sheet:
         return sheet | {"comparison": list(sheet["methods"]), "inherited": []}
+    for key in ("corpus", "suite", "recipe", "scales", "arms", "noise_floor"):
+        if key in sheet:
+            raise PlumblineError(f"{path}: {key}: a study that extends another one takes it from there; remove the key")
     parent = load_study(sheet["extends"], root)
     if "extends" in parent:
         raise PlumblineError(

@@ -180,8 +180,11 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Plain data, every field explicit; a component's options stand beside its name."""
         plain = msgspec.to_builtins(self)
         plain["model"] = self.model.to_dict()
+        plain["interventions"], plain["probes"] = list(plain["interventions"]), list(plain["probes"])
         for part in (plain["optimizer"], plain["schedule"], *plain["probes"]):
             part |= part.pop("options")
+        for probe in plain["probes"]:
+            probe["at"] = list(probe["at"])
         return plain
 
     def to_json(self) -> str:
