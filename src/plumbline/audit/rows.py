@@ -12,7 +12,8 @@ import pandas as pd
 from plumbline.audit import parameters, statistics, training
 from plumbline.audit.formulas import FORMULAS
 from plumbline.audit.interval import Number, exact, high, low, meet
-from plumbline.cli import PlumblineError
+from plumbline.audit.settings import Settings
+from plumbline.cli import PlumblineError, nearest
 from plumbline.results.published import Published
 
 #: Importing these registers their formulas.
@@ -68,10 +69,11 @@ def verdict(printed: Number, at_printed_inputs: object, over_roundings: object) 
 
 
 class Ledger:
-    """Collects the rows of one document and hands out its printed numbers."""
+    """Collects the rows of one document and hands out its printed numbers; `settings` is its stated configuration."""
 
     def __init__(self, document: str, published: Published) -> None:
         self.document = document
+        self.settings = Settings(published)
         self.rows: list[Row] = []
         self._published = published
         self._prose = published.prose()
@@ -100,7 +102,9 @@ class Ledger:
         try:
             number = self._prose[name]
         except KeyError:
-            raise PlumblineError(f"{self.document}/prose.csv has no entry {name!r}") from None
+            raise PlumblineError(
+                f"{self.document}/prose.csv has no entry {name!r}{nearest(name, self._prose)}"
+            ) from None
         return Number(text=number.text, exact=number.exact, where=number.source)
 
     def check(
@@ -119,6 +123,8 @@ class Ledger:
         """
         if any(row.id == id for row in self.rows):
             raise PlumblineError(f"{self.document}: two audit rows are called {id!r}")
+        if formula not in FORMULAS:
+            raise PlumblineError(f"{self.document}: {id}: there is no formula {formula!r}{nearest(formula, FORMULAS)}")
         function = FORMULAS[formula].function
         given = {
             name: value if isinstance(value, Number) else list(value) if isinstance(value, Sequence) else exact(value)
