@@ -298,6 +298,16 @@ def test_ledger_refuses_what_is_not_printed(repository):
         ledger.check("x", "x", "x", "diference", ledger.prose("heads"), {})
 
 
+def test_a_document_without_running_text_or_configuration_has_rows(sixth):
+    ledger = Ledger("sixth", Published.of("sixth", sixth))
+    ledger.copy("loss", "loss", "table 1", Number(text="2.7"), ledger.cell("table1", "ours", "loss"))
+    assert [row.verdict for row in ledger.rows] == [MATCH]
+    with pytest.raises(PlumblineError, match=r"prose.csv is missing"):
+        ledger.prose("loss")
+    with pytest.raises(PlumblineError, match=r"setup.yaml is missing"):
+        ledger.settings.whole("model", "layers")
+
+
 def test_two_formulas_cannot_have_one_name():
     with pytest.raises(PlumblineError, match="two audit formulas are called 'difference'"):
         formula("difference", "b - a")(lambda a, b: b - a)

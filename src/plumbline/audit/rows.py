@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -14,7 +15,7 @@ from plumbline.audit.formulas import FORMULAS
 from plumbline.audit.interval import Number, exact, high, low, meet
 from plumbline.audit.settings import Settings
 from plumbline.cli import PlumblineError, nearest
-from plumbline.results.published import Published
+from plumbline.results.published import ProseNumber, Published
 
 #: Importing these registers their formulas.
 REGISTERED = (parameters, statistics, training)
@@ -76,8 +77,11 @@ class Ledger:
         self.settings = Settings(published)
         self.rows: list[Row] = []
         self._published = published
-        self._prose = published.prose()
         self._tables: dict[str, pd.DataFrame] = {}
+
+    @cached_property
+    def _prose(self) -> dict[str, ProseNumber]:
+        return self._published.prose()
 
     def table(self, name: str) -> pd.DataFrame:
         """A printed table as text."""
