@@ -1,44 +1,50 @@
 """The audit as a whole: its rows, known contradictions, and that each verdict is computed."""
 
-import shutil
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from plumbline.audit.formulas import FORMULAS
+import plumbline.audit
+from plumbline.audit.formulas import FORMULAS, formula
 from plumbline.audit.interval import Number, high, low, span
-from plumbline.audit.report import AUDITS, build, read_explanations, to_csv, to_markdown
+from plumbline.audit.report import build, choose, read_explanations, summary, to_csv, to_markdown
 from plumbline.audit.rows import MATCH, MISMATCH, WITHIN, Ledger
 from plumbline.cli import PlumblineError
-from plumbline.results.published import STUDIES, Published
+from plumbline.results import find
+from plumbline.results.published import Published
+from plumbline.specs.config import documents
+
+#: Documents that have rows; the fewest that each may have.
+LEAST = {"transfer": 341, "premature": 113, "query_free": 54, "quack": 9, "key_norms": 28}
 
 
 @pytest.fixture(scope="module")
-def root(repository):
-    return repository / "config" / "published"
-
-
-@pytest.fixture(scope="module")
-def audit(root):
-    return build(root).set_index(["document", "id"], drop=False)
+def audit(repository):
+    return build((), repository).set_index(["document", "id"], drop=False)
 
 
 def test_rows_per_document(audit):
     rows = audit["document"].value_counts()
-    least = {"transfer": 341, "premature": 113, "query_free": 54, "quack": 9, "key_norms": 28}
-    assert {study: rows[study] >= number for study, number in least.items()} == dict.fromkeys(least, True)
+    assert {study: rows[study] >= number for study, number in LEAST.items()} == dict.fromkeys(LEAST, True)
     assert audit.index.is_unique and set(audit["verdict"]) == {MATCH, WITHIN, MISMATCH}
 
 
-def test_every_mismatch_is_explained_and_nothing_else_is(audit, root):
-    found = {(row.document, row.id) for row in audit.itertuples() if row.verdict == MISMATCH}
-    explained = {
-        (study, name) for study, entries in read_explanations(root / "explanations.yaml").items() for name in entries
-    }
-    assert explained == found
+@pytest.mark.parametrize("study", LEAST)
+def test_every_mismatch_is_explained_and_nothing_else_is(audit, repository, study):
+    found = {row.id for row in audit.itertuples() if row.document == study and row.verdict == MISMATCH}
+    assert set(read_explanations(repository / "config" / "studies" / study / "explanations.yaml")) == found
+
+
+def test_the_engine_names_no_study(repository):
+    source = "".join(path.read_text() for path in Path(plumbline.audit.__file__).parent.glob("*.py"))
+    assert len(documents(repository)) >= 5
+    assert [study for study in documents(repository) if re.search(rf"\b{study}\b", source)] == []
 
 
 @pytest.mark.parametrize(
@@ -114,55 +120,108 @@ class Sampling(Ledger):
         return [self._draw(one) for one in value] if isinstance(value, Sequence) else span(value, value)
 
 
-@pytest.mark.parametrize("study", STUDIES)
-def test_no_rounding_of_the_inputs_leaves_the_interval(root, study):
+@pytest.mark.parametrize("study", LEAST)
+def test_no_rounding_of_the_inputs_leaves_the_interval(repository, study):
     """The ranges are enclosures: for natural extensions and for those taken over corners alike."""
-    ledger = Sampling(study, Published(root))
-    for fill in AUDITS[study]:
-        fill(ledger)
-    assert ledger.outside == []
+    ledger = Sampling(study, Published.of(study, repository))
+    find.part(study, "audit").audit(ledger)
+    assert ledger.rows and ledger.outside == []
 
 
-def test_verdicts_follow_the_data(root, tmp_path):
-    """A changed printed number changes the rows that depend on it, and no others."""
-    changed = tmp_path / "published"
-    shutil.copytree(root, changed)
-    table = changed / "transfer" / "table2.csv"
-    table.write_text(table.read_text().replace("relu_squared,ReLU^2,0.4878", "relu_squared,ReLU^2,0.4978"))
-    before, after = (build(folder, ["transfer"]).set_index("id") for folder in (root, changed))
-    moved = set(before.index[before["verdict"] != after["verdict"]])
-    assert {"t2_delta_relu_squared", "t2_z_relu_squared", "t3_base_relu_squared"} <= moved
-    assert not any(name.startswith(("t4_", "t5_", "t7_")) for name in moved)
+@pytest.fixture
+def sixth(changed):
+    """The root with one more document: printed numbers, and no code."""
+    folder = changed / "config" / "studies" / "sixth" / "published"
+    folder.mkdir(parents=True)
+    (folder / "table1.csv").write_text("method,loss\nours,2.71\n")
+    return changed
+
+
+def test_a_folder_with_only_printed_numbers_is_listed(audit, sixth):
+    studies = choose((), sixth)
+    assert studies == sorted([*LEAST, "sixth"])
+    frame = build((), sixth)
+    assert to_csv(frame) == to_csv(audit)
+    assert summary(frame, studies).loc["sixth"].tolist() == [0, 0, 0, 0]
+    assert "`sixth`: no checks written" in to_markdown(frame, studies)
+    assert "no checks written" not in to_markdown(frame, list(LEAST))
+
+
+def test_an_audit_without_any_rows(sixth):
+    frame = build(["sixth"], sixth)
+    page = to_markdown(frame, ["sixth"])
+    assert len(frame) == 0 and len(to_csv(frame).splitlines()) == 1
+    assert "`sixth`: no checks written" in page and "Mismatches" not in page and "Formulas" not in page
 
 
 def test_rendering_is_stable_and_complete(audit):
     frame = audit.reset_index(drop=True)
     assert to_csv(frame) == to_csv(frame) and len(to_csv(frame).splitlines()) > 500
-    page = to_markdown(frame)
+    page = to_markdown(frame, list(LEAST))
     assert all(name in page for name in ("tokens_b", "t11_ppl_control", "softmax2_1", "Formulas"))
+    # A recomputed number is one digit longer than the printed one: enough to see the difference.
+    assert re.search(r"\| 18\.2287 +\| 18\.2251 \(18\.22419 to 18\.22602\) +\|", page)
+    cells = [len(re.split(r"(?<!\\)\|", line)) for line in page.splitlines() if line.startswith("| t2_")]
+    assert cells and set(cells) == {7}
 
 
-def test_command_needs_no_torch_and_writes_both_files(root, tmp_path):
-    out = tmp_path / "audit.csv"
+def command(root, *arguments):
+    here = os.environ | {"PYTHONPATH": str(Path(plumbline.audit.__file__).parents[2])}
+    words = [sys.executable, "-m", "plumbline.audit", *arguments]
+    return subprocess.run(words, cwd=root, env=here, capture_output=True, text=True, check=False)
+
+
+def test_command_writes_both_files_of_the_project_it_is_run_in(sixth, tmp_path):
+    out = tmp_path / "new" / "audit.csv"
+    done = command(sixth, "--study", "quack", "--study", "sixth", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert "| sixth " in done.stdout and "| all " in done.stdout and "transfer" not in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines()[:6]) <= 80
+    assert len(out.read_text().splitlines()) == 10 and "`sixth`" in out.with_suffix(".md").read_text()
+
+
+def test_command_needs_no_torch(repository, tmp_path):
     code = (
         "import sys, plumbline.audit.__main__ as verb\n"
-        f"sys.argv = ['audit', '--published', {str(root)!r}, '--out', {str(out)!r}]\n"
+        f"sys.argv = ['audit', '--out', {str(tmp_path / 'audit.csv')!r}]\n"
         "verb.main()\n"
         "assert not {'torch', 'transformers', 'lm_eval'} & set(sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "| all " in done.stdout and out.is_file() and out.with_suffix(".md").is_file()
+    subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
 
 
-def test_command_names_what_is_missing(tmp_path):
-    command = [sys.executable, "-m", "plumbline.audit", "--published", str(tmp_path / "nothing")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and done.stderr.startswith("error: no published numbers at")
+def test_command_names_what_is_wrong(repository, tmp_path):
+    done = command(repository, "--study", "transfr")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: --study transfr: no printed numbers are there; did you mean 'transfer'?")
+    done = command(repository, "--out", "audit.txt")
+    assert done.returncode == 1 and "must end in .csv" in done.stderr
+    (tmp_path / "config" / "studies").mkdir(parents=True)
+    done = command(tmp_path)
+    assert done.returncode == 1 and done.stderr.startswith("error: no published numbers in ")
 
 
-def test_ledger_refuses_what_is_not_printed(root):
-    ledger = Ledger("transfer", Published(root))
+def test_ledger_refuses_what_is_not_printed(repository):
+    ledger = Ledger("transfer", Published.of("transfer", repository))
     with pytest.raises(PlumblineError, match=r"table2.csv: baseline.p_bonf is not printed"):
         ledger.cell("table2", "baseline", "p_bonf")
-    with pytest.raises(PlumblineError, match="no entry 'nothing'"):
-        ledger.prose("nothing")
+    with pytest.raises(PlumblineError, match="no entry 'head'; did you mean 'heads'"):
+        ledger.prose("head")
+    with pytest.raises(PlumblineError, match="there is no formula 'diference'; did you mean 'difference'"):
+        ledger.check("x", "x", "x", "diference", ledger.prose("heads"), {})
+
+
+def test_a_document_without_running_text_or_configuration_has_rows(sixth):
+    ledger = Ledger("sixth", Published.of("sixth", sixth))
+    ledger.copy("loss", "loss", "table 1", Number(text="2.7"), ledger.cell("table1", "ours", "loss"))
+    assert [row.verdict for row in ledger.rows] == [MATCH]
+    with pytest.raises(PlumblineError, match=r"prose.csv is missing"):
+        ledger.prose("loss")
+    with pytest.raises(PlumblineError, match=r"setup.yaml is missing"):
+        ledger.settings.whole("model", "layers")
+
+
+def test_two_formulas_cannot_have_one_name():
+    with pytest.raises(PlumblineError, match="two audit formulas are called 'difference'"):
+        formula("difference", "b - a")(lambda a, b: b - a)
+    assert FORMULAS["difference"].expression == "a - b"

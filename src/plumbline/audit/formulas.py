@@ -1,7 +1,7 @@
 """The named formulas of the audit. Each takes intervals (or lists of them) and returns one interval.
 
 A formula uses each input once wherever it can, so that its interval is the exact range of what the printed
-inputs can stand for; see `audit.interval`.
+inputs can stand for; see `audit.interval`. A study registers formulas of its own in its module `audit`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from mpmath import iv
 
 from plumbline.audit.interval import Interval, high, low, monotone, span
+from plumbline.cli import PlumblineError
 
 Intervals = list[Interval]
 
@@ -31,10 +32,15 @@ FORMULAS: dict[str, Formula] = {}
 
 
 def formula(name: str, expression: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function on intervals under the name that the audit's rows use."""
+    """Register a function on intervals under the name that the audit's rows use.
+
+    Raises:
+        PlumblineError: the name is taken, by a formula of the audit's or of another study's.
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        assert name not in FORMULAS, name
+        if name in FORMULAS:
+            raise PlumblineError(f"two audit formulas are called {name!r}; rename that of {function.__module__}")
         FORMULAS[name] = Formula(expression=expression, function=function)
         return function
 
@@ -207,6 +213,16 @@ def logistic(x: Interval) -> Interval:
     return 1 / (1 + iv.exp(-x))
 
 
+@formula("softmax", "exp(z_i) / sum_j exp(z_j)")
+def softmax(i: Interval, z: Intervals) -> Interval:
+    return 1 / total(*(iv.exp(other - z[round(low(i))]) for other in z))
+
+
+@formula("softplus plus offset", "log(1 + exp(x)) + c")
+def softplus_offset(x: Interval, c: Interval) -> Interval:
+    return iv.log(1 + iv.exp(x)) + c
+
+
 @formula("natural logarithm", "log(x)")
 def logarithm(x: Interval) -> Interval:
     return iv.log(x)
@@ -232,19 +248,9 @@ def complement(x: Interval) -> Interval:
     return 1 - x
 
 
-@formula("mean drop of a one-task failure", "(start + (n - 1) others) / n: one task falls to 0")
-def one_task_failure(start: Interval, others: Interval, n: Interval) -> Interval:
-    return (start + (n - 1) * others) / n
-
-
 @formula("between", "anything from the smallest to the largest x")
 def between(*x: Interval) -> Interval:
     return span(min(low(value) for value in x), max(high(value) for value in x))
-
-
-@formula("mean drop, one task free", "from (n - 1) lo / n to ((n - 1) hi + start) / n")
-def one_task_free(lo: Interval, hi: Interval, start: Interval, n: Interval) -> Interval:
-    return between((n - 1) * lo / n, one_task_failure(start, hi, n))
 
 
 @formula("span over range", "(hi - lo) / (max(s) - min(s))")

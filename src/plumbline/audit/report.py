@@ -4,28 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
 
 from plumbline.audit.formulas import FORMULAS
 from plumbline.audit.rows import COLUMNS, MATCH, MISMATCH, VERDICTS, WITHIN, Ledger
-from plumbline.cli import PlumblineError
+from plumbline.cli import PlumblineError, nearest
 from plumbline.results import find
 from plumbline.results.published import Published
 from plumbline.specs.config import ROOT, documents, read_yaml
 
 
+def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
+    """The named documents, or all: every folder of `config/studies` with printed numbers, in alphabetical order.
+
+    Raises:
+        PlumblineError: a study has no printed numbers, or none has any.
+    """
+    known = documents(root)
+    if not known:
+        raise PlumblineError(f"no published numbers in {root / 'config' / 'studies'}: no folder has a folder published")
+    for study in studies:
+        if study not in known:
+            raise PlumblineError(
+                f"--study {study}: no printed numbers are there{nearest(study, known)} (known: {known})"
+            )
+    return list(dict.fromkeys(studies)) or known
+
+
 def build(studies: Sequence[str] = (), root: Path = ROOT) -> pd.DataFrame:
     """Every row of the audit, columns `COLUMNS`: of the named documents, or of every folder with printed numbers.
 
-    A document without rows of its own (no module `audit` of the study) has none.
+    A document whose study has no module `audit` has no rows.
 
     Raises:
         PlumblineError: a printed number that a row needs is not there.
     """
     rows = []
-    for study in studies or documents(root):
+    for study in choose(studies, root):
         if not find.has(study, "audit"):
             continue
         explanations = read_explanations(root / "config" / "studies" / study / "explanations.yaml")
@@ -56,51 +74,60 @@ def to_csv(frame: pd.DataFrame) -> str:
     return frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")
 
 
-def summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows per document and verdict, with totals."""
-    table = frame.groupby(["document", "verdict"]).size().unstack(fill_value=0)
-    table = table.reindex(columns=[MATCH, WITHIN, MISMATCH], fill_value=0)
+def summary(frame: pd.DataFrame, studies: Sequence[str]) -> pd.DataFrame:
+    """Rows per document and verdict, with totals; a document without rows is there too."""
+    table = pd.crosstab(frame["document"], frame["verdict"])
+    table = table.reindex(index=list(studies), columns=[MATCH, WITHIN, MISMATCH], fill_value=0)
+    table.index.name = "document"
     table.loc["all"] = table.sum()
     table["rows"] = table.sum(axis=1)
     return table
 
 
-def to_markdown(frame: pd.DataFrame) -> str:
+def to_markdown(frame: pd.DataFrame, studies: Sequence[str]) -> str:
     """Summary, meaning of the verdicts, every mismatch with its explanation, and the formulas used."""
     parts = ["# Audit of the printed numbers", ""]
     parts += [
         "Each row recomputes a printed number from other printed numbers, or from a stated configuration.",
         'A printed number stands for everything that rounds to its text: "0.4829" is 0.48285 to 0.48295.',
-        "All rows, with inputs, are in `audit.csv` beside this page.",
+        "Nothing was trained for this page: it is the same at every preset.",
+        "All rows, with inputs, are in the CSV beside it.",
         "",
         *(f"- **{name}**: {meaning}." for name, meaning in VERDICTS.items()),
         "",
-        summary(frame).to_markdown(),
-        "",
-        "## Mismatches",
+        summary(frame, studies).to_markdown(),
         "",
     ]
+    unchecked = [study for study in studies if not (frame["document"] == study).any()]
+    parts += [
+        f"`{study}`: no checks written (they would stand in `plumbline.studies.{study}.audit`).\n"
+        for study in unchecked
+    ]
     found = frame[frame["verdict"] == MISMATCH]
+    parts += ["## Mismatches", ""] if len(found) else []
     for document in found["document"].unique():
         shown = found[found["document"] == document]
-        table = pd.DataFrame(
-            {
-                "row": shown["id"],
-                "what": shown["what"].map(_cell),
-                "where": shown["source"],
-                "printed": shown["printed"],
-                "recomputed": [
-                    _range(value, low, high)
-                    for value, low, high in zip(shown["recomputed"], shown["low"], shown["high"], strict=True)
-                ],
-                "why": shown["explanation"].map(_cell),
-            }
-        )
-        parts += [f"### {document}", "", table.to_markdown(index=False, disable_numparse=True), ""]
+        parts += [f"### {document}", "", _mismatches(shown).to_markdown(index=False, disable_numparse=True), ""]
     used = frame["formula"].unique()
     legend = pd.DataFrame({"formula": used, "is": [_cell(FORMULAS[name].expression) for name in used]})
-    parts += ["## Formulas", "", legend.to_markdown(index=False), ""]
+    parts += ["## Formulas", "", legend.to_markdown(index=False, disable_numparse=True), ""] if len(used) else []
     return "\n".join(parts)
+
+
+def _mismatches(shown: pd.DataFrame) -> pd.DataFrame:
+    """Mismatches as people read them: what is printed and where, beside what it comes to."""
+    return pd.DataFrame(
+        {
+            "row": shown["id"],
+            "number": (shown["what"] + " (" + shown["source"] + ")").map(_cell),
+            "printed": shown["printed"],
+            "recomputed": [
+                _range(*row)
+                for row in zip(shown["printed"], shown["recomputed"], shown["low"], shown["high"], strict=True)
+            ],
+            "why": shown["explanation"].map(_cell),
+        }
+    )
 
 
 def _cell(text: str) -> str:
@@ -108,6 +135,8 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _range(value: float, low: float, high: float) -> str:
-    """A recomputed number, with its range where the inputs' rounding leaves one."""
-    return f"{value:.6g}" if high - low <= 1e-9 * abs(value) else f"{value:.6g} ({low:.6g} to {high:.6g})"
+def _range(printed: str, value: float, low: float, high: float) -> str:
+    """A recomputed number, one digit longer than the printed one, with its range where rounding leaves one."""
+    digits = max(4, len(Decimal(printed.removeprefix("< ")).as_tuple().digits) + 1)
+    alone = f"{value:.{digits}g}"
+    return alone if high - low <= 1e-9 * abs(value) else f"{alone} ({low:.{digits}g} to {high:.{digits}g})"

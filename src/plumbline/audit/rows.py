@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -12,8 +13,9 @@ import pandas as pd
 from plumbline.audit import parameters, statistics, training
 from plumbline.audit.formulas import FORMULAS
 from plumbline.audit.interval import Number, exact, high, low, meet
-from plumbline.cli import PlumblineError
-from plumbline.results.published import Published
+from plumbline.audit.settings import Settings
+from plumbline.cli import PlumblineError, nearest
+from plumbline.results.published import ProseNumber, Published
 
 #: Importing these registers their formulas.
 REGISTERED = (parameters, statistics, training)
@@ -68,14 +70,18 @@ def verdict(printed: Number, at_printed_inputs: object, over_roundings: object) 
 
 
 class Ledger:
-    """Collects the rows of one document and hands out its printed numbers."""
+    """Collects the rows of one document and hands out its printed numbers; `settings` is its stated configuration."""
 
     def __init__(self, document: str, published: Published) -> None:
         self.document = document
+        self.settings = Settings(published)
         self.rows: list[Row] = []
         self._published = published
-        self._prose = published.prose()
         self._tables: dict[str, pd.DataFrame] = {}
+
+    @cached_property
+    def _prose(self) -> dict[str, ProseNumber]:
+        return self._published.prose()
 
     def table(self, name: str) -> pd.DataFrame:
         """A printed table as text."""
@@ -100,7 +106,9 @@ class Ledger:
         try:
             number = self._prose[name]
         except KeyError:
-            raise PlumblineError(f"{self.document}/prose.csv has no entry {name!r}") from None
+            raise PlumblineError(
+                f"{self.document}/prose.csv has no entry {name!r}{nearest(name, self._prose)}"
+            ) from None
         return Number(text=number.text, exact=number.exact, where=number.source)
 
     def check(
@@ -119,6 +127,8 @@ class Ledger:
         """
         if any(row.id == id for row in self.rows):
             raise PlumblineError(f"{self.document}: two audit rows are called {id!r}")
+        if formula not in FORMULAS:
+            raise PlumblineError(f"{self.document}: {id}: there is no formula {formula!r}{nearest(formula, FORMULAS)}")
         function = FORMULAS[formula].function
         given = {
             name: value if isinstance(value, Number) else list(value) if isinstance(value, Sequence) else exact(value)

@@ -1,4 +1,4 @@
-"""Named formulas of the audit that are statistics: z, p, corrections, Welch, ranks, and theorem 2's ratio."""
+"""Named formulas of the audit that are statistics: z, p, corrections, Welch, ranks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from scipy import stats as scipy_stats
 from plumbline.audit.formulas import Intervals, formula
 from plumbline.audit.interval import Interval, high, low, monotone, over_corners, span
 from plumbline.stats import adjust, family_wise_error_rate, noise_floor, spearman, welch
-from plumbline.theory.gated_energy import energy_ratio
 
 
 @formula("sample sd", "sqrt(sum (x - mean)^2 / (n - 1))")
@@ -143,13 +142,3 @@ def nearest_rho(rho: Interval, n: Interval) -> Interval:
     scale = pairs * (pairs**2 - 1) / 6
     target = (low(rho) + high(rho)) / 2
     return span(*(2 * [1 - 2 * round((1 - target) * scale / 2) / scale]))
-
-
-@formula("energy ratio at init, GEGLU", "(r / m) nu E gelu(G)^2 / E gelu(G)^2 = (r / m) nu, G ~ N(0, nu)")
-def rho_geglu(m: Interval, r: Interval, nu: Interval) -> Interval:
-    return over_corners(lambda *x: energy_ratio(*x, gate="gelu"), m, r, nu)
-
-
-@formula("energy ratio at init, SwiGLU", "(r / m) nu E silu(G)^2 / E gelu(G)^2, G ~ N(0, nu), by quadrature")
-def rho_swiglu(m: Interval, r: Interval, nu: Interval) -> Interval:
-    return over_corners(lambda *x: energy_ratio(*x, gate="silu"), m, r, nu)

@@ -1,11 +1,11 @@
-"""Named formulas of the audit about training: perplexity, tokens, schedules, initial scales, cost."""
+"""Named formulas of the audit about training: perplexity, tokens, matched sizes, cost."""
 
 from __future__ import annotations
 
 from mpmath import iv
 
-from plumbline.audit.formulas import Intervals, formula, relative_gap, total
-from plumbline.audit.interval import Interval, high, low
+from plumbline.audit.formulas import formula
+from plumbline.audit.interval import Interval
 
 
 @formula("perplexity", "exp(loss)")
@@ -22,50 +22,6 @@ def mean_perplexity(loss: Interval, sd: Interval, n: Interval) -> Interval:
 @formula("sd of perplexity", "perplexity x sd of loss")
 def perplexity_sd(ppl: Interval, sd: Interval) -> Interval:
     return ppl * sd
-
-
-@formula("softmax", "exp(z_i) / sum_j exp(z_j)")
-def softmax(i: Interval, z: Intervals) -> Interval:
-    return 1 / total(*(iv.exp(other - z[round(low(i))]) for other in z))
-
-
-@formula("softplus plus offset", "log(1 + exp(x)) + c")
-def softplus_offset(x: Interval, c: Interval) -> Interval:
-    return iv.log(1 + iv.exp(x)) + c
-
-
-@formula("SSMax temperature", "1 / (s log n), s = softplus(logit) + c")
-def ssmax_temperature(logit: Interval, c: Interval, n: Interval) -> Interval:
-    return 1 / (softplus_offset(logit, c) * iv.log(n))
-
-
-@formula("SSMax temperature gap", "100 |1 / (s log n) / reference - 1| %")
-def ssmax_gap(logit: Interval, c: Interval, n: Interval, reference: Interval) -> Interval:
-    return relative_gap(ssmax_temperature(logit, c, n), reference)
-
-
-@formula("release checkpoint", "100 round(0.005 k S) / S, S = tokens // batch, k = 200 start + patience - 1")
-def release(start_pct: Interval, patience: Interval, tokens: Interval, batch: Interval) -> Interval:
-    steps = int(low(tokens) // low(batch))
-    evaluation = round(2 * low(start_pct) + low(patience) - 1)
-    return iv.mpf(100) * round(0.005 * evaluation * steps) / steps
-
-
-@formula("nearest evaluation", "the evaluation (0.5 % grid of whole steps) next to the printed share")
-def nearest_evaluation(share_pct: Interval, tokens: Interval, batch: Interval) -> Interval:
-    steps = int(low(tokens) // low(batch))
-    evaluation = round((low(share_pct) + high(share_pct)) / 2 / 0.5)
-    return iv.mpf(100) * round(0.005 * evaluation * steps) / steps
-
-
-@formula("std of scores, learned query", "sigma^2 sqrt(d_k)")
-def score_std(sigma: Interval, d_k: Interval) -> Interval:
-    return sigma**2 * iv.sqrt(d_k)
-
-
-@formula("std of scores, identity query", "sigma / sqrt(h)")
-def reduced_score_std(sigma: Interval, h: Interval) -> Interval:
-    return sigma / iv.sqrt(h)
 
 
 @formula("accelerator days", "nodes a x 24 days a / (nodes b x hours b)")
@@ -91,11 +47,6 @@ def matched_width(gated: Interval) -> Interval:
 @formula("pre-activation variance", "width sd^2")
 def preactivation_variance(width: Interval, sd: Interval) -> Interval:
     return width * sd**2
-
-
-@formula("score ratio", "1 / (sigma sqrt(h d_k))")
-def score_ratio(sigma: Interval, h: Interval, d_k: Interval) -> Interval:
-    return 1 / (sigma * iv.sqrt(h * d_k))
 
 
 @formula("billions over 20 per million", "1000 tokens / (20 N), billions and millions")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from plumbline.audit.interval import Number, exact
-from plumbline.audit.parameters import KEY_NORMS
+from plumbline.audit.parameters import DecoderSize
 from plumbline.audit.rows import Ledger
+from plumbline.audit.settings import Settings
 
 #: Logits of the five softmax examples.
 LOGITS = (
@@ -94,15 +95,16 @@ def audit(ledger: Ledger) -> None:
             "unit": Number(text="1e-6", exact=True),
         },
     )
-    million = {"unit": 10**6}
+    size, million = decoder(ledger.settings), {"unit": 10**6}
     for name, where in (("params_m", "Experimental Analysis"), ("params_lead_m", "lead")):
         check(
             name,
-            "parameters of the authors' configuration (4 KV heads, ReLU^2 FFN 2048, 49,152 tokens), millions",
+            f"parameters of the authors' configuration ({size.key_value_heads} KV heads, ReLU^2 FFN {size.ffn_width}, "
+            f"{size.vocabulary:,} tokens), millions",
             f"{where}; authors' repository",
             "parameters",
             prose(name),
-            {"N": KEY_NORMS.total(), **million},
+            {"N": size.total(), **million},
         )
     ledger.copy(
         "params_twice",
@@ -110,6 +112,23 @@ def audit(ledger: Ledger) -> None:
         "lead, Experimental Analysis",
         prose("params_lead_m"),
         prose("params_m"),
+    )
+
+
+def decoder(settings: Settings) -> DecoderSize:
+    """Its decoder; grouped queries, two-matrix ReLU^2 and the vocabulary are those of the authors' repository."""
+    model, external = "model", "external_author_repo"
+    return DecoderSize(
+        layers=settings.whole(model, "layers"),
+        width=settings.whole(model, "d_model"),
+        heads=settings.whole(model, "heads"),
+        key_value_heads=settings.whole(external, "kv_heads"),
+        head_width=settings.whole(model, "d_head"),
+        ffn_width=settings.whole(external, "d_ff"),
+        vocabulary=settings.whole(external, "vocab"),
+        ffn_matrices=2,
+        tied=settings.flag(external, "tied"),
+        query_key_norm=True,
     )
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from plumbline.audit.rows import Ledger
-from plumbline.studies.premature.audit import controls, main_results
+from plumbline.studies.premature.audit import controls, formulas, main_results
+
+#: Importing it registers the document's own formulas.
+REGISTERED = (formulas,)
 
 
 def audit(ledger: Ledger) -> None:

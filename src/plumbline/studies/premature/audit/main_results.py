@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from plumbline.audit.interval import Number
-from plumbline.audit.parameters import premature
 from plumbline.audit.rows import Ledger
+from plumbline.studies.premature.audit import sizes
 
 
 def audit(ledger: Ledger) -> None:
@@ -139,7 +139,7 @@ def theory_and_sizes(ledger: Ledger) -> None:
     """Parameter counts, matched widths, Theorem 2's ratios, Corollary 3's factor and the locality ratios."""
     check, prose = ledger.check, ledger.prose
     million = {"unit": 10**6}
-    base, llama = premature(), premature(norm_vectors=1, biases=False, ffn_matrices=3, ffn_width=2560)
+    base = sizes.base(ledger.settings)
     check(
         "params_270m",
         "parameters, in millions",
@@ -155,7 +155,7 @@ def theory_and_sizes(ledger: Ledger) -> None:
         "sec 4",
         "parameters",
         prose("params_m"),
-        {"N": llama.total(), **million},
+        {"N": sizes.llama(ledger.settings).total(), **million},
     )
     check(
         "params_0p7b",
@@ -163,11 +163,11 @@ def theory_and_sizes(ledger: Ledger) -> None:
         "App H",
         "parameters",
         prose("params_0p7b_m"),
-        {"N": premature("large").total(), **million},
+        {"N": sizes.large(ledger.settings).total(), **million},
     )
     check(
         "ffn_match",
-        "GELU width that three maps of width 2560 equal in parameters",
+        f"GELU width that three maps of width {prose('ffn_gated')} equal in parameters",
         "sec 4",
         "matched width",
         prose("ffn_single"),

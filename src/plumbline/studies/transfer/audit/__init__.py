@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from plumbline.audit.rows import Ledger
-from plumbline.studies.transfer.audit import base_scale, configuration, diagnostics, scales
+from plumbline.studies.transfer.audit import (
+    base_scale,
+    compute,
+    configuration,
+    diagnostics,
+    formulas,
+    scales,
+    taxonomy,
+)
+
+#: Importing it registers the document's own formulas.
+REGISTERED = (formulas,)
 
 
 def audit(ledger: Ledger) -> None:
     """All rows of the document."""
-    for part in (base_scale, scales, configuration, diagnostics):
+    for part in (base_scale, taxonomy, scales, compute, configuration, diagnostics):
         part.audit(ledger)

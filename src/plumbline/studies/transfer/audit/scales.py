@@ -1,149 +1,15 @@
-"""Transfer study: counts of methods by module, Table 3, and the runs at 3B."""
+"""Transfer study: Table 3, and the runs at 3B."""
 
 from __future__ import annotations
 
 from plumbline.audit.interval import Number
 from plumbline.audit.rows import Ledger
-from plumbline.studies.transfer.audit.base_scale import seeds
 
 
 def audit(ledger: Ledger) -> None:
-    """Rows of sections 3.1, 4.2, 4.3, 5.1 and 5.2."""
-    counts(ledger)
+    """Rows of sections 5.1 and 5.2."""
     table_3(ledger)
     runs_at_3b(ledger)
-
-
-def counts(ledger: Ledger) -> None:
-    """Counts of methods by module, from Table 1, and of effects among them."""
-    check, prose = ledger.check, ledger.prose
-    table = ledger.table("table1")
-    for category in ("attention", "ffn", "normalization", "residual"):
-        check(
-            f"t1_{category}",
-            f"{category} methods",
-            "table 1",
-            "same number",
-            prose(f"{category}_methods"),
-            {"rows": int((table["category"] == category).sum())},
-        )
-    for kind in ("soft", "hard"):
-        check(
-            f"t1_{kind}",
-            f"{kind} attention methods",
-            "table 1",
-            "same number",
-            prose(f"{kind}_methods"),
-            {"rows": int((table["soft_hard"] == kind).sum())},
-        )
-    groups = {name: prose(f"{name}_methods") for name in ("attention", "ffn", "normalization", "residual")}
-    check(
-        "t1_total",
-        "methods in the table, baseline included",
-        "table 1 caption",
-        "sum",
-        prose("methods_total"),
-        {"baseline": 1, **groups},
-    )
-    check(
-        "modifications_tested", "modifications tested", "abstract, sec 1", "sum", prose("modifications_tested"), groups
-    )
-    combinations = ["selective_qknorm", "gated_attn_qknorm"]
-    attention = [name for name in table.index[table["category"] == "attention"] if name not in combinations]
-    check(
-        "attention_alone",
-        "attention methods that are no combination",
-        "sec 4.2",
-        "difference",
-        prose("combination_free_attention"),
-        {"attention": prose("attention_methods"), "combinations": len(combinations)},
-    )
-    z, line = ledger.column("table2", "z", attention), prose("z_line")
-    check(
-        "attention_distinguishable",
-        "of those, beyond |z| = 2",
-        "sec 4.2",
-        "count beyond",
-        prose("distinguishable_attention"),
-        {"z": z, "c": line},
-    )
-    check(
-        "attention_improving",
-        "of those, above",
-        "sec 4.2",
-        "count above",
-        prose("attention_improving"),
-        {"z": z, "c": line},
-    )
-    check(
-        "attention_degrading",
-        "of those, below",
-        "sec 4.2",
-        "count below",
-        prose("attention_degrading"),
-        {"z": z, "c": -2},
-    )
-    check(
-        "attention_parts",
-        "improving and degrading together",
-        "sec 4.2",
-        "sum",
-        prose("distinguishable_attention"),
-        {"improving": prose("attention_improving"), "degrading": prose("attention_degrading")},
-    )
-    residual = ledger.column("table2", "z", list(table.index[table["category"] == "residual"]))
-    check(
-        "residual_improving",
-        "residual methods beyond z = 2",
-        "sec 4.3",
-        "count above",
-        prose("residual_improving"),
-        {"z": residual, "c": line},
-    )
-    check(
-        "residual_worse",
-        "residual methods below z = -2",
-        "sec 4.3",
-        "count below",
-        prose("residual_worse"),
-        {"z": residual, "c": -2},
-    )
-    everything = ledger.column("table2", "climb_avg", list(table.index[table["category"] == "attention"]))
-    span = {"hi": prose("span_high"), "lo": prose("span_low")}
-    check(
-        "attention_span",
-        "the attention span's ends are Table 2's",
-        "sec 4.2",
-        "range",
-        Number(text=f"{prose('span_high').value - prose('span_low').value:.3f}"),
-        {"x": everything},
-    )
-    seeds_width = dict(zip(("s1", "s2", "s3"), seeds(ledger, "baseline"), strict=True))
-    check(
-        "span_over_seed_range",
-        "span over the width of the seeds' bootstrap (their range)",
-        "sec 4.2",
-        "span over range",
-        prose("span_over_width"),
-        {**span, **seeds_width},
-    )
-    check(
-        "span_over_four_sigma",
-        "span over the width of |z| < 2",
-        "sec 4.2",
-        "span over four sigma",
-        prose("span_over_width"),
-        {**span, "sigma": ledger.cell("noise_floor", "baseline", "climb_avg_std")},
-    )
-    for method in ("sigmoid_attn", "ssmax"):
-        check(
-            f"orders_{method}",
-            f"{method}: effect over sigma, orders of magnitude",
-            "sec 4.2",
-            "orders of magnitude",
-            prose("orders_over_floor"),
-            {"z": ledger.cell("table2", method, "z")},
-        )
 
 
 def table_3(ledger: Ledger) -> None:

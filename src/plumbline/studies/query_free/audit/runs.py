@@ -1,45 +1,43 @@
-"""query_free: parameter counts and percentages of Table 2, tokens, score scales, learning-rate ratios."""
+"""query_free: parameter counts and percentages of Table 2, tokens, learning-rate ratios."""
 
 from __future__ import annotations
 
 from plumbline.audit.interval import Number
-from plumbline.audit.parameters import query_free
 from plumbline.audit.rows import Ledger
+from plumbline.studies.query_free.audit import sizes
 
-#: id in Table 2 -> (width, learned query); the feed-forward width follows from the printed multiple.
-CONFIGURATIONS = {
-    "baseline_small_mlp": (768, True),
-    "baseline_small_d": (744, True),
-    "wq_identity": (768, False),
-    "baseline": (768, True),
-    "wq_identity_large_mlp": (768, False),
+#: Table 2's configuration with the narrower width.
+NARROW = "baseline_small_d"
+
+#: id in Table 2 -> how section 5.1 names its size.
+LABELS = {
+    "baseline_small_mlp": "small_mlp",
+    NARROW: "small_d",
+    "wq_identity": "wq_identity",
+    "baseline": "baseline",
+    "wq_identity_large_mlp": "large_mlp",
 }
 
 
 def audit(ledger: Ledger) -> None:
-    """All rows of the document."""
+    """Rows of sections 1, 5 and 6."""
     table_2(ledger)
     shares(ledger)
     tokens(ledger)
-    scores(ledger)
     learning_rates(ledger)
-    basis_transfer(ledger)
 
 
 def table_2(ledger: Ledger) -> None:
     """Counts, percentages and copies of Table 2."""
     check, cell, prose = ledger.check, ledger.cell, ledger.prose
     million = {"unit": 10**6}
-    labels = {
-        "baseline_small_mlp": "small_mlp",
-        "baseline_small_d": "small_d",
-        "wq_identity": "wq_identity",
-        "baseline": "baseline",
-        "wq_identity_large_mlp": "large_mlp",
-    }
-    for config, (width, learned) in CONFIGURATIONS.items():
-        multiple = cell("table2", config, "mlp_mult", exact=True)
-        size = query_free(width, round(multiple.value * width), learned_query=learned)
+    for config, label in LABELS.items():
+        size = sizes.decoder(
+            ledger.settings,
+            narrow=config == NARROW,
+            multiple=cell("table2", config, "mlp_mult").value,
+            learned_query=bool(ledger.table("table2").loc[config, "trainable_wq"] == "yes"),
+        )
         total = cell("table2", config, "total_params_m")
         check(
             f"t2_total_{config}",
@@ -57,15 +55,15 @@ def table_2(ledger: Ledger) -> None:
             cell("table2", config, "non_emb_params_m"),
             {"N": size.body(), **million},
         )
-        label = prose(f"label_{labels[config]}_m")
-        ledger.copy(f"t2_label_{config}", f"size in the name of {config}", "sec 5.1", label, total)
+        named = prose(f"label_{label}_m")
+        ledger.copy(f"t2_label_{config}", f"size in the name of {config}", "sec 5.1", named, total)
         check(
             f"t2_d_k_{config}",
             f"head width of {config}",
             "table 2",
             "ratio",
             cell("table2", config, "attn_scale_dk", exact=True),
-            {"d": width, "heads": prose("heads")},
+            {"d": size.width, "heads": size.heads},
         )
         if config != "baseline":
             check(
@@ -83,7 +81,7 @@ def table_2(ledger: Ledger) -> None:
         ("loss_reduced", "wq_identity"),
         ("loss_large", "wq_identity_large_mlp"),
         ("loss_small_low", "baseline_small_mlp"),
-        ("loss_small_high", "baseline_small_d"),
+        ("loss_small_high", NARROW),
     ):
         ledger.copy(
             name, f"loss of {config} in the text", "sec 5.1", prose(name), cell("table2", config, "val_loss_60k")
@@ -103,10 +101,10 @@ def table_2(ledger: Ledger) -> None:
         prose("mlp_hidden"),
         {"multiple": cell("table2", "baseline", "mlp_mult", exact=True), "d": prose("width")},
     )
-    for config in ("baseline_small_mlp", "baseline_small_d"):
+    for config in ("baseline_small_mlp", NARROW):
         ledger.copy(
             f"equal_{config}",
-            f"non-embedding count of {config}, said to be the same 78M",
+            f"non-embedding count of {config}, said to be the same {prose('equal_non_emb_m')}M",
             "sec 5.1",
             prose("equal_non_emb_m"),
             cell("table2", config, "non_emb_params_m"),
@@ -116,14 +114,15 @@ def table_2(ledger: Ledger) -> None:
 def shares(ledger: Ledger) -> None:
     """What W_Q is a share of."""
     check, cell, prose = ledger.check, ledger.cell, ledger.prose
-    d = 768
+    size = sizes.decoder(ledger.settings)
+    query = size.width * size.query_width
     check(
         "wq",
         "parameters in all W_Q, in millions",
         "sec 5.1",
         "parameters",
         prose("wq_m"),
-        {"N": 12 * d * d, "unit": 10**6},
+        {"N": size.layers * query, "unit": 10**6},
     )
     check(
         "attention_pct",
@@ -131,7 +130,7 @@ def shares(ledger: Ledger) -> None:
         "abstract, sec 3.1",
         "share",
         prose("attention_pct"),
-        {"W_Q": d * d, "attention": 4 * d * d},
+        {"W_Q": query, "attention": size.attention()},
     )
     check(
         "block_pct",
@@ -139,7 +138,7 @@ def shares(ledger: Ledger) -> None:
         "sec 1",
         "share",
         prose("block_pct"),
-        {"W_Q": d * d, "block": 12 * d * d},
+        {"W_Q": query, "block": size.attention() + size.feed_forward()},
     )
     check(
         "non_emb_pct",
@@ -160,7 +159,7 @@ def tokens(ledger: Ledger) -> None:
     unit = Number(text="1e-6", exact=True)
     check(
         "tokens",
-        "60k steps of about 490k tokens, in billions",
+        f"{prose('steps_k')}k steps of about {prose('tokens_per_step').value / 1000:g}k tokens, in billions",
         "sec 5.1",
         "product",
         prose("tokens_b"),
@@ -183,52 +182,6 @@ def tokens(ledger: Ledger) -> None:
         "product",
         prose("validation_tokens_m"),
         {"sequences": prose("validation_sequences"), "context": prose("context"), "unit": unit},
-    )
-
-
-def scores(ledger: Ledger) -> None:
-    """Appendix 8.2: standard deviation of scores at init."""
-    check, prose = ledger.check, ledger.prose
-    sigma, heads = prose("score_sigma"), prose("heads")
-    check(
-        "score_std_standard",
-        "std of scores, learned query",
-        "App 8.2",
-        "std of scores, learned query",
-        prose("score_std_standard"),
-        {"sigma": sigma, "d_k": 64},
-    )
-    check(
-        "score_std_reduced",
-        "std of scores, identity query",
-        "App 8.2",
-        "std of scores, identity query",
-        prose("score_std_reduced"),
-        {"sigma": sigma, "h": heads},
-    )
-    check(
-        "score_ratio",
-        "ratio of the two",
-        "sec 5.1, App 8.2",
-        "ratio",
-        prose("score_ratio"),
-        {"reduced": prose("score_std_reduced"), "standard": prose("score_std_standard")},
-    )
-    check(
-        "score_ratio_exact",
-        "the same from its settings: 1 / (sigma sqrt(h d_k))",
-        "App 8.2",
-        "score ratio",
-        prose("score_ratio"),
-        {"sigma": sigma, "h": heads, "d_k": 64},
-    )
-    check(
-        "score_ratio_inverse",
-        "its inverse",
-        "App 8.2",
-        "inverse",
-        prose("score_ratio_inverse"),
-        {"ratio": prose("score_ratio")},
     )
 
 
@@ -265,41 +218,4 @@ def learning_rates(ledger: Ledger) -> None:
         "ratio",
         prose("peak_min_standard"),
         {"peak": rates["baseline", "peak"], "min": rates["baseline", "min"]},
-    )
-
-
-def basis_transfer(ledger: Ledger) -> None:
-    """Appendix 8.3 and 8.4."""
-    check, prose = ledger.check, ledger.prose
-    check(
-        "transfer_factor",
-        "linear error over MLP error, from their printed ranges",
-        "App 8.4",
-        "ratio of two ranges",
-        prose("transfer_factor"),
-        {f"{kind} {end}": prose(f"transfer_{kind}_{end}_pct") for kind in ("linear", "mlp") for end in ("low", "high")},
-    )
-    check(
-        "transfer_angle",
-        "angle of the printed cosine, degrees",
-        "App 8.4",
-        "angle",
-        prose("transfer_angle_deg"),
-        {"cosine": prose("transfer_cosine")},
-    )
-    check(
-        "transfer_distance",
-        "cosine distance in the caption against the cosine in the text",
-        "App 8.4, fig 2",
-        "complement",
-        prose("transfer_cosine_distance"),
-        {"cosine": prose("transfer_cosine")},
-    )
-    check(
-        "sigma_max",
-        "largest singular value of an N(0, 1/d) matrix, from the printed range of its square",
-        "App 8.3.1",
-        "square root",
-        prose("sigma_max"),
-        {"largest square": prose("singular_squared_high")},
     )

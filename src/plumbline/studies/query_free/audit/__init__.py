@@ -1,0 +1,15 @@
+"""query_free's audit rows: what of its printed numbers follows from others."""
+
+from __future__ import annotations
+
+from plumbline.audit.rows import Ledger
+from plumbline.studies.query_free.audit import formulas, runs, theory
+
+#: Importing it registers the document's own formulas.
+REGISTERED = (formulas,)
+
+
+def audit(ledger: Ledger) -> None:
+    """All rows of the document."""
+    for part in (runs, theory):
+        part.audit(ledger)

@@ -1,0 +1,12 @@
+"""Fixtures of the audit's tests."""
+
+import shutil
+
+import pytest
+
+
+@pytest.fixture
+def changed(repository, tmp_path):
+    """A root whose printed numbers a test may change."""
+    shutil.copytree(repository / "config" / "studies", tmp_path / "config" / "studies")
+    return tmp_path
