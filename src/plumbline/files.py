@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 
 def canonical_json(value: Any) -> str:
@@ -35,22 +37,45 @@ def fsync_directory(directory: str | Path) -> None:
         os.close(descriptor)
 
 
-def atomic_write_bytes(path: str | Path, content: bytes) -> None:
-    """Write beside the target, fsync, rename: a reader sees the old file or the new one, never half of one."""
+@contextmanager
+def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
+    """A file to write that becomes `path` when the block ends without an error: whole, synced, or not there at all.
+
+    It is written beside `path` under another name and renamed: a reader sees the old file or the new one, never half
+    of one, also after a power cut. An error in the block leaves `path` as it was. The mode is what `open` gives a new
+    file (0666 less the umask). A library that takes a name and not a file is given the file's `name`; it may replace
+    what lies there.
+
+    Args:
+        mode: "wb" or "w"; text is UTF-8 with line ends as they are written.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
-        with os.fdopen(descriptor, "wb") as handle:
-            handle.write(content)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
+        with open(temporary, mode.replace("w", "x"), **text) as file:
+            # The kernel has applied the umask here: reading it would mean changing it for all threads.
+            permissions = os.fstat(file.fileno()).st_mode & 0o7777
+            yield file
+        # Again by its name: a library that was given the name may have put a file of its own, and of its own mode, there.
+        descriptor = os.open(temporary, os.O_RDONLY)
+        try:
+            os.fchmod(descriptor, permissions)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     fsync_directory(path.parent)
+
+
+def atomic_write_bytes(path: str | Path, content: bytes) -> None:
+    """Write bytes through `atomic`."""
+    with atomic(path) as file:
+        file.write(content)
 
 
 def atomic_write_text(path: str | Path, text: str) -> None:
@@ -61,9 +86,3 @@ def atomic_write_text(path: str | Path, text: str) -> None:
 def atomic_write_json(path: str | Path, value: Any) -> None:
     """Pretty JSON with sorted keys, for people and for diffs."""
     atomic_write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

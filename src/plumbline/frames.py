@@ -6,7 +6,6 @@ unknown or of another type is an error at the place that writes it, not at the p
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.cli import PlumblineError
+from plumbline.files import atomic
 
 if TYPE_CHECKING:  # a trainer writes frames without ever loading pandas' half second of imports itself
     import pandas as pd
@@ -74,11 +74,8 @@ def write(frame: pd.DataFrame, name: str, path: str | Path, metadata: dict[str, 
         key.encode(): value.encode() for key, value in (metadata or {}).items()
     }
     table = table.replace_schema_metadata(labels)
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(table, temporary)
-    os.replace(temporary, path)
+    with atomic(path) as file:
+        pq.write_table(table, file)
 
 
 def read(path: str | Path, name: str) -> pd.DataFrame:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import itertools
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from plumbline.data.progress import Progress
 from plumbline.data.sources import Document, debian, hub, jsonl, packaged
 from plumbline.data.split import Shuffle, held_out, rule
 from plumbline.data.text import pieces
-from plumbline.files import atomic_write_json, sha256_file
+from plumbline.files import atomic, atomic_write_json, sha256_file
 
 SPLITS = ("train", "validation")
 
@@ -85,19 +84,12 @@ def gather(
 
 def _write(path: Path, lines: Iterator[bytes]) -> dict[str, Any]:
     """Stream lines into a file that appears whole; returns its number of lines and checksum."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     digest, count = hashlib.sha256(), 0
-    try:
-        with open(temporary, "wb") as file:
-            for line in lines:
-                file.write(line)
-                digest.update(line)
-                count += 1
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic(path) as file:
+        for line in lines:
+            file.write(line)
+            digest.update(line)
+            count += 1
     return {"file": path.name, "documents": count, "sha256": digest.hexdigest()}
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ import numpy as np
 from plumbline.cli import PlumblineError, run
 from plumbline.data.progress import Progress
 from plumbline.data.tokenizer import Tokenizer
-from plumbline.files import atomic_write_json
+from plumbline.files import atomic_write_bytes, atomic_write_json
 
 FORMAT = 1
 
@@ -171,7 +170,7 @@ def _write(
         if rows > 0:
             name = f"shard-{len(entries):05d}.bin"
             content = block[: rows * context].astype(tokenizer.dtype).tobytes()
-            _write_shard(folder / name, content)
+            atomic_write_bytes(folder / name, content)
             entries.append(
                 {
                     "file": f"{folder.name}/{name}",
@@ -183,18 +182,6 @@ def _write(
             progress.add(rows)
     documents[""] = begun
     return entries, documents
-
-
-def _write_shard(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _size(text: str) -> tuple[str, int | None]:

@@ -9,7 +9,6 @@ are the documents in order, and no job reads more than its own range. Each docum
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from plumbline.cli import PlumblineError, run
 from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl
 from plumbline.data.tokenizer import Tokenizer
+from plumbline.files import atomic
 
 #: Documents handed to the tokenizer at once: enough to keep all cores busy.
 _BATCH = 512
@@ -65,19 +65,11 @@ def tokenize(documents: Path, tokenizer: Tokenizer, shard: int, shards: int) -> 
 def save(path: Path, chunks: list[np.ndarray], dtype: np.dtype) -> int:
     """Write arrays as one .npy file that appears whole; returns the number of tokens."""
     total = sum(len(chunk) for chunk in chunks)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "wb") as file:
-            header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (total,)}
-            np.lib.format.write_array_header_1_0(file, header)
-            for chunk in chunks:
-                file.write(chunk.tobytes())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic(path) as file:
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (total,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for chunk in chunks:
+            file.write(chunk.tobytes())
     return total
 
 
