@@ -37,6 +37,11 @@ def fsync_directory(directory: str | Path) -> None:
         os.close(descriptor)
 
 
+def path_or_none(text: str) -> Path | None:
+    """A flag's path; None for an empty text, which as a path would be the working directory."""
+    return Path(text) if text.strip() else None
+
+
 @contextmanager
 def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """A file to write that becomes `path` when the block ends without an error: whole, synced, or not there at all.
@@ -58,7 +63,7 @@ def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
             # The kernel has applied the umask here: reading it would mean changing it for all threads.
             permissions = os.fstat(file.fileno()).st_mode & 0o7777
             yield file
-        # Again by its name: a library that was given the name may have put a file of its own, and of its own mode, there.
+        # Again by its name: a library may have put a file of its own there, with a mode of its own.
         descriptor = os.open(temporary, os.O_RDONLY)
         try:
             os.fchmod(descriptor, permissions)

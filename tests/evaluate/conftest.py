@@ -10,9 +10,10 @@ import pytest
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from plumbline.evaluate import items, proxy, suites
+from plumbline.evaluate import items, proxy
 from plumbline.model.decoder import create
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.suites import suite
 from tests.model_specs import BASELINE
 
 VOCABULARY = 384
@@ -70,7 +71,7 @@ def items_folder(documents_file: Path, tmp_path_factory: pytest.TempPathFactory)
     documents = proxy.Documents.read(documents_file)
     made = {
         task: items.Made(task_source="proxy", items=proxy.items(task, documents, 6), licence="none", origin="made up")
-        for task in suites.suite("climb12").tasks
+        for task in suite("climb12").task_names
     }
     items.write(folder, made)
     return folder

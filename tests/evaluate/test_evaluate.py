@@ -14,8 +14,10 @@ from safetensors.torch import load_file, save_file
 from plumbline import frames
 from plumbline.cli import PlumblineError
 from plumbline.evaluate import __main__ as verb
-from plumbline.evaluate import harness, suites
+from plumbline.evaluate import harness
+from plumbline.specs.suites import suite
 
+CLIMB12 = suite("climb12")
 MMLU = {"question": "q", "choices": ["w", "x", "y", "z"], "answer": 2}
 
 
@@ -24,6 +26,7 @@ def evaluate(finished: Path, items_folder: Path, tokenizer_file: Path, tmp_path:
     def call(*flags: str) -> Path:
         out = tmp_path / "scores"
         paths = {"--run": finished, "--items": items_folder, "--tokenizer": tokenizer_file, "--out": out}
+        flags = flags if "--suite" in flags else ("--suite", "climb12", *flags)
         words = [word for flag, path in paths.items() for word in (flag, str(path))]
         monkeypatch.setattr(sys, "argv", ["evaluate", *words, "--device", "cpu", *flags])
         verb.main()
@@ -43,14 +46,14 @@ def test_scores_and_examples_of_a_run_agree_with_each_other_and_with_the_harness
 
     assert labels["outcome"] == "completed"
     assert labels["limit"] == "5"
-    assert set(json.loads(labels["items_sha256"])) == set(suites.suite("climb12").tasks)
+    assert set(json.loads(labels["items_sha256"])) == set(CLIMB12.task_names)
     assert "arc/arc_easy.yaml" in json.loads(labels["task_yaml_sha256"])["arc_challenge"]
     assert scores.loc[scores.task != "climb_avg", "items"].eq(5).all()
     assert set(scores.task_source) == {"proxy"}
     assert np.isfinite(scores.value).all()
 
     table = scores.set_index(["task", "metric"])
-    for task in suites.suite("climb12"):
+    for task in CLIMB12:
         theirs = kept["results"]["results"][task.name]
         for metric in ("acc", "acc_norm") if task.has_acc_norm else ("acc",):
             assert table.loc[(task.name, metric), "value"] == pytest.approx(theirs[f"{metric},none"])
@@ -149,7 +152,7 @@ def test_corrupt_weights_are_named(evaluate, finished: Path):
 
 
 def test_bad_flags_and_unfinished_runs_are_named(evaluate, finished: Path):
-    with pytest.raises(PlumblineError, match="--suite: 'nine'"):
+    with pytest.raises(PlumblineError, match="there is no suite 'nine'"):
         evaluate("--suite", "nine")
     with pytest.raises(PlumblineError, match="--limit must be at least 1"):
         evaluate("--limit", "0")
@@ -162,18 +165,18 @@ def test_mmlu_with_subjects_is_the_harness_s_group(tmp_path: Path):
     subjects = ["virology", "anatomy", "anatomy", "anatomy"]
     path = tmp_path / "mmlu.jsonl"
     path.write_text("".join(json.dumps(MMLU | {"subject": subject}) + "\n" for subject in subjects))
-    leaves = harness.leaves(suites.task("mmlu"), path, 3)
+    leaves = harness.leaves(CLIMB12.task("mmlu"), path, 3)
     assert {name: len(leaf.eval_docs) for name, leaf in leaves.items()} == {"mmlu_anatomy": 2, "mmlu_virology": 1}
     assert "about virology" in leaves["mmlu_virology"].config.description
-    assert set(harness.yaml_checksums(suites.task("mmlu"), leaves)) == {
+    assert set(harness.yaml_checksums(CLIMB12.task("mmlu"), leaves)) == {
         "mmlu/default/_default_template_yaml",
         "mmlu/default/mmlu_anatomy.yaml",
         "mmlu/default/mmlu_virology.yaml",
     }
     path.write_text(json.dumps(MMLU | {"subject": "cookery"}) + "\n")
     with pytest.raises(PlumblineError, match="'cookery' is no subject of mmlu"):
-        harness.leaves(suites.task("mmlu"), path, None)
+        harness.leaves(CLIMB12.task("mmlu"), path, None)
 
 
 def test_all_fifty_seven_subjects_are_known():
-    assert len(harness._subjects(suites.task("mmlu"))) == 57
+    assert len(harness._subjects(CLIMB12.task("mmlu"))) == 57

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from plumbline.evaluate import harness, schema, suites
+from plumbline.evaluate import harness, schema
 from plumbline.evaluate.adapter import CheckpointLM
 from plumbline.evaluate.checkpoint import FinishedRun
 from plumbline.model import hf
+from plumbline.specs.suites import suite
 
 
 def logprobs(model, path: Path, task: str, limit: int) -> list[float]:
     """Log-probability of every choice of every item, in order."""
-    results = harness.run(model, harness.leaves(suites.task(task), path, limit))
+    results = harness.run(model, harness.leaves(suite("climb12").task(task), path, limit))
     return [value for sample in results["samples"][task] for value, _ in sample["filtered_resps"]]
 
 

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import datasets
 import pytest
+from jsonschema import Draft202012Validator
 
 from plumbline.cli import PlumblineError
-from plumbline.evaluate import convert, hub, items, packaged, proxy, schema, suites
+from plumbline.evaluate import convert, hub, items, packaged, proxy, schema
+from plumbline.specs.suites import Suite, Task, suite
 
-CLIMB12 = suites.suite("climb12").tasks
+CLIMB12 = suite("climb12").task_names
 PIQA = {"goal": "g", "sol1": "a", "sol2": "b", "label": 1}
+MMLU = {"question": "q", "subject": "", "choices": ["a", "b", "c", "d"], "answer": 3}
+ARC = {"question": "q", "choices": {"text": ["x", "y"], "label": ["A", "B"]}, "answerKey": "B"}
 
 
 def write(path: Path, *lines: dict) -> Path:
@@ -49,17 +53,61 @@ def test_a_missing_inner_field_is_named(tmp_path: Path):
     [
         ("piqa", PIQA | {"label": "1"}, "'label' must be int"),
         ("piqa", PIQA | {"label": True}, "'label' must be int"),
-        ("piqa", PIQA | {"label": 2}, "none of"),
+        ("piqa", PIQA | {"label": 1.0}, "'label' must be int"),
+        ("piqa", PIQA | {"goal": 3}, "'goal' must be str, not 3"),
+        ("piqa", PIQA | {"label": 2}, r"'label' is 2, which is none of \[0, 1\]"),
+        ("piqa", [PIQA], "must be a JSON object, not list"),
+        ("mmlu", MMLU | {"answer": 4}, "'answer' is 4, which is none of"),
+        ("mmlu", MMLU | {"choices": ["a", "b"]}, "'choices' must be a list of 4 entries"),
+        ("mmlu", MMLU | {"choices": []}, "'choices' must be a list of 4 entries"),
+        ("mmlu", MMLU | {"choices": "abcd"}, "'choices' must be a list that is not empty"),
+        (
+            "arc_easy",
+            ARC | {"choices": {"text": ["a"], "label": []}},
+            r"'choices\.label' must be a list that is not empty",
+        ),
+        ("arc_easy", ARC | {"choices": {"text": ["a"], "label": [1]}}, r"'choices\.label' must be str, not 1"),
+        ("arc_easy", ARC | {"choices": {"text": ["a"], "label": ["A", "B"]}}, "differ in length"),
+        ("arc_easy", ARC | {"choices": ["a"]}, "'choices' must be an object"),
+        ("arc_easy", ARC | {"answerKey": "C"}, r"'answerKey' is 'C', which is none of \['A', 'B'\]"),
         ("winogrande", {"sentence": "no blank", "option1": "a", "option2": "b", "answer": "1"}, "one blank"),
+        ("winogrande", {"sentence": "_ a _", "option1": "a", "option2": "b", "answer": "1"}, "one blank"),
+        ("winogrande", {"sentence": "a _", "option1": "a", "option2": "b", "answer": "3"}, "none of"),
+        (
+            "social_iqa",
+            dict.fromkeys(("context", "question", "answerA", "answerB", "answerC", "label"), "4"),
+            "none of",
+        ),
         ("lambada_openai", {"text": "word"}, "several words"),
+        ("lambada_openai", {"text": " word "}, "several words"),
         ("race", {"article": "a", "problems": "[{'question': 'q'}]"}, "lacks"),
         ("truthfulqa_mc2", {"question": "q", "mc2_targets": {"choices": ["a"], "labels": [1]}}, "both a 1 and a 0"),
         ("hellaswag", {"activity_label": "x", "ctx_a": "", "ctx_b": "", "endings": ["a"], "label": "1"}, "none of"),
     ],
 )
 def test_values_that_make_no_sense_are_refused(task: str, item: dict, message: str):
-    with pytest.raises(PlumblineError, match=message):
+    with pytest.raises(PlumblineError, match=f"^here.*{message}"):
         schema.check(task, item, "here")
+
+
+@pytest.mark.parametrize(
+    ("task", "item"),
+    [
+        ("piqa", PIQA | {"more": None}),
+        ("mmlu", MMLU),
+        ("arc_easy", ARC),
+        ("winogrande", {"sentence": "a\nb _ c\n", "option1": "a", "option2": "b", "answer": "2"}),
+        ("lambada_openai", {"text": "one\n two\n"}),
+        ("truthfulqa_mc2", {"question": "", "mc2_targets": {"choices": ["a", "b"], "labels": [1, 0]}}),
+    ],
+)
+def test_items_that_are_right_are_taken_as_they_are(task: str, item: dict):
+    assert schema.check(task, item, "here") is item
+
+
+def test_every_schema_is_one():
+    for content in schema.SCHEMAS.values():
+        Draft202012Validator.check_schema(content)
 
 
 def test_lines_that_are_not_json_and_empty_files_are_refused(tmp_path: Path):
@@ -99,7 +147,7 @@ def test_too_few_documents_are_an_error(tmp_path: Path):
 def test_local_lists_absent_tasks_and_fills_them_only_when_told(tmp_path: Path, documents_file: Path, monkeypatch):
     folder, out = tmp_path / "mine", tmp_path / "items"
     write(folder / "piqa.jsonl", PIQA | {"more": "is dropped"})
-    flags = ("--source", "local", "--folder", folder, "--out", out)
+    flags = ("--source", "local", "--suite", "climb12", "--folder", folder, "--out", out)
     with pytest.raises(PlumblineError, match=r"no file for arc_challenge, .*truthfulqa_mc2"):
         make(monkeypatch, *flags)
     filling = ("--missing", "proxy", "--documents", documents_file, "--proxy-items", 4)
@@ -125,7 +173,7 @@ def test_hub_without_network_says_what_to_do(tmp_path: Path, monkeypatch):
 
     monkeypatch.setattr(datasets, "load_dataset", offline)
     with pytest.raises(PlumblineError, match=r"baber/piqa at revision 142f6d.*Without a network use --source packaged"):
-        make(monkeypatch, "--source", "hub", "--out", tmp_path)
+        make(monkeypatch, "--source", "hub", "--suite", "climb12", "--out", tmp_path)
 
 
 def test_hub_reads_a_mirror_in_the_hub_s_layout(tmp_path: Path):
@@ -200,20 +248,19 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
     assert convert.read(tmp_path / "anatomy_test.csv") == [["a, b", "w", "x", "y", "z", "D"]]
 
 
-def test_unknown_names_are_refused():
-    with pytest.raises(PlumblineError, match="unknown task 'copa'"):
-        suites.task("copa")
-    with pytest.raises(PlumblineError, match="--suite: 'climb13'"):
-        suites.suite("climb13")
-    with pytest.raises(PlumblineError, match="metric policy"):
-        suites.task("piqa").primary_metric("f1")
+def test_a_task_without_a_schema_is_refused_before_anything_is_made(tmp_path: Path, monkeypatch):
+    extra = Task(name="pika", yaml="x.yaml", choices=2, chance=0.5)
+    monkeypatch.setattr(items.suites, "suite", lambda _: Suite(name="mine", average="mean", tasks=(extra,)))
+    with pytest.raises(PlumblineError, match=r"task 'pika' has no schema .*did you mean 'piqa'"):
+        make(monkeypatch, "--source", "hub", "--suite", "mine", "--out", tmp_path / "items")
+    assert not (tmp_path / "items").exists()
 
 
-def test_the_primary_metric_is_acc_norm_where_the_harness_has_it():
-    policy = "acc_norm_where_defined"
-    normalised = {task.name for task in suites.suite("climb12") if task.primary_metric(policy) == "acc_norm"}
-    assert normalised == {"piqa", "arc_challenge", "arc_easy", "hellaswag", "openbookqa"}
-    assert {task.primary_metric("acc") for task in suites.suite("climb12")} == {"acc"}
+def test_an_empty_folder_is_not_the_working_directory(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "piqa.jsonl", PIQA)
+    with pytest.raises(PlumblineError, match=r"--source local needs --folder: set `evaluation\.folder`"):
+        make(monkeypatch, "--source", "local", "--suite", "climb12", "--folder", "", "--out", tmp_path / "items")
 
 
 def test_real_items_beside_the_repository_fit(shared: Path):

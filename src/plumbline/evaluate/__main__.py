@@ -17,8 +17,9 @@ import pandas as pd
 
 from plumbline import frames
 from plumbline.cli import PlumblineError, run
-from plumbline.evaluate import items, suites
+from plumbline.evaluate import items
 from plumbline.files import sha256_file
+from plumbline.specs import suites
 
 
 def main() -> None:
@@ -27,7 +28,7 @@ def main() -> None:
     suite = suites.suite(arguments.suite)
     if arguments.limit is not None and arguments.limit < 1:
         raise PlumblineError(f"--limit must be at least 1, not {arguments.limit}")
-    entries = items.read_index(arguments.items, suite.tasks)
+    entries = items.read_index(arguments.items, suite.task_names)
     if not arguments.tokenizer.is_file():
         raise PlumblineError(f"--tokenizer: there is no file {arguments.tokenizer}")
     labels = {
@@ -106,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--items", required=True, type=Path, help="folder made by plumbline.evaluate.items")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
     parser.add_argument("--out", required=True, type=Path, help="folder for scores.parquet, examples.parquet")
-    parser.add_argument("--suite", default="climb12")
+    parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites")
     parser.add_argument("--limit", type=int, help="evaluate the first LIMIT items of each task; default all")
     parser.add_argument(
         "--metric-policy",

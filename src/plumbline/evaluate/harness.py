@@ -28,8 +28,8 @@ from lm_eval.tasks._yaml_loader import load_yaml
 from plumbline.cli import PlumblineError
 from plumbline.evaluate import schema
 from plumbline.evaluate.schema import Item
-from plumbline.evaluate.suites import Task
 from plumbline.files import sha256_file
+from plumbline.specs.suites import Task
 
 TASK_FOLDER = Path(lm_eval.tasks.__file__).parent
 
@@ -99,7 +99,7 @@ def _build(yaml_path: Path, items: list[Item], name: str) -> ConfigurableTask:
     evaluated = config.get("test_split") or config["validation_split"]
     # LAMBADA's perplexity is not among our metrics, and overflows for a model that is bad enough.
     config["metric_list"] = [entry for entry in config["metric_list"] if entry["metric"] in ("acc", "acc_norm")]
-    fields = schema.SCHEMAS[name]
+    fields = schema.fields(name)
     data = datasets.Dataset.from_list([{key: item[key] for key in fields} for item in items])
     named = {config.get(f"{split}_split") for split in ("training", "validation", "test", "fewshot")} - {None}
     # Only the evaluated split has items. The others are looked up even where no few-shot example is drawn.

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
-from plumbline.evaluate.schema import SCHEMAS, Item
+from plumbline.evaluate import schema
+from plumbline.evaluate.schema import Item
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,7 +126,7 @@ def items(task: str, data_set: DataSet, mirror: Path | None = None) -> list[Item
             f"{f' from {mirror}' if mirror else ' from the hub'} ({type(error).__name__}: {_first_line(error)}). "
             "Without a network use --source packaged, --source local with a folder of JSONL, or --mirror"
         ) from error
-    fields = SCHEMAS[task]
+    fields = schema.fields(task)
     return [{key: value for key, value in row.items() if key in fields} for row in loaded]
 
 

@@ -15,11 +15,15 @@ from pathlib import Path
 from typing import Literal
 
 from plumbline.cli import PlumblineError, run
-from plumbline.evaluate import hub, packaged, proxy, schema, suites
+from plumbline.evaluate import hub, packaged, proxy, schema
 from plumbline.evaluate.schema import Item
-from plumbline.files import atomic_write_json, atomic_write_text, sha256_file
+from plumbline.files import atomic_write_json, atomic_write_text, path_or_none, sha256_file
+from plumbline.specs import suites
 
 INDEX = "items.json"
+
+#: Keys of the configuration that flags come from, for messages.
+_KEYS = {("local", "--folder"): ": set `evaluation.folder` in config/config.yaml to a folder with <task>.jsonl"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +90,7 @@ def write(folder: Path, made: dict[str, Made]) -> dict[str, Entry]:
 def main() -> None:
     """Make the items that the command line asks for."""
     arguments = _parser().parse_args()
-    tasks = suites.suite(arguments.suite).tasks
+    tasks = tuple(schema.known(task) for task in suites.suite(arguments.suite).task_names)
     source = {"packaged": _packaged, "local": _local, "hub": _hub}[arguments.source]
     entries = write(arguments.out, source(tasks, arguments))
     for task, entry in entries.items():
@@ -165,26 +169,26 @@ def _proxies(arguments: argparse.Namespace) -> Callable[[str], Made]:
 
 
 def _fields(task: str, item: Item) -> Item:
-    return {key: value for key, value in item.items() if key in schema.SCHEMAS[task]}
+    return {key: value for key, value in item.items() if key in schema.fields(task)}
 
 
 def _given(value: Path | None, flag: str, source: str) -> Path:
     if value is None:
-        raise PlumblineError(f"--source {source} needs {flag}")
+        raise PlumblineError(f"--source {source} needs {flag}{_KEYS.get((source, flag), '')}")
     return value
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m plumbline.evaluate.items", description=__doc__)
     parser.add_argument("--source", required=True, choices=("packaged", "local", "hub"))
-    parser.add_argument("--suite", default="climb12")
+    parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites")
     parser.add_argument("--out", required=True, type=Path, help="folder for <task>.jsonl and items.json")
-    parser.add_argument("--package", type=Path, help=f"packaged: the wheel {packaged.PACKAGE}")
-    parser.add_argument("--folder", type=Path, help="local: a folder with <task>.jsonl in the hub's schema")
+    parser.add_argument("--package", type=path_or_none, help=f"packaged: the wheel {packaged.PACKAGE}")
+    parser.add_argument("--folder", type=path_or_none, help="local: a folder with <task>.jsonl in the hub's schema")
     parser.add_argument("--missing", choices=("error", "proxy"), default="error", help="local: tasks without file")
-    parser.add_argument("--documents", type=Path, help="held-out documents (JSONL) that proxies are made from")
+    parser.add_argument("--documents", type=path_or_none, help="held-out documents (JSONL) that proxies are made from")
     parser.add_argument("--proxy-items", type=int, default=200, help="proxy items a task")
-    parser.add_argument("--mirror", type=Path, help="hub: a folder with the data sets as <owner>/<name>/")
+    parser.add_argument("--mirror", type=path_or_none, help="hub: a folder with the data sets as <owner>/<name>/")
     return parser
 
 

@@ -1,7 +1,7 @@
 """The hub's schema of each task: the fields that the harness's YAML reads, and a check that names what is wrong.
 
-A schema is nested data: a type, `[type]` for a list, a dict for an object. A field may hold more than the schema asks.
-Values are checked as far as the harness would trip over them: a label outside the choices, no blank to fill.
+Items are checked as far as the harness would trip over them: a label outside the choices, no blank to fill. An item may
+hold more fields than its schema asks for.
 """
 
 from __future__ import annotations
@@ -9,59 +9,108 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError
+from jsonschema import Draft202012Validator, validators
+from jsonschema.exceptions import ValidationError
+from jsonschema.protocols import Validator
+
+from plumbline.cli import PlumblineError, nearest
 
 Item = dict[str, Any]
 
-_LETTERED = {"choices": {"text": [str], "label": [str]}, "answerKey": str}
 
+def _object(**fields: Any) -> dict[str, Any]:
+    return {"type": "object", "required": list(fields), "properties": fields}
+
+
+def _among(kind: str, *values: Any) -> dict[str, Any]:
+    return {"type": kind, "enum": list(values)}
+
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT, "minItems": 1, "description": "must be a list that is not empty"}
+_LETTERED = {"choices": _object(text=_TEXTS, label=_TEXTS), "answerKey": _TEXT}
+_LABELS = _TEXTS | {"items": {"type": "integer"}}
+
+#: JSON Schema of an item, by task. A `description` is what a message says of a value that does not fit.
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "piqa": {"goal": str, "sol1": str, "sol2": str, "label": int},
-    "arc_easy": {"question": str, **_LETTERED},
-    "arc_challenge": {"question": str, **_LETTERED},
-    "hellaswag": {"activity_label": str, "ctx_a": str, "ctx_b": str, "endings": [str], "label": str},
-    "winogrande": {"sentence": str, "option1": str, "option2": str, "answer": str},
-    "social_iqa": {
-        "context": str,
-        "question": str,
-        "answerA": str,
-        "answerB": str,
-        "answerC": str,
-        "label": str,
-    },
-    # `subject` is empty where a source does not ship it; the prompt then has no line that names the subject.
-    "mmlu": {"question": str, "subject": str, "choices": [str], "answer": int},
-    "openbookqa": {"question_stem": str, **_LETTERED},
-    "boolq": {"passage": str, "question": str, "label": int},
-    "race": {"article": str, "problems": str},
-    "lambada_openai": {"text": str},
-    "truthfulqa_mc2": {"question": str, "mc2_targets": {"choices": [str], "labels": [int]}},
+    "piqa": _object(goal=_TEXT, sol1=_TEXT, sol2=_TEXT, label=_among("integer", 0, 1)),
+    "arc_easy": _object(question=_TEXT, **_LETTERED),
+    "arc_challenge": _object(question=_TEXT, **_LETTERED),
+    "hellaswag": _object(activity_label=_TEXT, ctx_a=_TEXT, ctx_b=_TEXT, endings=_TEXTS, label=_TEXT),
+    "winogrande": _object(
+        sentence=_TEXT | {"pattern": "^[^_]*_[^_]*$", "description": "must have one blank '_'"},
+        option1=_TEXT,
+        option2=_TEXT,
+        answer=_among("string", "1", "2"),
+    ),
+    "social_iqa": _object(
+        context=_TEXT,
+        question=_TEXT,
+        answerA=_TEXT,
+        answerB=_TEXT,
+        answerC=_TEXT,
+        label=_among("string", "1", "2", "3"),
+    ),
+    "mmlu": _object(
+        question=_TEXT,
+        # Empty where a source does not ship it; the prompt then has no line that names the subject.
+        subject=_TEXT,
+        choices=_TEXTS | {"minItems": 4, "maxItems": 4, "description": "must be a list of 4 entries"},
+        answer=_among("integer", 0, 1, 2, 3),
+    ),
+    "openbookqa": _object(question_stem=_TEXT, **_LETTERED),
+    "boolq": _object(passage=_TEXT, question=_TEXT, label=_among("integer", 0, 1)),
+    "race": _object(article=_TEXT, problems=_TEXT),
+    "lambada_openai": _object(text=_TEXT | {"pattern": r"\S\s* \s*\S", "description": "must have several words"}),
+    "truthfulqa_mc2": _object(question=_TEXT, mc2_targets=_object(choices=_TEXTS, labels=_LABELS)),
 }
 
-# Each answers what is wrong with an item whose fields and types are right, or None.
+# What a schema cannot say, because it holds one field against another: what is wrong with an item, or None.
 _SENSE: dict[str, Callable[[Item], str | None]] = {
-    "piqa": lambda item: _among("label", item["label"], (0, 1)),
-    "boolq": lambda item: _among("label", item["label"], (0, 1)),
     "arc_easy": lambda item: _lettered(item),
     "arc_challenge": lambda item: _lettered(item),
     "openbookqa": lambda item: _lettered(item),
-    "hellaswag": lambda item: _among("label", item["label"], [str(i) for i in range(len(item["endings"]))]),
-    "winogrande": lambda item: (
-        _among("answer", item["answer"], ("1", "2"))
-        or (None if item["sentence"].count("_") == 1 else "'sentence' must have one blank '_'")
-    ),
-    "social_iqa": lambda item: _among("label", item["label"], ("1", "2", "3")),
-    "mmlu": lambda item: (
-        _among("answer", item["answer"], (0, 1, 2, 3))
-        or (None if len(item["choices"]) == 4 else "'choices' must have 4 entries")
-    ),
+    "hellaswag": lambda item: _one_of("label", item["label"], [str(i) for i in range(len(item["endings"]))]),
     "race": lambda item: _problems(item["problems"]),
-    "lambada_openai": lambda item: None if " " in item["text"].strip() else "'text' must have several words",
     "truthfulqa_mc2": lambda item: _truths(item["mc2_targets"]),
 }
+
+# In JSON Schema 1.0 is an integer; to the harness it is no index.
+_Strict = validators.extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
+)
+_TYPES = {"string": "str", "integer": "int", "object": "an object", "array": "a list that is not empty"}
+
+
+def known(task: str) -> str:
+    """`task`, if there is a schema for its items.
+
+    Raises:
+        PlumblineError: there is none.
+    """
+    if task not in SCHEMAS:
+        raise PlumblineError(
+            f"task {task!r} has no schema in plumbline.evaluate.schema{nearest(task, SCHEMAS)} (there are "
+            f"{sorted(SCHEMAS)})"
+        )
+    return task
+
+
+def fields(task: str) -> tuple[str, ...]:
+    """The fields of an item that the harness reads, in the order of the hub's data set."""
+    return tuple(SCHEMAS[task]["required"])
+
+
+@cache
+def _validator(task: str) -> Validator:
+    return _Strict(SCHEMAS[task])
 
 
 def check(task: str, item: Any, where: str) -> Item:
@@ -75,8 +124,8 @@ def check(task: str, item: Any, where: str) -> Item:
     """
     if not isinstance(item, dict):
         raise PlumblineError(f"{where}: an item must be a JSON object, not {type(item).__name__}")
-    _match(SCHEMAS[task], item, "", f"{where} (task {task})")
-    complaint = _SENSE[task](item)
+    error = next(_validator(task).iter_errors(item), None)
+    complaint = _explain(error) if error else _SENSE[task](item) if task in _SENSE else None
     if complaint:
         raise PlumblineError(f"{where} (task {task}): {complaint}")
     return item
@@ -117,25 +166,22 @@ def _parse(line: str, path: Path, number: int) -> Any:
         raise PlumblineError(f"{path} line {number}: not JSON ({error})") from error
 
 
-def _match(schema: Any, value: Any, field: str, where: str) -> None:
-    if isinstance(schema, dict):
-        if not isinstance(value, dict):
-            raise PlumblineError(f"{where}: field {field!r} must be an object")
-        for key, inner in schema.items():
-            name = f"{field}.{key}" if field else key
-            if key not in value:
-                raise PlumblineError(f"{where}: field {name!r} is missing; it has {sorted(value)}")
-            _match(inner, value[key], name, where)
-    elif isinstance(schema, list):
-        if not isinstance(value, list) or not value:
-            raise PlumblineError(f"{where}: field {field!r} must be a list that is not empty")
-        for inner in value:
-            _match(schema[0], inner, field, where)
-    elif not isinstance(value, schema) or isinstance(value, bool):
-        raise PlumblineError(f"{where}: field {field!r} must be {schema.__name__}, not {value!r}")
+def _explain(error: ValidationError) -> str:
+    """An error of the schema in one line: which field, and what it must be."""
+    field = ".".join(part for part in error.absolute_path if isinstance(part, str))
+    if error.validator == "required":
+        missing = next(key for key in error.validator_value if key not in error.instance)
+        name = f"{field}.{missing}" if field else missing
+        return f"field {name!r} is missing; it has {sorted(error.instance)}"
+    if error.validator == "type":
+        got = f", not {error.instance!r}" if error.validator_value in ("string", "integer") else ""
+        return f"field {field!r} must be {_TYPES[error.validator_value]}{got}"
+    if error.validator == "enum":
+        return f"field {field!r} is {error.instance!r}, which is none of {error.validator_value}"
+    return f"field {field!r} {error.schema['description']}"
 
 
-def _among(field: str, value: Any, allowed: Iterable[Any]) -> str | None:
+def _one_of(field: str, value: Any, allowed: Iterable[Any]) -> str | None:
     allowed = list(allowed)
     return None if value in allowed else f"{field!r} is {value!r}, which is none of {allowed}"
 
@@ -144,7 +190,7 @@ def _lettered(item: Item) -> str | None:
     choices = item["choices"]
     if len(choices["text"]) != len(choices["label"]):
         return "'choices.text' and 'choices.label' differ in length"
-    return _among("answerKey", item["answerKey"].lstrip(), choices["label"])
+    return _one_of("answerKey", item["answerKey"].lstrip(), choices["label"])
 
 
 def _problems(text: str) -> str | None:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from lm_eval.api.task import ConfigurableTask
 
-from plumbline.evaluate.suites import MetricPolicy, Suite, Task
+from plumbline.specs.suites import MetricPolicy, Suite, Task
 
 
 @dataclass(frozen=True, slots=True)
