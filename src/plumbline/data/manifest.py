@@ -13,7 +13,7 @@ _PACK_KEYS = ("context", "dtype", "sequences", "sequences_per_shard", "shards", 
 
 def read_documents(path: Path) -> dict[str, Any]:
     """A documents.json."""
-    return _read(path, ("source", "collections", "split_rule", "piece_bytes", "splits"), "documents")
+    return _read(path, ("corpus", "source", "collections", "split_rule", "piece_bytes", "splits"), "documents")
 
 
 def read_pack(path: Path) -> dict[str, Any]:

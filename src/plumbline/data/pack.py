@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def pack(
             "sequences_per_shard": sequences_per_shard,
             "shards": entries[:held],
             "corpus": {key: corpus[key] for key in ("source", "collections", "split_rule", "piece_bytes")}
-            | {"documents_sha256": corpus["splits"][split]["sha256"]},
+            | {"name": corpus["corpus"], "documents_sha256": corpus["splits"][split]["sha256"]},
         }
     for name, manifest in manifests.items():
         atomic_write_json(out / f"{name}.json", manifest)
@@ -151,44 +152,49 @@ def _write(
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("shard-*.bin"):
         old.unlink()
-    progress = Progress(f"pack {folder}", "sequences")
     entries: list[dict[str, Any]] = []
     documents = dict.fromkeys(counts, 0) | {"": 0}
     limits = {name: count * context for name, count in counts.items()}
     largest = max(counts.values())
     begun, position = 0, 0  # documents, tokens seen so far
     previous = tokenizer.eot
-    for block in _blocks(shards, tokenizer, sequences_per_shard * context):
-        # A document begins at a token whose predecessor is a separator.
-        begins = np.concatenate([[previous], block[:-1]]) == tokenizer.eot
-        for name, limit in limits.items():
-            documents[name] += int(begins[: max(0, limit - position)].sum())
-        begun += int(begins.sum())
-        previous = int(block[-1])
-        rows = min(len(block) // context, largest - position // context)
-        position += len(block)
-        if rows > 0:
-            name = f"shard-{len(entries):05d}.bin"
-            content = block[: rows * context].astype(tokenizer.dtype).tobytes()
-            atomic_write_bytes(folder / name, content)
-            entries.append(
-                {
-                    "file": f"{folder.name}/{name}",
-                    "sequences": rows,
-                    "bytes": len(content),
-                    "sha256": hashlib.sha256(content).hexdigest(),
-                }
-            )
-            progress.add(rows)
+    with Progress(f"pack {folder}", "sequences", largest) as progress:
+        for block in _blocks(shards, tokenizer, sequences_per_shard * context):
+            # A document begins at a token whose predecessor is a separator.
+            begins = np.concatenate([[previous], block[:-1]]) == tokenizer.eot
+            for name, limit in limits.items():
+                documents[name] += int(begins[: max(0, limit - position)].sum())
+            begun += int(begins.sum())
+            previous = int(block[-1])
+            rows = min(len(block) // context, largest - position // context)
+            position += len(block)
+            if rows > 0:
+                name = f"shard-{len(entries):05d}.bin"
+                content = block[: rows * context].astype(tokenizer.dtype).tobytes()
+                atomic_write_bytes(folder / name, content)
+                entries.append(
+                    {
+                        "file": f"{folder.name}/{name}",
+                        "sequences": rows,
+                        "bytes": len(content),
+                        "sha256": hashlib.sha256(content).hexdigest(),
+                    }
+                )
+                progress.add(rows)
     documents[""] = begun
     return entries, documents
 
 
-def _size(text: str) -> tuple[str, int | None]:
-    name, equals, count = text.partition("=")
-    if not equals or not name or not (count == "all" or count.isdigit()):
-        raise PlumblineError(f"--size {text!r}: give NAME=SEQUENCES, or NAME=all")
-    return name, None if count == "all" else int(count)
+def _sizes(texts: Sequence[str]) -> dict[str, int | None]:
+    sizes: dict[str, int | None] = {}
+    for text in texts:
+        match = re.fullmatch(r"([a-z0-9_]+)=(all|\d+)", text)
+        if match is None:
+            raise PlumblineError(f"--size {text!r}: give NAME=SEQUENCES, or NAME=all (a name: a-z, 0-9 and _)")
+        if match[1] in sizes:
+            raise PlumblineError(f"--size {text!r}: there is a pack {match[1]!r} already; names must differ")
+        sizes[match[1]] = None if match[2] == "all" else int(match[2])
+    return sizes
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -212,7 +218,7 @@ def main(arguments: list[str] | None = None) -> None:
         Tokenizer(given.tokenizer),
         split=given.split,
         context=given.context,
-        sizes=dict(_size(text) for text in given.size),
+        sizes=_sizes(given.size),
         sequences_per_shard=given.sequences_per_shard,
         corpus=read_documents(given.documents),
         out=given.out,

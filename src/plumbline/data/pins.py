@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-LOCAL_CORPUS = "set `data.source: local` and `data.folder` to a folder of JSONL"
+LOCAL_CORPUS = (
+    "set `data.source: local` in config/config.yaml and `local.folder` in the corpus's file of config/corpora to a "
+    "folder of JSONL"
+)
 LOCAL_ITEMS = "set `evaluation.source: local` and `evaluation.folder` to a folder of items"
 
 

@@ -1,26 +1,44 @@
-"""One line every few seconds, so that long work is seen to be alive."""
+"""That long work is seen to be alive: a bar in a terminal, one line every few seconds in a log."""
 
 from __future__ import annotations
 
 import sys
 import time
+from typing import Self
+
+from tqdm import tqdm
 
 SECONDS_BETWEEN_LINES = 5.0
 
 
 class Progress:
-    """Counts units of work and says so on standard error, with a rate, at most every few seconds."""
+    """Counts units of work on standard error, with a rate, and the time left where the `total` is known."""
 
-    def __init__(self, label: str, unit: str) -> None:
-        self.label, self.unit = label, unit
+    def __init__(self, label: str, unit: str, total: int | None = None) -> None:
+        self.label, self.unit, self.total = label, unit, total
         self.count = 0
         self._started = self._said = time.monotonic()
+        self._bar: tqdm | None = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._bar = tqdm(desc=self.label, unit=f" {self.unit}", total=self.total, dynamic_ncols=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
 
     def add(self, count: int = 1) -> None:
         """`count` more units are done."""
         self.count += count
+        if self._bar is not None:
+            self._bar.update(count)
+            return
         now = time.monotonic()
         if now - self._said >= SECONDS_BETWEEN_LINES:
             self._said = now
-            rate = self.count / (now - self._started)
-            print(f"{self.label}: {self.count:,} {self.unit}, {rate:,.0f} a second", file=sys.stderr, flush=True)
+            line = tqdm.format_meter(
+                self.count, self.total, now - self._started, prefix=self.label, unit=f" {self.unit}", ncols=0
+            )
+            print(line, file=sys.stderr, flush=True)

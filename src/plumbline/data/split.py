@@ -1,8 +1,9 @@
 """Which documents are held out, and in which order documents stand: both are functions of ids alone.
 
-Held out: a document whose *group* (the year of an address, a country, else the id itself) hashes below the given
-share. The group decides before a document is cut into pieces, so no piece of a held-out document is trained on, and
-documents known to be near-identical (two messages of one year) fall on the same side.
+Held out: a document whose *group* (what its source says belongs together: the addresses of a year; else the id itself)
+hashes below the given share. The group decides before a document is cut into pieces, so no piece of a held-out document
+is trained on, and documents known to be near-identical (two messages of one year) fall on the same side. A corpus may
+hold out by id instead, where groups are too few or too large to hold out whole.
 
 Order: by the hash of the id, an unbiased shuffle that does not depend on how the source was listed. It is done outside
 memory: documents go to files by the first byte of the hash, and each file is sorted on its own.
@@ -15,25 +16,29 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Literal, Self
 
 from plumbline.cli import PlumblineError
+
+#: What is held out together: a whole group, or each document by itself.
+By = Literal["group", "id"]
 
 _BUCKETS = 128
 
 
-def held_out(group: str, percent: float) -> bool:
-    """Whether a group of documents is validation data, for a share of `percent` (0-100) of all groups."""
-    digest = hashlib.sha256(f"held out\n{group}".encode()).digest()
+def held_out(unit: str, percent: float) -> bool:
+    """Whether what bears this name (a group or an id) is validation data, for a share of `percent` (0-100) of all."""
+    digest = hashlib.sha256(f"held out\n{unit}".encode()).digest()
     return int.from_bytes(digest[:8], "big") < percent / 100 * 2**64
 
 
-def rule(percent: float) -> str:
+def rule(percent: float, by: By) -> str:
     """The split rule in words, for manifests."""
+    group = "; group: what its source says belongs together, else the id" if by == "group" else ""
     return (
-        f"a document is held out if the first 8 bytes of sha256('held out\\n' + group), as a share of 2^64, are "
-        f"below {percent / 100:g}; group: sotu/<year> for addresses, else the document's own group or id; decided "
-        "before documents are cut into pieces; order: by sha256('order\\n' + id)"
+        f"a document is held out if the first 8 bytes of sha256('held out\\n' + {by}), as a share of 2^64, are "
+        f"below {percent / 100:g}{group}; decided before documents are cut into pieces; order: by "
+        "sha256('order\\n' + id)"
     )
 
 

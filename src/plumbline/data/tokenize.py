@@ -44,21 +44,21 @@ def tokenize(documents: Path, tokenizer: Tokenizer, shard: int, shards: int) -> 
     chunks: list[np.ndarray] = []
     batch: list[str] = []
     count = 0
-    progress = Progress(f"tokenize {documents.name} shard {shard} of {shards}", "documents")
+    with Progress(f"tokenize {documents.name} shard {shard} of {shards}", "documents") as progress:
 
-    def flush() -> None:
-        flat = [token for ids in tokenizer.encode_batch(batch) for token in (*ids, tokenizer.eot)]
-        chunks.append(np.array(flat, dtype=tokenizer.dtype))
-        progress.add(len(batch))
-        batch.clear()
+        def flush() -> None:
+            flat = [token for ids in tokenizer.encode_batch(batch) for token in (*ids, tokenizer.eot)]
+            chunks.append(np.array(flat, dtype=tokenizer.dtype))
+            progress.add(len(batch))
+            batch.clear()
 
-    for offset, line in lines_of_shard(documents, shard, shards):
-        if line.strip():
-            batch.append(jsonl.parse(line, f"{documents}: byte {offset}").text)
-            count += 1
-        if len(batch) == _BATCH:
-            flush()
-    flush()
+        for offset, line in lines_of_shard(documents, shard, shards):
+            if line.strip():
+                batch.append(jsonl.parse(line, f"{documents}: byte {offset}").text)
+                count += 1
+            if len(batch) == _BATCH:
+                flush()
+        flush()
     return chunks, count
 
 

@@ -120,14 +120,14 @@ def _byte_level(tokenizer: tokenizers.Tokenizer) -> None:
 
 
 def _texts(documents: Path, megabytes: float) -> Iterator[str]:
-    progress = Progress("tokenizer: reading", "documents")
     size = 0
-    for document in jsonl.read(documents):
-        size += len(document.text.encode())
-        if size > megabytes * 1e6:
-            return
-        progress.add()
-        yield document.text
+    with Progress("tokenizer: reading", "documents") as progress:
+        for document in jsonl.read(documents):
+            size += len(document.text.encode())
+            if size > megabytes * 1e6:
+                return
+            progress.add()
+            yield document.text
 
 
 def gpt2(wheel: Path) -> str:

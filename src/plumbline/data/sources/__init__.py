@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+def key(corpus: str, name: str) -> str:
+    """How messages call a key of a corpus's file."""
+    return f"config/corpora/{corpus}.yaml: {name}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
     """One text of a corpus.

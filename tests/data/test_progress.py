@@ -1,0 +1,42 @@
+"""What a person sees of long work."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from plumbline.data import progress
+from plumbline.data.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_log_gets_a_plain_line_at_intervals(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with Progress("pack train", "sequences", 400) as shown:
+        for _ in range(12):
+            now[0] += 1
+            shown.add(10)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "pack train:  12% 50/400 [00:05<00:35, 10.00 sequences/s]",
+        "pack train:  25% 100/400 [00:10<00:30, 10.00 sequences/s]",
+    ]
+
+
+def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Progress("documents", "documents") as shown:
+        for _ in range(30):
+            shown.add()
+    assert "\rdocuments: 30 documents" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\n")
