@@ -35,19 +35,16 @@ FOLDER = ".verified"
 Record = dict[str, dict[str, Any]]
 
 
-def verify_once(pack: Pack, folder: Path | None = None) -> int:
+def verify_once(pack: Pack) -> int:
     """Make sure that every shard of `pack` is what was packed; returns how many had to be read.
 
     Processes of one machine take turns, so that one of them reads and the others find its record. A folder that cannot
     be written costs a message and the reading at every start.
 
-    Args:
-        folder: where records lie; default `.verified` beside the manifest.
-
     Raises:
         PlumblineError: a shard's bytes are not those that were packed.
     """
-    record = (folder or pack.path.parent / FOLDER) / f"{platform.node()}.json"
+    record = pack.path.parent / FOLDER / f"{platform.node()}.json"
     try:
         lock = _locked(record)
     except OSError as error:
