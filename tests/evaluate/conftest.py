@@ -108,7 +108,14 @@ def spec() -> RunSpec:
                 "validate_every": 1,
                 "validation_sequences": 1,
             },
-            "data": {"pack": "base", "tokenizer_vocabulary": VOCABULARY},
+            "data": {
+                "corpus": "made_up",
+                "source": "local",
+                "pack": "base",
+                "tokenizer": "byte_level_bpe",
+                "tokenizer_vocabulary": VOCABULARY,
+            },
+            "suite": "climb12",
         }
     )
 

@@ -76,6 +76,8 @@ def test_the_primary_metric_is_acc_norm_where_the_harness_has_it() -> None:
 def test_unknown_names_are_answered_with_the_nearest() -> None:
     with pytest.raises(PlumblineError, match="no suite 'climb13'; did you mean 'climb12'"):
         suite("climb13")
+    with pytest.raises(PlumblineError, match=r"^study\.yaml: suite: there is no suite 'x'"):
+        suite("x", where="study.yaml: suite: ")
     with pytest.raises(PlumblineError, match="'climb12' has no task 'hellaswg'; did you mean 'hellaswag'"):
         suite("climb12").task("hellaswg")
     with pytest.raises(PlumblineError, match="metric policy 'f1'"):

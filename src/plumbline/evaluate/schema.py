@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
@@ -169,16 +169,17 @@ def _parse(line: str, path: Path, number: int) -> Any:
 def _explain(error: ValidationError) -> str:
     """An error of the schema in one line: which field, and what it must be."""
     field = ".".join(part for part in error.absolute_path if isinstance(part, str))
+    wanted, schema = cast(Any, error.validator_value), cast(dict[str, Any], error.schema)
     if error.validator == "required":
-        missing = next(key for key in error.validator_value if key not in error.instance)
+        missing = next(key for key in wanted if key not in error.instance)
         name = f"{field}.{missing}" if field else missing
-        return f"field {name!r} is missing; it has {sorted(error.instance)}"
+        return f"field {name!r} is missing; it has {sorted(cast(dict[str, Any], error.instance))}"
     if error.validator == "type":
-        got = f", not {error.instance!r}" if error.validator_value in ("string", "integer") else ""
-        return f"field {field!r} must be {_TYPES[error.validator_value]}{got}"
+        got = f", not {error.instance!r}" if wanted in ("string", "integer") else ""
+        return f"field {field!r} must be {_TYPES[wanted]}{got}"
     if error.validator == "enum":
-        return f"field {field!r} is {error.instance!r}, which is none of {error.validator_value}"
-    return f"field {field!r} {error.schema['description']}"
+        return f"field {field!r} is {error.instance!r}, which is none of {wanted}"
+    return f"field {field!r} {schema['description']}"
 
 
 def _one_of(field: str, value: Any, allowed: Iterable[Any]) -> str | None:

@@ -76,25 +76,28 @@ def known(root: Path = ROOT) -> list[str]:
     return sorted(path.stem for path in (root / "config" / "suites").glob("*.yaml"))
 
 
-@cache
-def suite(name: str, root: Path = ROOT) -> Suite:
-    """config/suites/<name>.yaml, checked.
+def suite(name: str, root: Path = ROOT, where: str = "") -> Suite:
+    """config/suites/<name>.yaml, checked; `where` stands before the message, such as ``study.yaml: suite: ``.
 
     Raises:
         PlumblineError: there is no such suite, or its file cannot be meant.
     """
-    path = root / "config" / "suites" / f"{name}.yaml"
     there = known(root)
     if name not in there:
-        raise PlumblineError(f"there is no suite {name!r}{nearest(name, there)} (config/suites has {there})")
+        raise PlumblineError(f"{where}there is no suite {name!r}{nearest(name, there)} (config/suites has {there})")
+    return _read(root / "config" / "suites" / f"{name}.yaml")
+
+
+@cache
+def _read(path: Path) -> Suite:
     content = read_yaml(path)
     check(content, "suite", path)
-    if content["suite"] != name:
-        raise PlumblineError(f"{path}: suite: {content['suite']!r} must be the file's name, {name!r}")
+    if content["suite"] != path.stem:
+        raise PlumblineError(f"{path}: suite: {content['suite']!r} must be the file's name, {path.stem!r}")
     if content["average"] in content["tasks"]:
         raise PlumblineError(f"{path}: average: {content['average']!r} is also the name of a task; rename the average")
     tasks = tuple(_task(task, entry) for task, entry in content["tasks"].items())
-    return Suite(name=name, average=content["average"], tasks=tasks)
+    return Suite(name=path.stem, average=content["average"], tasks=tasks)
 
 
 def _task(name: str, entry: dict[str, Any]) -> Task:
