@@ -171,7 +171,7 @@ def _explain(error: ValidationError) -> str:
     field = ".".join(part for part in error.absolute_path if isinstance(part, str))
     wanted, schema = cast(Any, error.validator_value), cast(dict[str, Any], error.schema)
     if error.validator == "required":
-        missing = next(key for key in wanted if key not in error.instance)
+        missing = next(key for key in wanted if key not in cast(dict[str, Any], error.instance))
         name = f"{field}.{missing}" if field else missing
         return f"field {name!r} is missing; it has {sorted(cast(dict[str, Any], error.instance))}"
     if error.validator == "type":
