@@ -173,7 +173,7 @@ class Plan:
         return expected_json(list(self.studies[study].runs.values()))
 
     def claims_files(self, study: str) -> list[str]:
-        """What the claims of a study rest on: all its runs, with what any of its targets reads, and all that it prints."""
+        """What the claims of a study rest on: its runs, what any of its targets reads, and all that is printed."""
         entries = self.studies[study].sheet["targets"]
         paths = {path for target in entries for path in self.target_files(study, target)}
         return sorted(paths | set(self.printed_files(study)))

@@ -12,7 +12,7 @@ import pytest
 
 from plumbline.cli import PlumblineError
 from plumbline.specs import components
-from plumbline.specs.components import KINDS, SLOTS, available, complete, load, options
+from plumbline.specs.components import KINDS, available, complete, load, options
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from functools import cache
 from math import log2
 from pathlib import Path
 
-from plumbline.evaluate import suites
+from plumbline.specs import suites
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,13 +1,13 @@
 """A study's own parts, found by its name: nothing in the shared rooms lists the studies.
 
-`plumbline.studies.<study>` holds `tables`, `figures`, `claims` and `audit`, each a module or a package. A table or figure
-is a function of its own name: in a module of that name inside the package, or in the part itself.
+`plumbline.studies.<study>` holds `tables`, `figures`, `claims` and `audit`, each a module or a package. A table or
+figure is a function of its own name: in a module of that name inside the package, or in the part itself.
 A study that extends another one uses the parts of that one.
 """
 
 from __future__ import annotations
 
-from importlib import import_module, util
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 

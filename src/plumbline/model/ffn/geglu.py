@@ -7,8 +7,8 @@ from typing import Literal
 import torch
 from torch.nn.functional import gelu as gelu_function
 
-from plumbline.specs.components import component
 from plumbline.model.ffn._gated import Gated
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

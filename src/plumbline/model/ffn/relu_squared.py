@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from plumbline.cli import PlumblineError
-from plumbline.specs.components import component
 from plumbline.model.roles import linear
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

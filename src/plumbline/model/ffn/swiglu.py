@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import silu
 
-from plumbline.specs.components import component
 from plumbline.model.ffn._gated import Gated
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

@@ -10,11 +10,11 @@ from torch.nn.functional import layer_norm, pad
 
 from plumbline.cli import PlumblineError
 from plumbline.model.cache import Cache
-from plumbline.specs.components import component
 from plumbline.model.mixers._base import Mixer, masked_softmax, weighted, widened
 from plumbline.model.mixers.softmax import fused_softmax
 from plumbline.model.roles import Constant, Normal, parameter
 from plumbline.model.visibility import Visibility
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

@@ -10,9 +10,9 @@ from torch.utils.checkpoint import checkpoint
 
 from plumbline.cli import PlumblineError
 from plumbline.model.cache import Cache
-from plumbline.specs.components import component
 from plumbline.model.mixers._base import Mixer, masked_softmax, weighted
 from plumbline.model.visibility import Visibility
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

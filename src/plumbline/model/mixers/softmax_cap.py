@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.specs.components import component
 from plumbline.model.mixers._base import Mixer, masked_softmax
 from plumbline.model.visibility import Visibility
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

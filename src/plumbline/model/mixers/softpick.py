@@ -7,10 +7,10 @@ from typing import Literal
 import torch
 
 from plumbline.model.cache import Cache
-from plumbline.specs.components import component
 from plumbline.model.mixers._base import Mixer, grouped_matmul, masked_softmax, widened
 from plumbline.model.precision import without_autocast
 from plumbline.model.visibility import KeyCount, Visibility
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 #: Keeps the original's denominator from zero, as in its authors' GPU kernel.

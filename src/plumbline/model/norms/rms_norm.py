@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from plumbline.specs.components import component
 from plumbline.model.precision import widened
 from plumbline.model.roles import Constant, parameter
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

@@ -9,8 +9,8 @@ from torch import nn
 
 from plumbline.cli import PlumblineError
 from plumbline.model.component import build
-from plumbline.specs.components import component
 from plumbline.model.placement._base import Placement
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from plumbline.model.component import build
-from plumbline.specs.components import component
 from plumbline.model.placement._base import Placement
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from plumbline.specs.components import component
 from plumbline.model.context import ForwardContext
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

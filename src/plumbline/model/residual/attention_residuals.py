@@ -7,10 +7,10 @@ from typing import Literal
 import torch
 from torch import nn
 
-from plumbline.specs.components import component
 from plumbline.model.precision import widened
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.roles import Constant, Normal, parameter
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

@@ -7,9 +7,9 @@ from typing import Literal
 import torch
 from torch import nn
 
-from plumbline.specs.components import component
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.roles import Rows, parameter
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

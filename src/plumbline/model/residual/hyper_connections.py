@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from plumbline.cli import PlumblineError
-from plumbline.specs.components import component
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.residual._streams import StreamConnection
 from plumbline.model.roles import Constant, parameter
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbline.specs.components import component
 from plumbline.model.residual._base import Residual
+from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 
