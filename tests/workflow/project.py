@@ -91,6 +91,11 @@ class Project:
         assert before in text, f"{before!r} is not in {file}"
         path.write_text(text.replace(before, after, 1))
 
+    def local_corpus(self, name: str = "climbmix", folder: str = "texts") -> None:
+        """Let a corpus read a folder of made-up texts, as `--config data={source: local}` then does."""
+        write_corpus(self.root / folder)
+        self.edit(f"config/corpora/{name}.yaml", 'local: {folder: ""}', f"local: {{folder: {folder}}}")
+
     @contextmanager
     def changed(self, change: Callable[[dict[str, Any]], Any], file: str = STUDY) -> Iterator[None]:
         """Change the content of a YAML file, comments and layout lost, for the time of a block."""
@@ -120,9 +125,15 @@ def jobs_of_studies(output: str, rule: str) -> Counter[str]:
     return Counter(re.findall(rf"^ +log: logs/\w+/{rule}/(\w+)\.", output, flags=re.M))
 
 
-def write_corpus(folder: Path, documents: int = 500) -> None:
+def jobs_by_log(output: str) -> set[str]:
+    """Every planned job as ``rule/what``, from where its log is; copies are left out."""
+    found = re.findall(r"^ +log: logs/(?:\w+/)?(\w+(?:/\S+)?)\.log", output, flags=re.M)
+    return {name for name in found if not name.startswith("copy/")}
+
+
+def write_corpus(folder: Path, documents: int = 500, seed: int = 0) -> None:
     """A made-up corpus as the `local` source reads it: enough words for the smoke preset's packs."""
-    draw = random.Random(0)
+    draw = random.Random(seed)
     words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(1500)]
     folder.mkdir(parents=True)
     with open(folder / "documents.jsonl", "w") as lines:

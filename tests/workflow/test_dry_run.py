@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from plumbline.specs import sheet
-from plumbline.specs.config import PRESETS
+from plumbline.specs.config import PRESETS, studies
 from tests.workflow.project import STUDY, Project, jobs_by_rule, jobs_of_studies
 
-STUDIES = sorted(path.stem for path in (Path(__file__).parents[2] / "config" / "studies").glob("*.yaml"))
+STUDIES = studies()
 HEAVY = {"torch", "transformers", "datasets", "lm_eval"}
 pytestmark = pytest.mark.workflow
 
@@ -23,7 +22,7 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_study_plans_at_every_preset(project: Project, preset: str) -> None:
-    done = project.snakemake("-n", "all", "--config", f"preset={preset}", f"studies={STUDIES}".replace("'", ""))
+    done = project.snakemake("-n", "all", "--config", f"preset={preset}")
     assert done.returncode == 0, done.stdout[-4000:]
     tables = figures = 0
     for name in STUDIES:
@@ -45,8 +44,8 @@ def test_table2_at_demo_is_twenty_methods_and_six_more_seeds(project: Project) -
     corpora_and_items = planned.pop("fetch")
     assert corpora_and_items == 3
     assert planned == {
-        "documents": 1, "tokenizer": 1, "tokenize": 4, "pack_train": 1, "pack_validation": 1, "items": 1,
-        "pretrain": 26, "evaluate": 26, "table": 1, "main_table": 1,
+        "documents": 1, "tokenizer": 1, "tokenize": 4, "pack": 2, "items": 1,
+        "pretrain": 26, "evaluate": 26, "table": 1, "copy_table": 1,
     }  # fmt: skip
 
 
@@ -68,22 +67,56 @@ def test_a_dry_run_imports_no_torch(project: Project) -> None:
 
 def test_one_key_can_be_set_for_one_invocation(project: Project) -> None:
     """A nested key, its neighbours left alone: documents then come from a folder, and no corpus is fetched."""
-    setting = "data={source: local, folder: texts}"
-    done = project.snakemake("-n", "-p", "work/demo/documents/documents.json", "--config", setting)
+    documents = "work/demo/corpora/climbmix/documents/documents.json"
+    setting = "data={source: local}"
+    project.edit("config/corpora/climbmix.yaml", 'local: {folder: ""}', "local: {folder: texts}")
+    done = project.snakemake("-n", "-p", documents, "--config", setting)
+    project.edit("config/corpora/climbmix.yaml", "local: {folder: texts}", 'local: {folder: ""}')
     assert jobs_by_rule(done.stdout) == {"documents": 1}
-    assert "--source local --folder texts" in done.stdout
+    assert "--source local" in done.stdout and "--folder texts" in done.stdout
+    unset = project.snakemake("-n", documents, "--config", setting)
+    assert "climbmix.yaml: local.folder: missing" in unset.stdout
 
 
-def test_a_mistake_is_shown_with_file_and_remedy(repository: Path, tmp_path: Path) -> None:
-    """One of each kind, through Snakemake; every other message is tested where it is made (tests/studies)."""
-    project = Project.copy(repository, tmp_path / "project")
-    project.edit(STUDY, "model: {mixer: {name: softpick}}", "model: {mixer: {name: softpik}}")
-    study = project.snakemake("-n", "results/table2.csv")
-    setting = project.snakemake("-n", "results/table2.csv", "--config", "preste=smoke")
-    for done, file, says in (
-        (study, STUDY, "transfer/base/softpick: model.mixer.name: no component 'softpik'; did you mean 'softpick'?"),
-        (setting, "config/config.yaml", "unknown key 'preste'; did you mean 'preset'?"),
-    ):
-        assert done.returncode == 1
-        assert f"{file}" in done.stdout and says in done.stdout
-        assert "Traceback" not in done.stdout
+MISTAKES = [
+    ("model: {mixer: {name: softpick}}", "model: {mixer: {name: softpik}}", "did you mean 'softpick'?"),
+    ("    beta2: 0.95", "    bta2: 0.95", "optimizer: the component 'adamw' has no option 'bta2'; did you mean 'beta2'?"),
+    ("schedule: {name: cosine,", "schedule: {name: cosin,", "schedule.name: no component 'cosin'; did you mean 'cosine'?"),
+    ("  data: {pack: base}", "  data: {pack: base}\n  interventions: [{name: nonn}]", "did you mean 'none'?"),
+    ("  data: {pack: base}", "  data: {pack: base}\n  probes: [{name: query_key_norm, at: [1.0]}]", "'query_key_norms'?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "says"), MISTAKES, ids=[mistake[1].strip() for mistake in MISTAKES])
+def test_a_mistake_is_told_before_anything_runs(project: Project, before: str, after: str, says: str) -> None:
+    """A misspelt name or option of anything chosen by name must not cost a job."""
+    project.edit(STUDY, before, after)
+    done = project.snakemake("-n", "results/table2.csv")
+    project.edit(STUDY, after, before)
+    assert done.returncode == 1
+    assert STUDY in done.stdout and says in done.stdout and "Traceback" not in done.stdout
+
+
+def test_a_setting_that_is_not_there(project: Project) -> None:
+    done = project.snakemake("-n", "results/table2.csv", "--config", "preste=smoke")
+    assert done.returncode == 1 and "Traceback" not in done.stdout
+    assert "config/config.yaml" in done.stdout and "unknown key 'preste'; did you mean 'preset'?" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("results/tabel2.csv", "did you mean 'results/table2.csv'?"),
+        ("results/demo/transfer/fig9.png", "did you mean 'results/demo/transfer/fig"),
+        ("work/demo/runs/transfer/base/softpick/s45/outcome.json", "did you mean 'transfer/base/softpick/s4"),
+    ],
+)
+def test_what_nothing_makes_is_answered_with_the_nearest(project: Project, target: str, says: str) -> None:
+    done = project.snakemake("-n", target)
+    assert done.returncode == 1 and says in done.stdout, done.stdout[-2000:]
+
+
+def test_the_target_smoke_is_for_its_preset(project: Project) -> None:
+    refused = project.snakemake("-n", "smoke", "--config", "preset=paper")
+    assert refused.returncode == 1 and "for the preset smoke, not paper" in refused.stdout
+    assert project.planned("smoke", "--config", "preset=smoke")["pretrain"] > 0

@@ -7,19 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.project import Project, jobs_by_rule
+from tests.workflow.project import STUDY, Project, jobs_by_log, jobs_by_rule
 
 SMOKE = ("--config", "preset=smoke")
 TARGET = "results/table2.csv"
-ONE_CHAIN = {"pretrain": 1, "evaluate": 1, "table": 1, "main_table": 1}
+#: What needs no other runs than table 2.
+PRODUCTS = ("table1", "table2", "table4", "table7", "noise_floor", "task_deltas", "fig2", "fig3")
+ONE_CHAIN = {"pretrain": 1, "evaluate": 1, "table": 1, "copy_table": 1}
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+
+
+def products() -> list[str]:
+    """The targets of the project's life."""
+    ending = {True: "png", False: "csv"}
+    made = [f"results/smoke/transfer/{name}.{ending[name.startswith('fig')]}" for name in PRODUCTS]
+    return [TARGET, *made, "results/smoke/transfer/deviations.md", "results/smoke/audit.csv"]
 
 
 @pytest.fixture(scope="module")
 def finished(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose table 2 was built at the smoke preset."""
+    """A project whose table 2, and what else its runs give, was built at the smoke preset."""
     project = Project.copy(repository, tmp_path_factory.mktemp("life") / "project")
-    done = project.snakemake(TARGET, *SMOKE)
+    done = project.snakemake(*products(), *SMOKE)
     assert done.returncode == 0, done.stdout[-6000:]
     return project
 
@@ -30,6 +39,13 @@ def rows(project: Project) -> dict[str, dict[str, str]]:
         return {row["method"]: row for row in csv.DictReader(lines)}
 
 
+def remade(project: Project) -> set[str]:
+    """What would be made anew: tables and figures by name, other jobs with their rule."""
+    done = project.snakemake("--dry-run", *products(), *SMOKE)
+    assert done.returncode == 0, done.stdout[-4000:]
+    return {name.rpartition(".")[2] if "/" in name else name for name in jobs_by_log(done.stdout)}
+
+
 def test_the_table_has_every_method_and_says_its_preset(finished: Project) -> None:
     table = rows(finished)
     assert len(table) == 20
@@ -37,18 +53,63 @@ def test_the_table_has_every_method_and_says_its_preset(finished: Project) -> No
     assert {row["outcome"] for row in table.values()} == {"completed"}
     assert {name for name, row in table.items() if row["n_seeds"] == "3"} == {"baseline", "qknorm", "softpick"}
     for name in ("table2.csv", "table2.md", "table2.tex", "table2.provenance.json"):
-        main, own = finished.root / "results" / name, finished.root / "results/transfer" / name
+        main, own = finished.root / "results" / name, finished.root / "results/smoke/transfer" / name
         assert main.read_bytes() == own.read_bytes() != b""
 
 
 def test_nothing_to_do_afterwards_nor_after_an_edited_comment(finished: Project) -> None:
-    assert "Nothing to be done" in finished.snakemake(TARGET, *SMOKE).stdout
-    for file in ("src/plumbline/train/loop.py", "workflow/rules/pretrain.smk", "src/plumbline/data/pack.py"):
+    assert "Nothing to be done" in finished.snakemake(*products(), *SMOKE).stdout
+    for file in ("src/plumbline/train/loop.py", "workflow/rules/pretrain.smk", "src/plumbline/results/table.py"):
         finished.edit(file, '"""', '"""Edited. ')
         with open(finished.root / file, "a") as source:
             source.write("\n# A comment.\n")
-    finished.edit("config/studies/transfer/study.yaml", "study:", "# A comment.\nstudy:")
-    assert finished.planned(TARGET, *SMOKE) == {}
+    finished.edit(STUDY, "study:", "# A comment.\nstudy:")
+    assert finished.planned(*products(), *SMOKE) == {}
+
+
+TABLES = {name for name in PRODUCTS if not name.startswith("fig")}
+EDITS = [
+    ("config/studies/transfer/published/table7.csv", "baseline,", "baseline,", {"table2", "table7", "audit"}),
+    ("config/studies/transfer/published/noise_floor.csv", "baseline,", "baseline,", {"noise_floor", "audit"}),
+    (STUDY, "label: Softpick\n", "label: Soft pick\n", {*PRODUCTS, "deviations/transfer"}),
+    (STUDY, "    choice: before\n", "    choice: before the softmax\n", {"deviations/transfer"}),
+    (STUDY, "others: [qknorm, softpick]", "others: [softpick, qknorm]", {*PRODUCTS, "deviations/transfer"}),
+    ("src/plumbline/studies/transfer/tables/table1.py", "Does not depend", "It does not depend", {"table1"}),
+    ("src/plumbline/studies/transfer/figures/fig2.py", "import annotations", "import annotations\nEDITED = 1", {"fig2"}),
+    ("src/plumbline/stats/noise_floor.py", "ddof=1", "ddof=0", TABLES - {"table1", "table4"}),
+    ("src/plumbline/results/deviations.py", "## Rulings in force", "## Rulings", {"deviations/transfer"}),
+    ("config/studies/transfer/explanations.yaml", "t2_p_hyper: the", "t2_p_hyper: The", {"audit"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "before", "after", "expected"), EDITS, ids=[f"{e[0]}: {e[2]!r}" for e in EDITS])
+def test_an_edit_remakes_exactly_what_it_feeds(
+    finished: Project, file: str, before: str, after: str, expected: set[str]
+) -> None:
+    """Nothing is trained, nothing made goes stale unseen. A printed number is edited in place, its file's name kept."""
+    path = finished.root / file
+    original, times = path.read_bytes(), path.stat()
+    finished.edit(file, before, after if after != before else f"{before.rstrip(',')} ,")
+    try:
+        assert {name.removeprefix("audit/") for name in remade(finished)} == expected
+    finally:
+        path.write_bytes(original)
+        # Snakemake compares times first; what was undone is as it was.
+        import os
+
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert remade(finished) == set()
+
+
+def test_an_edited_component_trains_what_uses_it(finished: Project) -> None:
+    """Its code is part of the identity of the runs that chose it, and of no other run."""
+    path = finished.root / "src/plumbline/model/output/head_gate.py"
+    original = path.read_text()
+    path.write_text(original + "\nEDITED = 1\n")
+    done = finished.snakemake("--dry-run", TARGET, *SMOKE)
+    path.write_text(original)
+    planned = jobs_by_rule(done.stdout)
+    assert planned == ONE_CHAIN and "pretrain/transfer.base.gated_attn_qknorm.s42.log" in done.stdout
 
 
 def test_another_baseline_seed_is_one_run_more(finished: Project) -> None:
@@ -65,10 +126,11 @@ def test_a_changed_overlay_reruns_its_method_and_a_divergence_is_a_result(finish
     with finished.changed(lambda study: study["methods"]["softmax_cap"].update(optimizer=absurd)):
         done = finished.snakemake(TARGET, *SMOKE)
     assert done.returncode == 0, done.stdout[-4000:]
-    assert jobs_by_rule(done.stdout) == ONE_CHAIN
     outcome = finished.read("work/smoke/runs/transfer/base/softmax_cap/s42/outcome.json")
     assert outcome["outcome"] == "diverged" and outcome["validation_loss"] is None
     assert outcome["last_finite_step"] < outcome["steps"]
     table = rows(finished)
     assert table["softmax_cap"]["outcome"] == "diverged"
     assert {row["outcome"] for name, row in table.items() if name != "softmax_cap"} == {"completed"}
+    started = [path.name for path in (finished.root / "logs/smoke/pretrain").glob("*.log") if path.stat().st_size]
+    assert len(started) == 26, "no other run was started"

@@ -17,7 +17,7 @@ import pytest
 
 from plumbline.files import sha256_file
 from plumbline.operate.driver import HOLDERS
-from tests.workflow.project import Project, write_corpus
+from tests.workflow.project import Project
 
 RUN = "transfer/base/baseline/s42"
 OUTCOME = f"work/smoke/runs/{RUN}/outcome.json"
@@ -26,7 +26,7 @@ STATE = f"work/smoke/state/{RUN}"
 LOG = "logs/smoke/pretrain/transfer.base.baseline.s42.log"
 COMMAND = (
     OUTCOME,
-    "--config", "preset=smoke", "data={source: local, folder: texts}",
+    "--config", "preset=smoke", "data={source: local}",
     "--set-resources", "pretrain:trainer_flags='--checkpoint-steps 20'",
 )  # fmt: skip
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Texts of one's own, and runs of the smaller scale long enough to be interrupted."""
     project = Project.copy(repository, tmp_path_factory.mktemp("faults") / "project")
-    write_corpus(project.root / "texts")
+    project.local_corpus()
     train = "train: {{steps: {}, batch_tokens: 256, precision: float32, validate_every: {}"
     project.edit("config/studies/transfer/study.yaml", train.format(6, 3), train.format(400, 200))
     return project
@@ -76,7 +76,7 @@ def holders(project: Project) -> list[dict[str, Any]]:
 
 
 def test_a_broken_corpus_file_fails_by_name_and_the_others_finish(project: Project) -> None:
-    broken, other = project.root / "texts" / "more.jsonl", "results/transfer/table4.csv"
+    broken, other = project.root / "texts" / "more.jsonl", "results/smoke/transfer/table4.csv"
     broken.write_text('{"id": "x", "source": "made-up", "te')
     done = project.snakemake(other, *COMMAND)
     broken.unlink()
@@ -120,7 +120,7 @@ def test_kill_9_of_the_whole_group_then_the_same_command(frozen: tuple[Project, 
 
 def test_a_truncated_shard_fails_by_name_and_the_others_finish(packed: Project) -> None:
     """The second shard belongs to the large pack alone, of which the base pack is a prefix."""
-    shard = packed.root / "work/smoke/packs/context64/train/shard-00001.bin"
+    shard = next((packed.root / "work/smoke/corpora/climbmix/packs/context64").rglob("shard-00001.bin"))
     whole = shard.read_bytes()
     shard.write_bytes(whole[:-100])
     large, base = (f"work/smoke/runs/transfer/{scale}/qknorm/s42/outcome.json" for scale in ("large", "base"))
@@ -129,5 +129,5 @@ def test_a_truncated_shard_fails_by_name_and_the_others_finish(packed: Project) 
     finally:
         shard.write_bytes(whole)
     assert done.returncode == 1
-    assert "shard-00001.bin of work/smoke/packs/context64/large.json is truncated" in done.stdout
+    assert "shard-00001.bin of work/smoke/corpora/climbmix/packs/context64/train/large.json is truncated" in done.stdout
     assert (packed.root / base).exists() and not (packed.root / large).exists()
