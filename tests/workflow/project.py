@@ -19,9 +19,9 @@ from typing import Any
 import yaml
 
 STUDY = "config/studies/transfer/study.yaml"
-LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv*", ".snakemake", "work", "logs", "results", "__pycache__", ".*_cache", "*.egg-info", ".hypothesis"
-)
+#: What a copy leaves out: made things at the root, caches everywhere.
+MADE = {".git", ".venv", ".snakemake", "work", "logs", "results", ".hypothesis", ".mirror"}
+CACHES = shutil.ignore_patterns("__pycache__", ".*_cache", "*.egg-info")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,11 @@ class Project:
     @classmethod
     def copy(cls, source: Path, target: Path) -> Project:
         """Copy the sources of a project, products left out."""
-        shutil.copytree(source, target, ignore=LEFT_OUT, symlinks=True)
+
+        def left_out(folder: str, names: list[str]) -> set[str]:
+            return CACHES(folder, names) | (MADE & set(names) if Path(folder) == source else set())
+
+        shutil.copytree(source, target, ignore=left_out, symlinks=True)
         return cls(target)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ EDITS = [
     (STUDY, "    choice: before\n", "    choice: before the softmax\n", {"deviations/transfer"}),
     (STUDY, "others: [qknorm, softpick]", "others: [softpick, qknorm]", {*PRODUCTS, "deviations/transfer"}),
     ("src/plumbline/studies/transfer/tables/table1.py", "Does not depend", "It does not depend", {"table1"}),
-    ("src/plumbline/studies/transfer/figures/fig2.py", "import annotations", "import annotations\nEDITED = 1", {"fig2"}),
+    ("src/plumbline/studies/transfer/figures/fig2.py", "import annotations", "import annotations\nX = 1", {"fig2"}),
     ("src/plumbline/stats/noise_floor.py", "ddof=1", "ddof=0", TABLES - {"table1", "table4"}),
     ("src/plumbline/results/deviations.py", "## Rulings in force", "## Rulings", {"deviations/transfer"}),
     ("config/studies/transfer/explanations.yaml", "t2_p_hyper: the", "t2_p_hyper: The", {"audit"}),
@@ -95,8 +96,6 @@ def test_an_edit_remakes_exactly_what_it_feeds(
     finally:
         path.write_bytes(original)
         # Snakemake compares times first; what was undone is as it was.
-        import os
-
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert remade(finished) == set()
 

@@ -41,7 +41,7 @@ class TensorBoardSink:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise PlumblineError(
-                "--tensorboard: tensorboard is not installed; pip install 'plumbline[tensorboard]'"
+                "--tensorboard: tensorboard is not installed; pip install 'plumbline-lm[tensorboard]'"
             ) from error
         self.writer = SummaryWriter(str(directory), purge_step=step + 1)
 
