@@ -1,6 +1,7 @@
 """The transfer study's methods as overlays on the baseline's model spec, for tests.
 
-They are read from the study's own YAML: a method that stands there, or another reading of one, is under test.
+They are read from the study's own YAML: a method that stands there, or another reading of one, is under test, and so is
+a method of any study that extends it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from tests.model_specs import BASELINE
 
 Overlay = dict[str, Any]
 
-_SHEET = yaml.safe_load((REPOSITORY / "config" / "studies" / "transfer" / "study.yaml").read_text(encoding="utf-8"))[
-    "methods"
-]
+_STUDIES = REPOSITORY / "config" / "studies"
+_SHEET = yaml.safe_load((_STUDIES / "transfer" / "study.yaml").read_text(encoding="utf-8"))["methods"]
 
 #: Method -> overlay of its model spec, the baseline included.
 METHODS: dict[str, Overlay] = {name: entry.get("model", {}) for name, entry in _SHEET.items()}
@@ -31,7 +31,16 @@ ALTERNATIVES: dict[str, Overlay] = {
 #: Readings in which n is the length of the call: what a token sees depends on how many follow it.
 LENGTH_DEPENDENT = ("softpick.sequence", "sigmoid_attn.sequence", "sigmoid_attn.original_sequence")
 
-ALL: dict[str, Overlay] = METHODS | ALTERNATIVES
+#: Methods of one's own: of the studies that extend the transfer study.
+OWN: dict[str, Overlay] = {
+    name: entry.get("model", {})
+    for path in sorted(_STUDIES.glob("*/study.yaml"))
+    for sheet in (yaml.safe_load(path.read_text(encoding="utf-8")),)
+    if sheet.get("extends") == "transfer"
+    for name, entry in sheet["methods"].items()
+}
+
+ALL: dict[str, Overlay] = METHODS | ALTERNATIVES | OWN
 
 #: Sizes at which the study's parameter counts were printed (methods dossier 2.0).
 PAPER: dict[str, Any] = {
