@@ -29,6 +29,8 @@ class Project:
     """A project folder and how to run things in it."""
 
     root: Path
+    #: A folder of installed packages beside those of this interpreter.
+    packages: Path | None = None
 
     @classmethod
     def copy(cls, source: Path, target: Path) -> Project:
@@ -45,7 +47,7 @@ class Project:
         """This interpreter, this copy's package, one thread, and no hub."""
         return os.environ | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(self.root / "src"),
+            "PYTHONPATH": os.pathsep.join(str(path) for path in (self.root / "src", self.packages) if path),
             "OMP_NUM_THREADS": "1",
             "HF_HUB_OFFLINE": "1",
             "HF_DATASETS_OFFLINE": "1",

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 import csv
 import os
-from pathlib import Path
 
 import pytest
 
+from tests.workflow.conftest import PRODUCTS, SMOKE, products
 from tests.workflow.project import STUDY, Project, jobs_by_log, jobs_by_rule
 
-SMOKE = ("--config", "preset=smoke")
 TARGET = "results/table2.csv"
-#: What needs no other runs than table 2.
-PRODUCTS = ("table1", "table2", "table4", "table7", "noise_floor", "task_deltas", "fig2", "fig3")
 ONE_CHAIN = {"pretrain": 1, "evaluate": 1, "table": 1, "copy_table": 1}
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
-
-
-def products() -> list[str]:
-    """The targets of the project's life."""
-    ending = {True: "png", False: "csv"}
-    made = [f"results/smoke/transfer/{name}.{ending[name.startswith('fig')]}" for name in PRODUCTS]
-    return [TARGET, *made, "results/smoke/transfer/deviations.md", "results/smoke/audit.csv"]
-
-
-@pytest.fixture(scope="module")
-def finished(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose table 2, and what else its runs give, was built at the smoke preset."""
-    project = Project.copy(repository, tmp_path_factory.mktemp("life") / "project")
-    done = project.snakemake(*products(), *SMOKE)
-    assert done.returncode == 0, done.stdout[-6000:]
-    return project
 
 
 def rows(project: Project) -> dict[str, dict[str, str]]:

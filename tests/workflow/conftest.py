@@ -1,0 +1,29 @@
+"""One project that several tests take through its life."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.project import Project
+
+SMOKE = ("--config", "preset=smoke")
+
+#: What needs no other runs than table 2.
+PRODUCTS = ("table1", "table2", "table4", "table7", "noise_floor", "task_deltas", "fig2", "fig3")
+
+
+def products() -> list[str]:
+    """The targets of the project's life."""
+    made = [f"results/smoke/transfer/{name}.{'png' if name.startswith('fig') else 'csv'}" for name in PRODUCTS]
+    return ["results/table2.csv", *made, "results/smoke/transfer/deviations.md", "results/smoke/audit.csv"]
+
+
+@pytest.fixture(scope="session")
+def finished(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose table 2, and what else its runs give, was built at the smoke preset."""
+    project = Project.copy(repository, tmp_path_factory.mktemp("life") / "project")
+    done = project.snakemake(*products(), *SMOKE)
+    assert done.returncode == 0, done.stdout[-6000:]
+    return project

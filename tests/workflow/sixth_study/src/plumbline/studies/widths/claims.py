@@ -1,0 +1,23 @@
+"""How the made-up document's claims are measured."""
+
+from __future__ import annotations
+
+from plumbline.results.measures import Evidence, Measures, Values
+from plumbline.results.published import Claim
+
+__all__ = ["MEASURES", "Evidence"]
+
+MEASURES = Measures()
+
+
+@MEASURES.of("wide_is_lower")
+def wide_is_lower(evidence: Evidence, claim: Claim) -> Values:
+    losses = evidence.frames.runs.set_index("method")["validation_loss"]
+    evidence.used |= set(evidence.frames.runs.index)
+    return {"lowest": losses.idxmin()}
+
+
+@MEASURES.of("four_times", scope="arithmetic")
+def four_times(evidence: Evidence, claim: Claim) -> Values:
+    width = {run.spec.method: run.spec.model.ffn_width for run in evidence.study.runs.values()}
+    return {"times": width["wide"] // width["narrow"]}

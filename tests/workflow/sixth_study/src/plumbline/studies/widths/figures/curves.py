@@ -1,0 +1,24 @@
+"""Training loss over steps."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from plumbline.results import style
+from plumbline.results.published import Published
+from plumbline.results.runs import RunFrames
+from plumbline.results.style import Picture, styled
+from plumbline.specs.sheet import Study
+
+
+@styled
+def curves(frames: RunFrames, study: Study, published: Published) -> Picture:
+    """A line for each width."""
+    figure, axes = style.canvas(style.PAGE, 2.5)
+    rows = []
+    for key, run in frames.runs.iterrows():
+        train = frames.metrics(str(key)).query("split == 'train'")
+        axes.plot(train["step"], train["loss"], label=study.label(run["method"]))
+        rows.append(train[["step", "loss"]].assign(run=key))
+    axes.legend()
+    return Picture(figure=figure, frame=pd.concat(rows))

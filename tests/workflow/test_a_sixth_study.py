@@ -1,0 +1,130 @@
+"""A study is two folders: one is added by files alone, and two read corpora of their own side by side."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from plumbline.data.loader import Pack
+from tests.workflow.conftest import SMOKE
+from tests.workflow.project import Project, jobs_by_rule, write_corpus
+
+SIXTH = Path(__file__).with_name("sixth_study")
+FOLDERS = ("config/studies/widths", "src/plumbline/studies/widths")
+pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+
+
+def git(project: Project, *words: str) -> str:
+    command = ["git", "-c", "user.name=t", "-c", "user.email=t@t", *words]
+    return subprocess.run(command, cwd=project.root, check=True, capture_output=True, text=True).stdout
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with open(path) as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.fixture(scope="module")
+def sixth(finished: Project) -> Project:
+    """The project with a sixth study, and what `snakemake` made of it."""
+    git(finished, "init", "-q")
+    git(finished, "add", "-A")
+    git(finished, "commit", "-qm", "before")
+    shutil.copytree(SIXTH, finished.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    made = [f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "deviations.md")]
+    done = finished.snakemake(*made, "results/audit.csv", *SMOKE)
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert jobs_by_rule(done.stdout)["pretrain"] == 2
+    return finished
+
+
+def test_nothing_else_is_touched(sixth: Project) -> None:
+    changed = git(sixth, "status", "--porcelain", "--untracked-files=all").splitlines()
+    assert changed and all(line.startswith("?? ") for line in changed), "no file of the project was changed"
+    assert all(line.removeprefix("?? ").startswith(FOLDERS) for line in changed)
+
+
+def test_its_table_figure_claims_and_audit_rows(sixth: Project) -> None:
+    folder = sixth.root / "results/smoke/widths"
+    table = {row["method"]: row for row in rows(folder / "losses.csv")}
+    assert table.keys() == {"narrow", "wide"} and float(table["wide"]["loss"]) > 0
+    assert float(table["wide"]["loss_published"]) == 6.85 and float(table["narrow"]["key_norm"]) > 1
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
+    verdicts = {row["id"]: row["verdict"] for row in rows(folder / "claims.csv")}
+    assert verdicts == {"wide_is_lower": "smoke", "four_times": "reproduced"} or verdicts["wide_is_lower"] == "demo"
+    audited = {row["id"]: row for row in rows(sixth.root / "results/audit.csv") if row["document"] == "widths"}
+    assert {name: row["verdict"] for name, row in audited.items()} == {"times": "match", "difference": "mismatch"}
+    assert audited["difference"]["explanation"] == "6.90 and 6.85 differ by 0.05"
+
+
+def test_its_probes_were_read_while_it_trained_and_afterwards(sixth: Project) -> None:
+    frame = pq.read_table(sixth.root / "work/smoke/probes/widths/tiny/wide/s1/probes.parquet").to_pandas()
+    steps = {source: sorted(set(part["step"])) for source, part in frame.groupby("source")}
+    assert steps == {"offline": [0, 3, 6], "online": [0, 2, 4, 6]}
+    norms = frame[frame["probe"] == "key_norm"]
+    both = norms[norms["step"].isin([0, 6])].pivot_table(
+        index=["step", "layer", "head"], columns="source", values="value"
+    )
+    assert (both["offline"] == both["online"]).all(), "the same function reads the same model"
+
+
+def test_a_second_run_finds_nothing_to_do(sixth: Project) -> None:
+    made = [f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "deviations.md")]
+    assert sixth.planned(*made, "results/audit.csv", *SMOKE) == {}
+
+
+def test_two_studies_with_two_corpora_and_tokenizers_side_by_side(repository: Path, tmp_path: Path) -> None:
+    """One DAG; each run reads the pack of its own corpus, context and tokenizer."""
+    project = Project.copy(repository, tmp_path / "project")
+    settings = {"early": (300, 32), "late": (600, 64)}
+    for seed, (name, (vocabulary, context)) in enumerate(settings.items()):
+        write_corpus(project.root / f"texts_{name}", 120, seed)
+        write(project.root / f"config/corpora/{name}.yaml", corpus(name, vocabulary))
+        study = yaml.safe_load((SIXTH / "config/studies/widths/study.yaml").read_text())
+        study |= {"study": name, "corpus": name, "targets": {}}
+        study["scales"]["tiny"]["smoke"]["model"] |= {"vocabulary": vocabulary, "context": context}
+        write(project.root / f"config/studies/{name}/study.yaml", study)
+    runs = {name: f"work/smoke/runs/{name}/tiny/narrow/s1" for name in settings}
+    done = project.snakemake(*(f"{run}/outcome.json" for run in runs.values()), *SMOKE)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert jobs_by_rule(done.stdout) == {"documents": 2, "tokenizer": 2, "tokenize": 8, "pack": 4, "pretrain": 2}
+    for name, (vocabulary, context) in settings.items():
+        manifest = project.read(f"{runs[name]}/manifest.json")
+        pack = Pack(project.root / f"work/smoke/corpora/{name}/packs/context{context}/train/base.json")
+        assert manifest["data_fingerprint"] == pack.fingerprint
+        assert (pack.context, pack.vocabulary) == (context, vocabulary)
+        assert manifest["spec"]["data"]["corpus"] == name
+    assert len({project.read(f"{run}/manifest.json")["data_fingerprint"] for run in runs.values()}) == 2
+
+
+def corpus(name: str, vocabulary: int) -> dict[str, Any]:
+    """A corpus that reads a folder of texts."""
+    tokenizer = {"kind": "byte_level_bpe", "vocabulary": vocabulary, "training_megabytes": 1}
+    smoke = {
+        "source": "local",
+        "tokenizer": tokenizer,
+        "packs": {"base": 64},
+        "validation": 8,
+        "sequences_per_shard": 32,
+    }
+    hub = {"path": "", "configuration": "", "text_column": "text", "revision": ""}
+    return {
+        "corpus": name,
+        "title": "Made up",
+        "held_out": {"percent": 10.0},
+        "local": {"folder": f"texts_{name}"},
+        "hub": hub,
+        "presets": {"smoke": smoke},
+    }
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(content))
