@@ -283,8 +283,10 @@ class Plan:
     def made_of(self, study: str, kind: str, target: str | None = None) -> str:
         """Changes when a product's code or the parts of the study's YAML that it reads change, and not otherwise.
 
-        `kind` is table, figure, claims, deviations or audit. Its runs and printed numbers are files.
+        `kind` is table, figure, claims, deviations, audit or probes. Its runs and printed numbers are files.
         """
+        if kind == "probes":  # the model's code is the run's
+            return code.tree_hash(sorted((code.PACKAGE / "probes").glob("*.py")))
         parts: list[Any] = [self._code(study, kind, target)]
         if kind != "audit":
             parts.append(self._said(study, kind))
