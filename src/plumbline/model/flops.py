@@ -1,5 +1,4 @@
-"""Operation counts of a decoder: from its modules, and as torch sees them run. The document's own formula is in
-`plumbline.specs.cost`, which imports no torch.
+"""Operation counts of a decoder: from its modules, and as torch sees them run.
 
 What counts is matrix products, a multiplication and an addition as two operations: linear maps, scores and weighted
 values. Softmax, norms, rotations, activations and residual arithmetic do not count.
@@ -12,14 +11,18 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from plumbline.model.decoder import Decoder, on_meta
 from plumbline.model.mixers._base import Mixer
-from plumbline.specs.cost import appendix_c
 from plumbline.specs.spec import ModelSpec
-
-__all__ = ["appendix_c", "counted", "measured"]
 
 
 def counted(
     spec: ModelSpec, *, sequences: int = 1, head: bool = True, causal: bool = False, training: bool = True
+) -> int:
+    """`operations` of the decoder that a spec describes, built without memory."""
+    return operations(on_meta(spec), sequences=sequences, head=head, causal=causal, training=training)
+
+
+def operations(
+    model: Decoder, *, sequences: int = 1, head: bool = True, causal: bool = False, training: bool = True
 ) -> int:
     """Operations on `sequences` sequences of the training context, from the shapes of the real modules.
 
@@ -27,9 +30,9 @@ def counted(
     which is what a kernel without masked tiles computes. `training`: three times the forward pass, as backward has
     two products for each of forward's.
     """
-    model, time = on_meta(spec), spec.context
+    time = model.spec.context
     pairs = time * (time + 1) // 2 if causal else time * time
-    attention = sum(products_per_pair(block.attention.mixer, spec) for block in model.blocks)
+    attention = sum(products_per_pair(block.attention.mixer, model.spec) for block in model.blocks)
     products = time * products_per_token(model, head=head) + pairs * attention
     return 2 * products * sequences * (3 if training else 1)
 

@@ -7,12 +7,13 @@ device; the document's formula stands beside the true count.
 from __future__ import annotations
 
 from plumbline.model.decoder import on_meta
-from plumbline.model.flops import appendix_c, counted
+from plumbline.model.flops import counted
 from plumbline.results.published import Published, printed
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Column, Table, fixed
 from plumbline.specs import sheet
 from plumbline.specs.sheet import Study
+from plumbline.studies.transfer.flops import appendix_c
 
 SCALE, SIZE = "base", "paper"
 
