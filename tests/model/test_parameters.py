@@ -1,4 +1,4 @@
-"""Parameter counts at the size that the transfer study prints, and the closed form against the modules."""
+"""Parameter counts at the size that the transfer study prints."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import csv
 
 import pytest
 
-from plumbline.cli import PlumblineError
 from plumbline.model.decoder import on_meta
-from plumbline.specs.cost import parameter_count
+from plumbline.plan import counts
+from plumbline.specs import sheet
 from plumbline.specs.spec import ModelSpec
-from tests.model.methods import ALL, METHODS, PAPER, overlay
+from tests.model.methods import PAPER, overlay
 from tests.model_specs import small
 
 BASELINE = 1_216_710_656
@@ -47,10 +47,16 @@ def counted(name: str, **sizes) -> int:
 
 @pytest.fixture(scope="module")
 def at_paper_size() -> dict[str, int]:
-    return {name: counted(name, **PAPER) for name in METHODS}
+    return {name: counted(name, **PAPER) for name in EXTRA}
 
 
-def test_all_methods_at_paper_size(at_paper_size):
+@pytest.fixture(scope="module")
+def counted_for_plans(tmp_path_factory) -> counts.Counted:
+    study = sheet.load("transfer", "paper")
+    return counts.Counted(counts.update(tmp_path_factory.mktemp("counts") / "counts.json", study.runs.values()))
+
+
+def test_the_studys_methods_at_paper_size(at_paper_size):
     assert {name: count - BASELINE for name, count in at_paper_size.items()} == EXTRA
 
 
@@ -64,22 +70,16 @@ def test_table_4_as_printed(at_paper_size, repository):
         assert abs(delta - float(row["delta_params_pct"])) <= 0.005, name
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_closed_form(name):
-    """At a size where no two of the sizes are alike."""
-    sizes = {"layers": 3, "width": 40, "heads": 6, "key_value_heads": 2, "head_width": 12, "ffn_width": 50}
-    spec = ModelSpec.from_dict(overlay(name, **sizes))
-    assert parameter_count(spec) == counted(name, **sizes)
+@pytest.mark.parametrize("name", EXTRA)
+def test_a_plan_has_the_same_counts(name, at_paper_size, counted_for_plans):
+    """What `python -m plumbline.plan` writes down for dry runs."""
+    size = counted_for_plans(ModelSpec.from_dict(overlay(name, **PAPER)))
+    assert (size.exact, size.parameters) == (True, at_paper_size[name])
 
 
-def test_closed_form_untied_with_biases():
+def test_untied_with_biases():
     spec = small(tied_embeddings=False, projections={"name": "grouped_query", "bias": True})
-    assert parameter_count(spec) == sum(parameter.numel() for parameter in on_meta(spec).parameters())
-
-
-def test_closed_form_says_what_it_lacks(monkeypatch):
-    from plumbline.specs import cost
-
-    monkeypatch.delitem(cost._COUNTS["ffn"], "geglu")
-    with pytest.raises(PlumblineError, match=r"model\.ffn: there is no closed form for the parameters of 'geglu'"):
-        parameter_count(small(ffn={"name": "geglu"}))
+    plain = small()
+    biases = 4 * (8 * 8 + 2 * 2 * 8 + 64)
+    parameters = [sum(value.numel() for value in on_meta(one).parameters()) for one in (spec, plain)]
+    assert parameters[0] - parameters[1] == 97 * 64 + biases

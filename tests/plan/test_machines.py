@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -11,6 +12,7 @@ import yaml
 from plumbline.cli import PlumblineError
 from plumbline.plan import machines
 from plumbline.specs import sheet
+from plumbline.specs.components import available
 from plumbline.specs.config import ROOT, read_yaml
 
 
@@ -23,12 +25,13 @@ def changed(tmp_path: Path, **changes: Any) -> Path:
     return tmp_path
 
 
-def test_every_machine_of_the_file_can_be_loaded_and_knows_every_scale() -> None:
+def test_every_machine_of_the_file_can_be_loaded_and_knows_every_size() -> None:
+    run = next(iter(sheet.load("transfer", "demo").runs.values()))
     for name in read_yaml(ROOT / "config" / "machines.yaml"):
         machine = machines.load(name)
         assert machine.flops_per_second > 0
-        for run in sheet.load("transfer", "demo").runs.values():
-            assert machine.devices_of(run) >= 1
+        devices = [machine.devices_of(dataclasses.replace(run, size=size)) for size in get_args(sheet.Size)]
+        assert 1 == devices[0] <= devices[1] <= devices[2]
 
 
 def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
@@ -46,7 +49,8 @@ def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
         ({"mfu": 40}, r"h100\.mfu: 40 is greater than the maximum of 1"),
         ({"price": -1}, r"h100\.price: -1 is less than the minimum of 0"),
         ({"slice_hours": 0}, r"h100\.slice_hours: 0 is less than or equal to the minimum of 0"),
-        ({"devices": {"base": 0}}, r"h100\.devices\.base: 0 is less than the minimum of 1"),
+        ({"devices": {"node": 0}}, r"h100\.devices\.node: 0 is less than the minimum of 1"),
+        ({"devices": {"nodes": 8}}, r"h100\.devices: unknown key 'nodes'; did you mean 'node'?"),
         ({"relative_step_time": {"mixers": {}}}, r"h100\.relative_step_time: 'mixers' is not one of"),
     ],
 )
@@ -55,18 +59,24 @@ def test_the_schema_is_closed(tmp_path: Path, change: dict[str, Any], says: str)
         machines.load("h100", changed(tmp_path, **change))
 
 
-def test_a_scale_without_devices_is_named(tmp_path: Path) -> None:
-    machine = machines.load("h100", changed(tmp_path, devices={"base": 8}))
-    run = sheet.load("transfer", "demo").runs["transfer/large/baseline/s42"]
-    with pytest.raises(PlumblineError, match=r"h100\.devices: no number for the scale 'large' of transfer/large"):
+def test_devices_go_by_a_runs_size_and_not_by_its_scale(tmp_path: Path) -> None:
+    machine = machines.load("h100")
+    runs = sheet.load("transfer", "paper").runs
+    assert [machine.devices_of(runs[f"transfer/{scale}/baseline/s42"]) for scale in ("base", "large")] == [8, 16]
+    small = sheet.load("transfer", "mini").runs["transfer/large/baseline/s42"]
+    assert machine.devices_of(small) == 1
+    assert machine.devices_of(dataclasses.replace(small, size="two_nodes")) == 16
+
+
+def test_a_size_that_a_machine_does_not_have_is_named(tmp_path: Path) -> None:
+    machine = machines.load("h100", changed(tmp_path, devices={"one_gpu": 1}))
+    run = sheet.load("transfer", "paper").runs["transfer/large/baseline/s42"]
+    with pytest.raises(PlumblineError, match=r"h100\.devices: no number for the size 'two_nodes' of transfer/large"):
         machine.devices_of(run)
 
 
 def test_relative_step_times_name_components_that_there_are() -> None:
-    from plumbline.specs.components import SLOTS
-
     for name in read_yaml(ROOT / "config" / "machines.yaml"):
         for slot, times in machines.load(name).relative_step_time.items():
-            for component in times:
-                if slot != "precision":
-                    assert (ROOT / "src" / "plumbline" / "model" / SLOTS[slot] / f"{component}.py").exists(), component
+            if slot != "precision":
+                assert set(times) <= set(available(slot)), name

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from plumbline.plan.evaluation import bytes_per_token
 from plumbline.project import Plan
+from plumbline.specs.sheet import Run
 
 #: Tokens of the corpora that packages hold, for packs of `all` sequences (counted; manifests' `available`).
 CORPUS_TOKENS = {"packaged": 3.0e6, "packaged_large": 10.8e6}
@@ -15,31 +17,57 @@ DOCUMENT_BYTES, TOKENIZER_BYTES, TOKENIZED, PACKED = 8e6, 4e6, 3e5, 4e7
 START_SECONDS = 15.0
 
 
-def tokens(plan: Plan) -> float | None:
-    """Tokens in the corpus that the packs need; None if the configuration does not tell."""
-    packs = plan.preset["packs"]
-    if "all" in packs.values():
-        return CORPUS_TOKENS.get(plan.data_source)
-    return (max(packs["base"], packs["large"]) + packs["validation"]) * max(plan.contexts, default=0)
+def tokens(plan: Plan, name: str) -> float | None:
+    """Tokens of a corpus that its packs need; None if the configuration does not tell."""
+    corpus = plan.corpora[name]
+    sizes = [*corpus.packs.values(), corpus.validation]
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes):
+        return CORPUS_TOKENS.get(corpus.source)
+    held_out = known.pop()
+    return float((max(known) + held_out) * max(plan.contexts[name], default=0))
 
 
-def seconds(plan: Plan) -> float | None:
-    """From nothing to packs, the tokenising scattered as the preset says; 0 once all packs are there."""
-    if all(Path(plan.pack_manifest(run)).exists() for run in plan.runs.values()):
-        return 0.0
-    total = tokens(plan)
+def seconds(plan: Plan, runs: Iterable[Run]) -> float | None:
+    """From nothing to the packs of `runs`, the tokenising scattered as the preset says; 0 once they are there.
+
+    Corpora are made side by side, so that the longest counts. None if the size of one is not known.
+    """
+    stages = [0.0]
+    for name, theirs in _by_corpus(runs).items():
+        if all(Path(plan.pack_manifest(run)).exists() for run in theirs):
+            continue
+        stage = _stage(plan, name)
+        if stage is None:
+            return None
+        stages.append(stage)
+    return max(stages)
+
+
+def disk_bytes(plan: Plan, runs: Iterable[Run]) -> float:
+    """Documents, tokenised shards, and a pack for each context, of the corpora of `runs`; one of unknown size is not
+    in it."""
+    total = 0.0
+    for name in _by_corpus(runs):
+        vocabulary = plan.corpora[name].tokenizer.vocabulary
+        entry = 2 if vocabulary <= 2**16 else 4
+        copies = 1 + len(plan.contexts[name])
+        total += (tokens(plan, name) or 0.0) * (bytes_per_token(vocabulary) + entry * copies)
+    return total
+
+
+def _stage(plan: Plan, name: str) -> float | None:
+    total, tokenizer = tokens(plan, name), plan.corpora[name].tokenizer
     if total is None:
         return None
-    text = total * bytes_per_token(plan.preset["tokenizer"]["vocabulary"])
-    training = plan.preset["tokenizer"]["training_megabytes"] * 1e6 / TOKENIZER_BYTES
+    text = total * bytes_per_token(tokenizer.vocabulary)
+    training = tokenizer.training_megabytes * 1e6 / TOKENIZER_BYTES
     scattered = total / TOKENIZED / plan.preset["tokenize_shards"]
-    return START_SECONDS + text / DOCUMENT_BYTES + training + scattered + len(plan.contexts) * total / PACKED
+    return START_SECONDS + text / DOCUMENT_BYTES + training + scattered + len(plan.contexts[name]) * total / PACKED
 
 
-def disk_bytes(plan: Plan) -> float | None:
-    """Documents, tokenised shards, and a pack for each context."""
-    total = tokens(plan)
-    if total is None:
-        return None
-    vocabulary = plan.preset["tokenizer"]["vocabulary"]
-    return total * (bytes_per_token(vocabulary) + (2 if vocabulary <= 2**16 else 4) * (1 + len(plan.contexts)))
+def _by_corpus(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run.spec.data.corpus, []).append(run)
+    return found

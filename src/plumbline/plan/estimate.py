@@ -8,23 +8,20 @@ from math import ceil
 from pathlib import Path
 
 from plumbline.files import canonical_json, sha256_text
-from plumbline.plan import machines
-from plumbline.plan.calibration import (
-    Calibration,
-    finished,
-    inside_evaluation,
-    measure,
-    suite_of,
-)
+from plumbline.plan import counts, machines
+from plumbline.plan.calibration import Calibration, finished, group, measure
+from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
-from plumbline.plan.size import Sizes, training_tokens, written
+from plumbline.plan.size import Size, Sizes, probe_points, training_tokens
 from plumbline.project import Plan
 from plumbline.specs.config import ROOT
 from plumbline.specs.sheet import Run
 
 #: A time limit is so many times the estimate, and so many minutes more. A training that reaches its limit goes on in
-#: another job, an evaluation begins anew, so that it gets more.
+#: another job, an evaluation or a probe begins anew, so that it gets more.
 PRETRAIN_MARGIN, EVALUATE_MARGIN, SPARE_MINUTES = 1.5, 3.0, 15
+#: Bytes of a weight, and bytes a second at which a checkpoint is read and checked.
+WEIGHT_BYTES, CHECKPOINT_SPEED = 4, 3e8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,37 +38,58 @@ class Estimator:
         """The preset's folder of runs and scores."""
         return Path(self.plan.work)
 
-    def speed(self, scale: str) -> float:
-        """Operations a second on one device: measured at this scale, else at the others, else as stated."""
-        measured = self.calibration.speed
-        if scale in measured:
-            return measured[scale]
-        return sum(measured.values()) / len(measured) if measured else self.machine.flops_per_second
+    def speed(self, run: Run) -> float:
+        """Operations a second on one device: measured at the run's scale, else at others (of its study, if there are
+        any), else as stated."""
+        measured, key = self.calibration.speed, group(run)
+        if key in measured:
+            return measured[key]
+        near = [speed for (study, _), speed in measured.items() if study == run.spec.study] or list(measured.values())
+        return sum(near) / len(near) if near else self.machine.flops_per_second
 
-    def training_flops(self, run: Run) -> float | None:
-        """Operations of a run, its validations included; None where they cannot be counted."""
-        size = self.sizes(run.spec.model)
-        return None if size is None else training_tokens(run) * size.training
+    def size(self, run: Run) -> Size:
+        """Operations and parameters of the run's model."""
+        return self.sizes(run.spec.model)
 
-    def pretrain_seconds(self, run: Run) -> float | None:
+    def exact(self, runs: Iterable[Run]) -> bool:
+        """Whether the operations of all these runs are counted; where one is reckoned, say *about*."""
+        return all(self.size(run).exact for run in runs)
+
+    def training_flops(self, run: Run) -> float:
+        """Operations of a run, its validations included."""
+        return training_tokens(run) * self.size(run).training
+
+    def pretrain_seconds(self, run: Run) -> float:
         """Wall seconds of a run's training job, were it one job."""
-        flops = self.training_flops(run)
-        if flops is None:
-            return None
         start = self.calibration.pretrain_start
         start = self.machine.start_seconds["pretrain"] if start is None else start
-        devices = self.machine.devices_of(run)
-        return start + flops * self.machine.relative(run) / (self.speed(run.spec.scale) * devices)
+        effort = self.training_flops(run) * self.machine.relative(run)
+        return start + effort / (self.speed(run) * self.machine.devices_of(run))
 
     def evaluate_seconds(self, run: Run) -> float | None:
-        """Wall seconds of a run's evaluation job, on one device."""
-        size, amount = self.sizes(run.spec.model), suite_of(self.plan, run)
-        if size is None or amount is None:
+        """Wall seconds of a run's evaluation job, on one device: 0 where its study has no suite, None where the size
+        of a task is not known."""
+        if not run.spec.suite:
+            return 0.0
+        there = amount(self.plan, run)
+        if there is None:
             return None
-        start = self.calibration.evaluate_start
-        start = self.machine.start_seconds["evaluate"] if start is None else start
-        speed = self.speed(run.spec.scale) * self.machine.evaluation_speed
-        return start + inside_evaluation(amount, size.forward, speed)
+        return self._evaluate_start + inside_evaluation(
+            there, self.size(run).forward, self.speed(run) * self.machine.evaluation_speed
+        )
+
+    def probe_seconds(self, run: Run) -> float:
+        """Wall seconds of a run's probe job, on one device: at each point a checkpoint, and so many sequences."""
+        size, context = self.size(run), run.spec.model.context
+        tokens = sum(len(probe.at) * probe.sequences * context for probe in run.spec.probes)
+        reading = probe_points(run) * size.parameters * WEIGHT_BYTES / CHECKPOINT_SPEED
+        forward = tokens * size.forward / (self.speed(run) * self.machine.evaluation_speed)
+        return self._evaluate_start + reading + forward
+
+    @property
+    def _evaluate_start(self) -> float:
+        measured = self.calibration.evaluate_start
+        return self.machine.start_seconds["evaluate"] if measured is None else measured
 
     def pretrain_minutes(self, run: Run) -> int:
         """The time limit of one training job: at most a slice, over which the run is chained."""
@@ -80,6 +98,10 @@ class Estimator:
     def evaluate_minutes(self, run: Run) -> int:
         """The time limit of an evaluation job."""
         return self._limit(self.evaluate_seconds(run), EVALUATE_MARGIN)
+
+    def probe_minutes(self, run: Run) -> int:
+        """The time limit of a probe job."""
+        return self._limit(self.probe_seconds(run), EVALUATE_MARGIN)
 
     def _limit(self, seconds: float | None, margin: float) -> int:
         whole = max(1, int(self.machine.slice_hours * 60))
@@ -91,20 +113,27 @@ class Estimator:
 
     def scored(self, run: Run) -> bool:
         """Whether a run has been carried out and evaluated."""
-        return self.trained(run) and (self.work / "scores" / run.key / "scores.parquet").exists()
+        return self.trained(run) and Path(self.plan.scores_file(run)).exists()
+
+    def probed(self, run: Run) -> bool:
+        """Whether a run has been carried out and its probes were read."""
+        return self.trained(run) and Path(self.plan.probes_file(run)).exists()
 
     def digest(self) -> str:
         """Changes when what a plan says may have changed: configuration, machine, measurements, what is done."""
-        done = [[key, self.trained(run), self.scored(run)] for key, run in self.plan.runs.items()]
-        calibration = [self.calibration.speed, self.calibration.pretrain_start, self.calibration.evaluate_start]
-        return sha256_text(canonical_json([self.plan.config, self.machine.name, calibration, done]))[:16]
+        runs = [
+            [key, run.spec.run_id, run.size, self.trained(run), self.scored(run), self.probed(run)]
+            for key, run in self.plan.runs.items()
+        ]
+        # Seconds as they were read, not the speeds made of them, which a plan's own counts would change.
+        return sha256_text(canonical_json([self.plan.config, self.machine.name, runs, self.calibration.seconds]))[:16]
 
 
 def estimator(
     plan: Plan,
     machine: Machine | None = None,
     *,
-    sizes: Sizes = written,
+    sizes: Sizes | None = None,
     calibrate_on: Iterable[Run] | None = None,
     root: Path = ROOT,
 ) -> Estimator:
@@ -112,12 +141,13 @@ def estimator(
 
     Args:
         machine: the default is the configuration's.
-        sizes: `size.written` never imports torch, `size.counted` may.
+        sizes: by default counted where `counts.update` has been here, else reckoned; neither imports torch.
         calibrate_on: the runs whose measurements count; by default all that are finished.
 
     Raises:
         PlumblineError: the configuration names a machine that is not in config/machines.yaml.
     """
     machine = machine or machines.load(plan.config["machine"], root)
+    sizes = sizes or counts.Counted(counts.read(counts.path(plan)))
     runs = plan.runs.values() if calibrate_on is None else calibrate_on
     return Estimator(plan=plan, machine=machine, calibration=measure(plan, machine, sizes, runs), sizes=sizes)

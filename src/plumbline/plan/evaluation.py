@@ -3,55 +3,47 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from functools import cache
 from math import log2
 from pathlib import Path
 
+from plumbline.plan.warn import warn
+from plumbline.project import Plan
 from plumbline.specs import suites
+from plumbline.specs.sheet import Run
+from plumbline.specs.suites import Suite
+
+#: Seconds that the evaluation harness spends on one item outside the model (counted on 300 items a task).
+HARNESS_SECONDS_PER_ITEM = 0.002
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TaskSize:
-    """`items` of the published split. Each is read in `rows` passes (answers of one token share one) of `text` bytes,
-    the question repeated for each answer."""
-
-    items: int
-    rows: float
-    text: int
+def amount(plan: Plan, run: Run) -> tuple[int, float] | None:
+    """Items and tokens of the evaluation of a run whose study has a suite; None: a task's size is not known."""
+    model, limit = run.spec.model, plan.preset["evaluation"]["limit"]
+    items = Path(plan.items_index(run.spec.data.corpus, run.spec.suite))
+    return suite_size(suites.suite(run.spec.suite, plan.root), limit, items, model.context, model.vocabulary)
 
 
-#: Items from the data sets' cards. Rows and bytes were counted on 300 items a task as the harness asks them, those of
-#: race and truthfulqa_mc2 (whose prompt has six solved questions) are estimates from the cards.
-TASK_SIZES = {
-    "piqa": TaskSize(items=1838, rows=2, text=156),
-    "arc_challenge": TaskSize(items=1172, rows=4, text=177),
-    "arc_easy": TaskSize(items=2376, rows=4, text=156),
-    "hellaswag": TaskSize(items=10042, rows=4, text=197),
-    "winogrande": TaskSize(items=1267, rows=2, text=104),
-    "social_iqa": TaskSize(items=1954, rows=3, text=132),
-    "mmlu": TaskSize(items=14042, rows=1, text=420),
-    "openbookqa": TaskSize(items=500, rows=4, text=71),
-    "boolq": TaskSize(items=3270, rows=2, text=638),
-    "race": TaskSize(items=1045, rows=4, text=1900),
-    "lambada_openai": TaskSize(items=5153, rows=1, text=326),
-    "truthfulqa_mc2": TaskSize(items=817, rows=7, text=850),
-}
+def inside_evaluation(amount: tuple[int, float], forward: float, flops_per_second: float) -> float:
+    """Seconds of an evaluation after its start-up: the harness's own for each item, and the forward passes."""
+    items, tokens = amount
+    return items * HARNESS_SECONDS_PER_ITEM + tokens * forward / flops_per_second
 
 
-def suite_size(suite: str, limit: int, items: Path, context: int, vocabulary: int) -> tuple[int, float] | None:
+def suite_size(suite: Suite, limit: int, items: Path, context: int, vocabulary: int) -> tuple[int, float] | None:
     """Items of a suite, and the tokens that are read for them. None: a task's size is not known.
+
+    An item is read in `rows` passes of `text` bytes (`Task.size`), the question repeated for each answer.
 
     Args:
         limit: items a task; 0 means all.
-        items: the preset's folder of items; where it has been made, its index says how many there are.
+        items: the index of the items that were made, which says how many there are; it need not be there yet.
     """
     number, tokens = 0, 0.0
-    made = _made(items / "items.json")
-    for task in suites.suite(suite):
-        if task.name not in TASK_SIZES:
+    made = _made(items)
+    for task in suite.tasks:
+        size = task.size
+        if size is None:
             return None
-        size = TASK_SIZES[task.name]
         there = made.get(task.name, size.items)
         here = min(limit, there) if limit else there
         number += here
@@ -64,8 +56,13 @@ def bytes_per_token(vocabulary: int) -> float:
     return 3.1 + 0.36 * (log2(vocabulary) - 12)
 
 
-@cache
 def _made(index: Path) -> dict[str, int]:
+    """Items of each task that was made; none, with a warning, where the index is damaged."""
     if not index.exists():
         return {}
-    return {task: entry["n"] for task, entry in json.loads(index.read_text(encoding="utf-8")).items() if "n" in entry}
+    try:
+        made = json.loads(index.read_text(encoding="utf-8"))
+        return {task: int(entry["n"]) for task, entry in made.items() if "n" in entry}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        warn(f"{index} is no index of items ({error!r}) and is not used; delete it, and they are made again")
+        return {}

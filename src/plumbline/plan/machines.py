@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.cli import PlumblineError
+from plumbline.cli import PlumblineError, nearest
 from plumbline.specs.config import ROOT, check, read_yaml
 from plumbline.specs.sheet import Run
 
@@ -53,14 +52,14 @@ class Machine:
         """Devices that work on a run.
 
         Raises:
-            PlumblineError: the machine has no number for the run's scale.
+            PlumblineError: the machine has no number for runs of this size.
         """
-        if run.spec.scale not in self.devices:
+        if run.size not in self.devices:
             raise PlumblineError(
-                f"config/machines.yaml: {self.name}.devices: no number for the scale {run.spec.scale!r} of "
-                f"{run.spec.key} (there are {sorted(self.devices)}); add it"
+                f"config/machines.yaml: {self.name}.devices: no number for the size {run.size!r} of {run.key} (there "
+                f"are {sorted(self.devices)}); add it, or plan for another machine"
             )
-        return self.devices[run.spec.scale]
+        return self.devices[run.size]
 
     def made(self, manifest: dict[str, object]) -> bool:
         """Whether a run's manifest says that this machine made it."""
@@ -77,9 +76,9 @@ def load(name: str, root: Path = ROOT) -> Machine:
     known = read_yaml(path)
     check(known, "machines", path)
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise PlumblineError(f"{path}: there is no machine {name!r}{hint} (there are {sorted(known)}); add it there")
+        raise PlumblineError(
+            f"{path}: there is no machine {name!r}{nearest(name, known)} (there are {sorted(known)}); add it there"
+        )
     return Machine(name=name, **known[name])
 
 

@@ -1,51 +1,51 @@
-"""Operations and parameters of a model: in closed form, or counted from its modules."""
+"""Operations and parameters of a model: counted from its modules where that was done, else reckoned from its sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from plumbline.cli import PlumblineError
-from plumbline.specs.cost import parameter_count, training_flops_per_token
 from plumbline.specs.sheet import Run
 from plumbline.specs.spec import ModelSpec
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """`training` operations a token; `forward` ones of evaluation, where few positions go through the head."""
+    """`training` operations a token; `forward` ones of evaluation, where few positions go through the head. `exact`:
+    counted from the modules, rather than reckoned."""
 
     training: float
     forward: float
     parameters: int
+    exact: bool
 
 
-#: How sizes are found; None where that fails.
-Sizes = Callable[[ModelSpec], Size | None]
+#: How sizes are found.
+Sizes = Callable[[ModelSpec], Size]
 
 
-def written(model: ModelSpec) -> Size | None:
-    """In closed form, without torch. None for a component that plumbline.specs.cost does not know."""
-    try:
-        return _size(model, training_flops_per_token(model), parameter_count(model))
-    except PlumblineError:
-        return None
+def reckoned(model: ModelSpec) -> Size:
+    """From the sizes alone, without torch and whatever the components are: embeddings, and in each layer four attention
+    projections and a gated FFN. Operations are 6 for each weight of a matrix, the head's included, and all pairs of
+    attention, scores and values; they are those of the transfer study's baseline.
+    """
+    inner = model.heads * model.head_width
+    attention = 2 * model.width * (inner + model.key_value_heads * model.head_width)
+    weights = model.layers * (attention + 3 * model.width * model.ffn_width)
+    pairs = model.layers * 2 * inner * model.context
+    embeddings = model.vocabulary * model.width
+    return sized(
+        model,
+        training=6 * (weights + pairs + embeddings),
+        parameters=weights + embeddings * (1 if model.tied_embeddings else 2),
+        exact=False,
+    )
 
 
-def counted(model: ModelSpec) -> Size | None:
-    """In closed form where there is one, else from the real modules, which imports torch. None if it cannot be built
-    here."""
-    known = written(model)
-    if known is not None:
-        return known
-    try:
-        from plumbline.model import flops
-        from plumbline.model.decoder import on_meta
-
-        parameters = sum(value.numel() for value in on_meta(model).parameters())
-        return _size(model, flops.counted(model) / model.context, parameters)
-    except (ImportError, RuntimeError, ValueError, NotImplementedError):
-        return None
+def sized(model: ModelSpec, *, training: float, parameters: int, exact: bool) -> Size:
+    """A size from the operations of training, of which a third are the forward pass."""
+    head = 2 * model.vocabulary * model.width
+    return Size(training=training, forward=training / 3 - head, parameters=parameters, exact=exact)
 
 
 def training_tokens(run: Run) -> float:
@@ -55,6 +55,6 @@ def training_tokens(run: Run) -> float:
     return train.steps * train.batch_tokens + passes * train.validation_sequences * context / 3
 
 
-def _size(model: ModelSpec, training: float, parameters: int) -> Size:
-    head = 2 * model.vocabulary * model.width
-    return Size(training=training, forward=training / 3 - head, parameters=parameters)
+def probe_points(run: Run) -> int:
+    """How many checkpoints of a run its probes read."""
+    return len({fraction for probe in run.spec.probes for fraction in probe.at})

@@ -1,0 +1,96 @@
+"""Counts of models, from their real modules on the meta device, kept in one file for all presets.
+
+A dry run reads them without importing torch; `python -m plumbline.plan` counts what is missing and adds it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plumbline import NUMERICS
+from plumbline.files import atomic_write_json, canonical_json, sha256_text
+from plumbline.plan.size import Size, reckoned, sized
+from plumbline.plan.warn import warn
+from plumbline.project import Plan
+from plumbline.specs.components import SLOTS, code_class
+from plumbline.specs.sheet import Run
+from plumbline.specs.spec import ModelSpec
+
+#: Raised when `plumbline.model.flops` counts otherwise: what was counted before is then counted again.
+COUNTING = 1
+
+#: Key of a model -> `training` operations a token, and `parameters`.
+Known = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Sizes of models: exact where `known` has a count, else reckoned."""
+
+    known: Mapping[str, Mapping[str, int]]
+    _sizes: dict[str, Size] = field(default_factory=dict)
+
+    def __call__(self, model: ModelSpec) -> Size:
+        """The size of a model."""
+        text = canonical_json(model.to_dict())
+        if text not in self._sizes:
+            count = self.known.get(key(model))
+            self._sizes[text] = reckoned(model) if count is None else sized(model, **count, exact=True)
+        return self._sizes[text]
+
+
+def path(plan: Plan) -> Path:
+    """The file of counts, one for all presets."""
+    return Path(plan.config["work"]) / "counts.json"
+
+
+def key(model: ModelSpec) -> str:
+    """What a count depends on: the model's spec, its components' code, and the code that all models share."""
+    classes = {slot: code_class(slot, model.slot(slot).name) for slot in SLOTS}
+    return sha256_text(canonical_json([model.to_dict(), classes, NUMERICS, COUNTING]))
+
+
+def read(path: Path) -> Known:
+    """The counts of a file; none, with a warning, where it is damaged."""
+    if not path.exists():
+        return {}
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return {name: {part: int(entry[part]) for part in ("training", "parameters")} for name, entry in known.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        warn(f"{path} holds no counts of models ({error!r}) and is not used; the next plan writes it anew")
+        return {}
+
+
+def update(path: Path, runs: Iterable[Run]) -> Known:
+    """The counts of a file with those of the models of `runs` that it lacks, which are counted and added to it.
+
+    A model that cannot be built here is a warning, and is reckoned; so is a file that cannot be written.
+    """
+    known = read(path)
+    missing = {name: run for run in runs if (name := key(run.spec.model)) not in known}
+    found = {name: count for name, run in missing.items() if (count := _count(run)) is not None}
+    if found:
+        try:
+            # Another plan may have added its own meanwhile.
+            atomic_write_json(path, read(path) | found)
+        except OSError as error:
+            warn(f"counts of models cannot be kept in {path} ({error}); they are made again the next time")
+    return known | found
+
+
+def _count(run: Run) -> dict[str, int] | None:
+    model = run.spec.model
+    try:
+        from plumbline.model.decoder import on_meta
+        from plumbline.model.flops import operations
+
+        decoder = on_meta(model)
+        training = operations(decoder) // model.context
+        return {"training": training, "parameters": sum(value.numel() for value in decoder.parameters())}
+    except Exception as error:  # of a component's own code, or of a machine without torch
+        warn(f"{run.key}: its model cannot be counted and is reckoned from its sizes ({error!r})")
+        return None

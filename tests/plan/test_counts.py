@@ -1,0 +1,160 @@
+"""Counts of models: from the real modules, kept in a file, read without torch; and what is reckoned without them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from plumbline.model import flops
+from plumbline.model.decoder import on_meta
+from plumbline.plan import counts
+from plumbline.plan.estimate import estimator
+from plumbline.plan.size import reckoned
+from plumbline.project import Plan, plan
+from plumbline.specs import sheet
+from plumbline.specs.config import load_config
+from plumbline.specs.sheet import Run
+
+BASELINE = "transfer/base/baseline/s42"
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Plan:
+    return plan(load_config() | {"preset": "demo", "work": str(tmp_path)})
+
+
+def with_model(run: Run, **changes: object) -> Run:
+    """A run of another model."""
+    return dataclasses.replace(
+        run, spec=msgspec.structs.replace(run.spec, model=msgspec.structs.replace(run.spec.model, **changes))
+    )
+
+
+def test_a_count_is_that_of_the_modules(demo: Plan) -> None:
+    runs = [demo.runs[f"transfer/{scale}/selective_attn/s42"] for scale in ("base", "large")]
+    sizes = counts.Counted(counts.update(counts.path(demo), runs))
+    for run in runs:
+        model, size = run.spec.model, sizes(run.spec.model)
+        assert size.exact
+        assert size.training * model.context == flops.counted(model)
+        assert size.parameters == sum(value.numel() for value in on_meta(model).parameters())
+        assert size.forward == size.training / 3 - 2 * model.vocabulary * model.width
+    assert not sizes(demo.runs[BASELINE].spec.model).exact
+
+
+@pytest.mark.parametrize("scale", ["base", "large"])
+def test_what_is_reckoned_is_near_what_is_counted(scale: str, tmp_path: Path) -> None:
+    """Parameters within 3 % and operations within 8 % for all twenty methods at paper size (Differential's fused call
+    mixes values twice), the baseline's operations exactly."""
+    study = sheet.load("transfer", "paper")
+    runs = [run for run in study.runs.values() if run.spec.scale == scale]
+    assert {run.spec.method for run in runs} >= (set(study.methods) if scale == "base" else {"attnres", "hyper"})
+    known = counts.Counted(counts.update(tmp_path / "counts.json", runs))
+    for run in runs:
+        about, exact = reckoned(run.spec.model), known(run.spec.model)
+        assert (about.exact, exact.exact) == (False, True)
+        assert about.parameters == pytest.approx(exact.parameters, rel=0.03), run.key
+        assert about.training == pytest.approx(exact.training, rel=0.08), run.key
+        if run.spec.method == "baseline":
+            assert about.training == exact.training
+
+
+def test_a_key_is_that_of_sizes_components_and_their_code(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = demo.runs[BASELINE].spec.model
+    other = demo.runs["transfer/base/softpick/s42"].spec.model
+    first = counts.key(model)
+    assert counts.key(demo.runs["transfer/base/baseline/s43"].spec.model) == first
+    assert len({first, counts.key(other), counts.key(msgspec.structs.replace(model, layers=5))}) == 3
+    was = counts.code_class
+    monkeypatch.setattr(counts, "code_class", lambda kind, name: was(kind, name) + "x" * (name == "softmax"))
+    assert counts.key(model) != first
+    monkeypatch.undo()
+    monkeypatch.setattr(counts, "NUMERICS", 0)
+    assert counts.key(model) != first
+
+
+def test_what_is_in_the_file_is_not_counted_again(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, run = counts.path(demo), demo.runs[BASELINE]
+    known = counts.update(path, [run, demo.runs["transfer/base/baseline/s43"]])
+    assert list(known) == [counts.key(run.spec.model)]
+    before = path.stat().st_mtime_ns
+    monkeypatch.setattr("plumbline.model.decoder.on_meta", lambda model: pytest.fail("counted again"))
+    assert counts.update(path, [run]) == known
+    assert path.stat().st_mtime_ns == before
+
+
+def test_two_plans_at_once_keep_each_others_counts(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = counts.path(demo)
+    one, other = demo.runs[BASELINE], demo.runs["transfer/large/baseline/s42"]
+    really = counts._count
+
+    def meanwhile(run: Run) -> dict[str, int] | None:
+        monkeypatch.setattr(counts, "_count", really)
+        counts.update(path, [other])
+        return really(run)
+
+    monkeypatch.setattr(counts, "_count", meanwhile)
+    counts.update(path, [one])
+    assert set(counts.read(path)) == {counts.key(one.spec.model), counts.key(other.spec.model)}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"a": 1}', '{"a": {"training": 1}}', '{"a": {"training": [], "parameters": 1}}']
+)
+def test_a_damaged_file_is_named_not_used_and_written_anew(
+    demo: Plan, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, run = counts.path(demo), demo.runs[BASELINE]
+    path.write_text(text)
+    assert not estimator(demo).exact([run])
+    assert f"warning: {path} holds no counts of models" in capsys.readouterr().err
+    counts.update(path, [run])
+    assert estimator(demo).exact([run])
+
+
+def test_a_file_that_cannot_be_written_stops_nothing(demo: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    run, path = demo.runs[BASELINE], Path(demo.config["work"]) / "a file" / "counts.json"
+    path.parent.write_text("in the way")
+    known = counts.update(path, [run])
+    assert counts.Counted(known)(run.spec.model).exact
+    assert f"counts of models cannot be kept in {path}" in capsys.readouterr().err
+
+
+def test_a_model_that_cannot_be_built_is_named_and_reckoned(demo: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    good = demo.runs[BASELINE]
+    run = demo.runs["transfer/base/selective_attn/s42"]
+    bad = with_model(run, key_value_heads=run.spec.model.heads)
+    known = counts.update(counts.path(demo), [bad, good])
+    assert list(known) == [counts.key(good.spec.model)]
+    size = counts.Counted(known)(bad.spec.model)
+    assert size == reckoned(bad.spec.model)
+    said = capsys.readouterr().err
+    assert f"warning: {run.key}: its model cannot be counted" in said and "masking_heads" in said
+
+
+def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) -> None:
+    """With and without a file of counts."""
+    code = (
+        "import sys; from plumbline.plan.estimate import estimator; from plumbline.specs.config import load_config;"
+        "from plumbline.project import plan;"
+        f"whole = plan(load_config() | {{'preset': 'paper', 'work': {str(tmp_path)!r}}});"
+        "priced = estimator(whole); [priced.pretrain_minutes(run) for run in whole.runs.values()];"
+        "print(priced.exact(whole.runs.values()), sorted({'torch', 'pandas'} & set(sys.modules)))"
+    )
+
+    def said() -> str:
+        done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    assert said() == "False []"
+    whole = plan(load_config() | {"preset": "paper", "work": str(tmp_path)})
+    known = counts.update(counts.path(whole), whole.runs.values())
+    assert said() == "True []"
+    assert json.loads((tmp_path / "counts.json").read_text()) == known

@@ -1,0 +1,98 @@
+"""What a person reads of a plan: a terminal of 80 columns, and the page with everything."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from plumbline.plan import counts, machines, page
+from plumbline.plan.estimate import Estimator, estimator
+from plumbline.plan.targets import WHOLE, table
+from plumbline.project import Plan, plan
+from plumbline.specs.config import load_config
+
+LONG = "a_table_of_one_s_own_with_a_very_long_name"
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Plan:
+    return plan(load_config() | {"preset": "paper", "work": str(tmp_path), "machine": "h100"})
+
+
+def widest(text: str) -> int:
+    return max(len(line) for line in text.splitlines())
+
+
+def several(whole: Plan) -> Plan:
+    """The same with a second study, one of whose targets has a long name."""
+    study = whole.studies["transfer"]
+    targets = study.sheet["targets"] | {LONG: study.sheet["targets"]["table2"]}
+    other = dataclasses.replace(study, name="query_free", sheet=study.sheet | {"targets": targets})
+    return dataclasses.replace(whole, studies={"transfer": study, "query_free": other})
+
+
+def counted(whole: Plan, **changes: float) -> Estimator:
+    machine = dataclasses.replace(machines.load("h100"), **changes)
+    return estimator(whole, machine, sizes=counts.Counted(counts.update(counts.path(whole), whole.runs.values())))
+
+
+@pytest.mark.parametrize("price", [0.0, 2.5, 2500.0])
+def test_a_terminal_of_80_columns_is_enough(paper: Plan, price: float) -> None:
+    for priced in (counted(several(paper), price=price), estimator(several(paper), machines.load("h100"))):
+        priced = dataclasses.replace(priced, machine=dataclasses.replace(priced.machine, price=price))
+        frame = table(priced)
+        text = page.terminal(priced, frame)
+        assert widest(text) <= page.WIDTH == 80
+        assert ("price" in text) == bool(price)
+        for name in ("transfer", "query_free", "table2", WHOLE, "(all studies)", "1.2B Baseline"):
+            assert name in text
+        assert LONG[: page.WORD_WIDTH] in text and LONG not in text
+
+
+def test_about_stands_where_a_run_is_reckoned_and_nowhere_else(paper: Plan) -> None:
+    runs = paper.studies["transfer"].group("large", "divergence")
+    some = estimator(paper, sizes=counts.Counted(counts.update(counts.path(paper), runs)))
+    frame = table(some)
+    reckoned = frame.set_index("target")["runs_reckoned"]
+    assert reckoned["table6"] == reckoned["table1"] == 0
+    assert reckoned["table2"] == 26 and reckoned[WHOLE] == 42 - len(runs)
+    for show in (page.terminal, page.markdown):
+        lines = show(some, frame).splitlines()
+        rows = {name: next(line for line in lines if name in line.split()) for name in ("table2", "table6")}
+        assert "about" in rows["table2"] and "about" not in rows["table6"]
+        assert any(line.startswith("Where a row says *about*") for line in lines)
+        whole = counted(paper)
+        assert "*about*" not in show(whole, table(whole))
+
+
+def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Plan) -> None:
+    priced = counted(paper, price=2.0)
+    frame = table(priced)
+    whole, narrow = page.markdown(priced, frame), page.terminal(priced, frame)
+    for heading in ("training FLOPs", "evaluations", "longest path", "of these evaluation", "disk, GB", "price"):
+        assert f"| {heading} " in whole or f" {heading} |" in whole
+    hours = f"{frame.set_index('target').loc['table2', 'device_hours']:,.0f}"
+    assert hours in whole and hours in narrow
+    assert "## Beside the document's own figures" in whole
+
+
+def test_the_verb_prints_the_narrow_table_and_writes_the_wide_one(repository: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "plumbline.plan", "--preset", "paper", "--machine", "h100", "--price", "2.5"]
+    command += ["--config", f"work={tmp_path}", "--out", str(tmp_path / "plan.csv")]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert widest(done.stdout) <= 80
+    assert widest((tmp_path / "plan.md").read_text()) > 120
+    assert (tmp_path / "counts.json").exists()
+    with (tmp_path / "plan.csv").open() as handle:
+        rows = {row["target"]: row for row in csv.DictReader(handle)}
+    assert rows["table2"]["runs_reckoned"] == "0" and rows["table2"]["not_counted"] == ""
+    words = {"study", "target", "preset", "machine", "speed", "not_counted"}
+    frame = pd.read_csv(tmp_path / "plan.csv")
+    assert set(frame.select_dtypes(exclude="number").columns) | {"not_counted"} == words
