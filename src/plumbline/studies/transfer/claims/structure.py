@@ -9,13 +9,13 @@ import math
 from functools import cache
 from typing import Any
 
+from plumbline.model.flops import counted
 from plumbline.results.checkers import Measured, near
 from plumbline.results.measures import Claim, Measures, Values
 from plumbline.results.published import Published
 from plumbline.results.runs import load
 from plumbline.results.table import Table
 from plumbline.specs import sheet
-from plumbline.specs.cost import training_flops_per_token
 from plumbline.specs.spec import ModelSpec, RunSpec
 from plumbline.stats import family_wise_error_rate
 from plumbline.studies.transfer.claims.evidence import Evidence
@@ -149,7 +149,7 @@ def flops_formula(e: Evidence, claim: Claim) -> Values:
 @MEASURES.of("cost_3b", **ARITHMETIC)
 def cost_3b(e: Evidence, claim: Claim) -> Values:
     large, base = (_spec(e.study.name, e.reference, scale).model for scale in ("large", "base"))
-    return {"ratio": training_flops_per_token(large) / training_flops_per_token(base)}
+    return {"ratio": (counted(large) / large.context) / (counted(base) / base.context)}
 
 
 @MEASURES.of("tokens_1p2b", **ARITHMETIC)
