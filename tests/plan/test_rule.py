@@ -25,9 +25,10 @@ def test_the_plan_is_made_anew_when_it_would_change(project: Project) -> None:
     paper = ("--config", "preset=paper", "machine=h100")
     done = project.snakemake("plan", "--cores", "1", *paper)
     assert done.returncode == 0, done.stdout[-3000:]
-    rows = {row["target"]: row for row in csv.DictReader((project.root / "results" / "plan.csv").open())}
-    assert rows["table2"]["runs_to_do"] == "26"
-    assert "## Beside the document's own figures" in (project.root / "results" / "plan.md").read_text()
+    made = project.root / "results" / "paper"
+    rows = {row["target"]: row for row in csv.DictReader((made / "plan.csv").open())}
+    assert (rows["table2"]["runs_to_do"], rows["table2"]["runs_reckoned"]) == ("26", "0")
+    assert "## Beside the document's own figures" in (made / "plan.md").read_text()
     assert project.planned("plan", *paper) == {}
     assert project.planned("plan") == {"plan": 1}
 
@@ -35,13 +36,13 @@ def test_the_plan_is_made_anew_when_it_would_change(project: Project) -> None:
 def test_jobs_ask_for_the_time_that_the_plan_says_and_a_profile_may_say_otherwise(project: Project) -> None:
     paper = ("--config", "preset=paper", "machine=h100")
     priced = estimator(plan(load_config() | {"preset": "paper", "machine": "h100", "work": str(project.root / "work")}))
-    evaluations = {run.spec.scale: priced.evaluate_minutes(run) for run in priced.plan.runs.values()}
-    trainings = {priced.pretrain_minutes(run) for run in priced.plan.runs.values()}
-    done = project.snakemake("-n", "all", *paper)
-    assert set(minutes(done.stdout)) == trainings | set(evaluations.values())
+    runs = priced.plan.studies["transfer"].group("base", "noise_floor")
+    evaluations = {priced.evaluate_minutes(run) for run in runs}
+    done = project.snakemake("-n", "results/table2.csv", *paper)
+    assert set(minutes(done.stdout)) == {priced.pretrain_minutes(run) for run in runs} | evaluations
     assert "plan" not in jobs_by_rule(done.stdout)
     done = project.snakemake("-n", "results/table2.csv", *paper, "--set-resources", "pretrain:runtime=7")
-    assert set(minutes(done.stdout)) == {7, evaluations["base"]}
+    assert set(minutes(done.stdout)) == {7} | evaluations
 
 
 def minutes(output: str) -> list[int]:
@@ -53,3 +54,51 @@ def test_an_unknown_machine_is_named(project: Project) -> None:
     done = project.snakemake("-n", "results/table2.csv", "--config", "machine=h10")
     assert done.returncode != 0
     assert "there is no machine 'h10'; did you mean 'h100'?" in done.stdout
+
+
+def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository: Path, tmp_path: Path) -> None:
+    """As CONTRIBUTING says: one file and one entry. A dry run reckons, a plan counts, and the next dry run knows."""
+    own = Project.copy(repository, tmp_path / "project")
+    (own.root / "src" / "plumbline" / "model" / "mixers" / "tempered.py").write_text(TEMPERED)
+    study = own.root / "config" / "studies" / "transfer" / "study.yaml"
+    entry = "methods:\n  tempered: {label: Tempered, category: attention, model: {mixer: {name: tempered}}}\n"
+    study.write_text(study.read_text().replace("\nmethods:\n", f"\n{entry}", 1))
+    run = "work/paper/scores/transfer/base/tempered/s42/scores.parquet"
+    paper = ("--config", "preset=paper", "machine=h100", "studies=[transfer]")
+    reckoned = minutes(own.snakemake("-n", run, *paper).stdout)
+    assert sorted(reckoned) == [51, 24 * 60]
+    done = own.snakemake("plan", "--cores", "1", *paper)
+    assert done.returncode == 0, done.stdout[-3000:]
+    rows = {row["target"]: row for row in csv.DictReader((own.root / "results" / "paper" / "plan.csv").open())}
+    assert (rows["table2"]["runs_to_do"], rows["table2"]["runs_reckoned"]) == ("27", "0")
+    assert rows["table2"]["not_counted"] == ""
+    assert minutes(own.snakemake("-n", run, *paper).stdout) == pytest.approx(reckoned, rel=0.1)
+    code = (
+        "from plumbline.plan import counts; from plumbline.project import plan;"
+        "from plumbline.specs.config import load_config; whole = plan(load_config() | {'preset': 'paper'});"
+        "size = counts.Counted(counts.read(counts.path(whole)));"
+        "one, other = (size(whole.runs[f'transfer/base/{name}/s42'].spec.model) for name in ('tempered', 'baseline'));"
+        "print(one.exact, one.parameters - other.parameters)"
+    )
+    done = own.python("-c", code)
+    assert done.stdout.split() == ["True", "24"], done.stdout
+
+
+TEMPERED = '''"""Softmax with a learned temperature."""
+
+from plumbline.model.mixers._base import Mixer, masked_softmax
+from plumbline.model.roles import Constant, parameter
+from plumbline.specs.components import component
+
+
+@component
+class Tempered(Mixer):
+    """Softmax of scores times a learned temperature, one a layer."""
+
+    def __init__(self, model, layer, *, initial: float = 1.0):
+        super().__init__(model, layer)
+        self.temperature = parameter(1, role="scalar", layer=layer, init=Constant(value=initial))
+
+    def weights(self, q_BHQW, k_BGKW, visibility):
+        return masked_softmax(self.scores(q_BHQW, k_BGKW) * self.temperature, visibility)
+'''

@@ -1,0 +1,98 @@
+"""profiles/slurm: what a job asks for goes by the size that its scale declares under the preset."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from plumbline.plan import machines
+from plumbline.project import Plan, plan
+from plumbline.specs.config import load_config
+from plumbline.specs.sheet import Run
+from plumbline.train.batch import Batching
+from tests.workflow.project import Project
+
+SIZES = {"node": ("paper", "base"), "two_nodes": ("paper", "large"), "one_gpu": ("mini", "large")}
+
+
+@pytest.fixture
+def profile(repository: Path) -> dict[str, Any]:
+    return yaml.safe_load((repository / "profiles" / "slurm" / "config.v9+.yaml").read_text(encoding="utf-8"))
+
+
+def asked(profile: dict[str, Any], run: Run, rule: str = "pretrain") -> dict[str, Any]:
+    """What a rule's job for a run asks for, as Snakemake evaluates it."""
+    spec = run.spec
+    wildcards = SimpleNamespace(study=spec.study, scale=spec.scale, method=spec.method, seed=str(spec.init_seed))
+    wanted = {"threads": profile["set-threads"][rule]} | profile["set-resources"][rule]
+    wanted.pop("slurm_extra", None)  # asks SLURM's queue
+    return {
+        key: eval(value, {"wildcards": wildcards}) if isinstance(value, str) else value for key, value in wanted.items()
+    }
+
+
+def planned(preset: str) -> Plan:
+    return plan(load_config() | {"preset": preset, "machine": "h100"})
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_run_gets_the_machines_of_its_size(profile: dict[str, Any], size: str) -> None:
+    preset, scale = SIZES[size]
+    run = planned(preset).runs[f"transfer/{scale}/baseline/s42"]
+    assert run.size == size
+    wanted = asked(profile, run)
+    devices, nodes = machines.load("h100").devices_of(run), {"two_nodes": 2}.get(size, 1)
+    assert (wanted["nodes"], wanted["tasks"]) == (nodes, nodes)
+    assert wanted["gres"] == f"gpu:{devices // nodes}"
+    assert bool(wanted["mpi"]) == (nodes > 1)
+    launch = wanted["launch"]
+    assert launch.startswith(f"srun --nodes={nodes} ")
+    assert f"--gres={wanted['gres']} " in launch and f"--cpus-per-task={wanted['threads']} " in launch
+    if size == "one_gpu":
+        assert launch.endswith(" --kill-on-bad-exit=1 python") and "torchrun" not in launch
+        assert (wanted["threads"], wanted["mem_mb"]) == (8, 100_000)
+    else:
+        assert f"torchrun --nnodes={nodes} --nproc-per-node=8 " in launch
+
+
+@pytest.mark.parametrize("preset", ["paper", "mini"])
+def test_micro_batches_divide_what_each_device_has_of_a_batch(profile: dict[str, Any], preset: str) -> None:
+    for run in planned(preset).runs.values():
+        flags = asked(profile, run)["trainer_flags"]
+        micro = int(re.search(r"--micro-batch (\d+)", flags)[1])
+        batching = Batching.derive(run.spec.sequences_per_batch, micro, machines.load("h100").devices_of(run))
+        assert batching.accumulation >= 1
+
+
+def test_no_expression_goes_by_the_name_of_a_scale(repository: Path) -> None:
+    for folder in ("slurm", "slurm-a100"):
+        assert "wildcards.scale" not in (repository / "profiles" / folder / "config.v9+.yaml").read_text()
+
+
+def test_a_probe_gets_what_an_evaluation_gets(profile: dict[str, Any]) -> None:
+    run = planned("paper").runs["transfer/large/baseline/s42"]
+    assert asked(profile, run, "probe") == asked(profile, run, "evaluate")
+    assert asked(profile, run, "probe")["gres"] == "gpu:1"
+
+
+@pytest.mark.workflow
+def test_a_dry_run_evaluates_it_so(repository: Path, tmp_path: Path) -> None:
+    """Snakemake itself; `--cores`, since a dry run caps threads by it."""
+    project = Project.copy(repository, tmp_path / "project")
+    for preset, sizes in (("paper", {"gpu:8": 64}), ("mini", {"gpu:1": 8})):
+        words = ("-n", "results/table3.csv", "--profile", "slurm", "--cores", "100", "--config", f"preset={preset}")
+        done = project.snakemake(*words, "machine=h100")
+        assert done.returncode == 0, done.stdout[-3000:]
+        blocks = [block for block in done.stdout.split("\n[") if "\nrule pretrain:" in block]
+        found = {
+            (re.search(r"gres=(\S+?)(,|$)", block, re.M)[1], int(re.search(r"threads: (\d+)", block)[1]))
+            for block in blocks
+        }
+        assert found == set(sizes.items())
+        nodes = {re.search(r"nodes=(\d)", block)[1] for block in blocks}
+        assert nodes == ({"1", "2"} if preset == "paper" else {"1"})
