@@ -69,7 +69,7 @@ def main() -> None:
     torch.set_num_threads(1)
     study = sheet.load(given.study, given.preset)
     specs = {run.spec.method: run.spec for run in study.runs.values() if run.spec.scale == given.scale}
-    reference = study.sheet["noise_floor"]["reference"]
+    reference = study.reference or next(iter(study.methods))
     chosen = given.methods or [name for name in specs if name != reference]
     baseline = trainer(specs[reference], given.device)
     steps = {name: trainer(specs[name], given.device) for name in chosen}

@@ -9,7 +9,7 @@ from pathlib import Path
 from plumbline.plan.estimate import estimator
 from plumbline.project import plan
 from plumbline.specs.config import load_config
-from tests.plan.test_plan import BASELINE, finish
+from tests.plan.finished import BASELINE, finish
 
 
 def test_runs_twice_as_slow_as_predicted_are_found_so(repository: Path, tmp_path: Path) -> None:

@@ -24,11 +24,6 @@ from plumbline.specs.sheet import Run
 BASELINE = "transfer/base/baseline/s42"
 
 
-@pytest.fixture
-def demo(tmp_path: Path) -> Plan:
-    return plan(load_config() | {"preset": "demo", "work": str(tmp_path)})
-
-
 def with_model(run: Run, **changes: object) -> Run:
     """A run of another model."""
     return dataclasses.replace(

@@ -14,15 +14,9 @@ import pytest
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import Estimator, estimator
 from plumbline.plan.targets import WHOLE, table
-from plumbline.project import Plan, plan
-from plumbline.specs.config import load_config
+from plumbline.project import Plan
 
 LONG = "a_table_of_one_s_own_with_a_very_long_name"
-
-
-@pytest.fixture
-def paper(tmp_path: Path) -> Plan:
-    return plan(load_config() | {"preset": "paper", "work": str(tmp_path), "machine": "h100"})
 
 
 def widest(text: str) -> int:

@@ -1,0 +1,20 @@
+"""Configurations that plans are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbline.project import Plan, plan
+from plumbline.specs.config import load_config
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Plan:
+    return plan(load_config() | {"preset": "paper", "work": str(tmp_path), "machine": "h100"})
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Plan:
+    return plan(load_config() | {"preset": "demo", "work": str(tmp_path)})

@@ -1,0 +1,137 @@
+"""Measurements taken from the files of finished runs, damaged ones too."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from plumbline.plan import counts, machines
+from plumbline.plan.estimate import estimator
+from plumbline.project import Plan
+from tests.plan.finished import BASELINE, by_target, finish
+
+
+def test_a_run_under_another_spec_is_not_done(demo: Plan) -> None:
+    finish(demo, demo.runs[BASELINE], seconds=30.0, run_id="0" * 16)
+    priced = estimator(demo)
+    assert not priced.trained(demo.runs[BASELINE])
+    assert priced.calibration.runs == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "is no manifest of a run"),
+        ("[]", "is no manifest of a run"),
+        ('{"run_id": "RUN"}', "has no 'wall_seconds'"),
+        ('{"run_id": "RUN", "wall_seconds": "30"}', "has no 'wall_seconds'"),
+    ],
+)
+def test_a_damaged_manifest_is_named_and_its_run_is_to_be_done(
+    demo: Plan, text: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, other = demo.runs[BASELINE], demo.runs["transfer/base/softpick/s42"]
+    finish(demo, run, seconds=30.0)
+    finish(demo, other, seconds=30.0)
+    path = Path(demo.run_file(run, "manifest.json"))
+    path.write_text(text.replace("RUN", run.spec.run_id))
+    priced = estimator(demo)
+    assert by_target(priced).loc["table2", "runs_done"] == 1
+    assert priced.calibration.runs == 1
+    said = capsys.readouterr().err
+    assert said.count(f"warning: {path} {says}") == 1
+    assert "delete its folder to repeat the run" in said
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"s": null}', '{"h:m:s": "0:00:09"}'])
+def test_a_damaged_benchmark_file_is_named_and_not_used(
+    demo: Plan, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = demo.runs[BASELINE]
+    finish(demo, run, seconds=30.0)
+    path = Path(demo.work) / "benchmarks" / "pretrain" / "transfer.base.baseline.s42.jsonl"
+    path.write_text(text)
+    priced = estimator(demo)
+    assert priced.trained(run) and priced.calibration.runs == 1
+    assert priced.calibration.pretrain_start is None
+    assert f"warning: {path} is no benchmark of a job" in capsys.readouterr().err
+
+
+def test_a_calibration_run_is_predicted_as_it_was_measured(demo: Plan) -> None:
+    run = demo.runs[BASELINE]
+    finish(demo, run, seconds=30.0, evaluation=9.0)
+    priced = estimator(demo)
+    assert priced.pretrain_seconds(run) == pytest.approx(40.0)
+    assert priced.evaluate_seconds(run) == pytest.approx(9.0)
+    assert by_target(priced)["speed"].str.startswith("measured on 1 run,").all()
+
+
+def test_a_slower_calibration_run_makes_all_runs_dearer(demo: Plan) -> None:
+    other = demo.runs["transfer/large/softpick/s42"]
+    stated = estimator(demo, calibrate_on=[])
+    finish(demo, demo.runs[BASELINE], seconds=1e4)
+    slow = estimator(demo)
+    assert slow.pretrain_seconds(other) > 10 * stated.pretrain_seconds(other)
+    assert slow.evaluate_seconds(other) > stated.evaluate_seconds(other)
+
+
+def test_each_scale_has_its_own_speed(demo: Plan) -> None:
+    finish(demo, demo.runs[BASELINE], seconds=30.0)
+    finish(demo, demo.runs["transfer/large/baseline/s42"], seconds=60.0)
+    priced = estimator(demo)
+    assert priced.pretrain_seconds(demo.runs["transfer/large/baseline/s42"]) == pytest.approx(70.0)
+    assert priced.pretrain_seconds(demo.runs[BASELINE]) == pytest.approx(40.0)
+
+
+def test_scales_of_different_studies_have_speeds_of_their_own(demo: Plan) -> None:
+    """Their names may be the same; a study without a measurement takes those of others."""
+    run = demo.runs[BASELINE]
+    finish(demo, run, seconds=30.0)
+    priced = estimator(demo)
+    (key, speed), *none = priced.calibration.speed.items()
+    assert key == ("transfer", "base") and not none
+    calibration = dataclasses.replace(priced.calibration, speed={key: speed, ("mine", "base"): 3 * speed})
+    other = dataclasses.replace(priced, calibration=calibration)
+    mine, third = (
+        dataclasses.replace(run, spec=msgspec.structs.replace(run.spec, study=name)) for name in ("mine", "third")
+    )
+    assert [other.speed(one) / speed for one in (run, mine, third)] == pytest.approx([1, 3, 2])
+
+
+@pytest.mark.parametrize("change", [{"device": "cuda", "device_name": "NVIDIA A100"}, {"tokens": 5}])
+def test_other_machines_and_unfinished_runs_measure_nothing(demo: Plan, change: dict[str, Any]) -> None:
+    finish(demo, demo.runs[BASELINE], seconds=30.0, **change)
+    assert estimator(demo).calibration.speed == {}
+
+
+def test_measured_and_stated_speeds_are_told_apart(paper: Plan) -> None:
+    assert set(by_target(estimator(paper))["speed"]) == {"stated, MFU 0.40 of 989 TFLOP/s"}
+
+
+def test_a_relative_step_time_is_that_of_the_components_added_up(demo: Plan) -> None:
+    times = {"mixer": {"softpick": 1.5}, "query_key": {"qk_norm": 1.1}, "precision": {"bfloat16": 2.0}}
+    machine = dataclasses.replace(machines.load("core"), relative_step_time=times)
+    expected = {"baseline": 1.0, "softpick": 1.5, "qknorm_geglu": 1.1, "second_hardware": 2.0}
+    for method, ratio in expected.items():
+        assert machine.relative(demo.runs[f"transfer/base/{method}/s42"]) == pytest.approx(ratio)
+    finish(demo, demo.runs["transfer/base/softpick/s42"], seconds=30.0)
+    assert estimator(demo, machine).pretrain_seconds(demo.runs[BASELINE]) == pytest.approx(10 + 20, rel=1e-2)
+
+
+def test_the_digest_changes_with_what_is_done_and_with_nothing_else(demo: Plan) -> None:
+    first = estimator(demo).digest()
+    assert estimator(demo).digest() == first
+    finish(demo, demo.runs[BASELINE], seconds=30.0)
+    second = estimator(demo).digest()
+    other = demo.runs["transfer/base/selective_attn/s42"]
+    finish(demo, other, seconds=30.0, evaluation=8.0)
+    third = estimator(demo)
+    assert len({first, second, third.digest()}) == 3
+    counts.update(counts.path(demo), [other])
+    counted = estimator(demo)
+    assert counted.calibration.speed != third.calibration.speed
+    assert counted.digest() == third.digest()

@@ -1,0 +1,123 @@
+"""What stands before and after training: corpora, evaluations, probes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from plumbline.plan import data, evaluation
+from plumbline.plan.estimate import estimator
+from plumbline.plan.targets import row
+from plumbline.project import Plan
+from plumbline.specs import suites
+from plumbline.specs.sheet import Run
+from plumbline.specs.spec import ProbeSpec
+from tests.plan.finished import BASELINE, by_target, finish
+
+
+def test_an_evaluation_grows_with_items_context_and_model(paper: Plan, tmp_path: Path) -> None:
+    suite = suites.suite("climb12")
+
+    def amount(limit: int, context: int) -> tuple[int, float]:
+        found = evaluation.suite_size(suite, limit, tmp_path / "items.json", context, 4096)
+        assert found is not None
+        return found
+
+    assert amount(16, 128)[0] == 12 * 16
+    assert amount(32, 128) == (2 * amount(16, 128)[0], pytest.approx(2 * amount(16, 128)[1]))
+    assert amount(16, 1024)[1] > amount(16, 128)[1]
+    assert amount(0, 1024)[0] == sum(task.size.items for task in suite.tasks if task.size)
+    priced = estimator(paper)
+    base, large = (priced.evaluate_seconds(paper.runs[f"transfer/{scale}/baseline/s42"]) for scale in ("base", "large"))
+    assert 60 < base < large
+
+
+def test_the_items_that_were_made_are_the_items_that_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    index, suite = tmp_path / "items.json", suites.suite("climb12")
+    index.write_text(json.dumps({"piqa": {"n": 5}}))
+    assert evaluation.suite_size(suite, 16, index, 128, 4096)[0] == 11 * 16 + 5
+    index.write_text("[")
+    assert evaluation.suite_size(suite, 16, index, 128, 4096)[0] == 12 * 16
+    assert f"warning: {index} is no index of items" in capsys.readouterr().err
+
+
+def test_a_task_of_unknown_size_is_named_and_its_job_gets_a_whole_slice(
+    demo: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = suites.suite("climb12")
+    tasks = (dataclasses.replace(known.tasks[0], size=None), *known.tasks[1:])
+    monkeypatch.setattr(suites, "suite", lambda *given: dataclasses.replace(known, tasks=tasks))
+    priced, run = estimator(demo), demo.runs[BASELINE]
+    assert priced.evaluate_seconds(run) is None
+    assert priced.evaluate_minutes(run) == 24 * 60
+    row = by_target(priced).loc["table6"]
+    assert row["not_counted"] == ""
+    row = by_target(priced).loc["table2"]
+    assert row["evaluation_device_hours"] == 0 and "evaluation of transfer/base/baseline/s42" in row["not_counted"]
+
+
+def test_a_study_without_a_suite_evaluates_nothing(demo: Plan) -> None:
+    run = dataclasses.replace(demo.runs[BASELINE], spec=msgspec.structs.replace(demo.runs[BASELINE].spec, suite=""))
+    priced = estimator(demo)
+    assert priced.evaluate_seconds(run) == 0.0
+    cost = row(priced, "transfer", "table2", [run], {"scores": {run.key: run}, "probes": {}})
+    assert (cost["evaluations_to_do"], cost["evaluation_device_hours"]) == (0, 0)
+
+
+def test_probes_cost_a_job_that_grows_with_their_points(demo: Plan) -> None:
+    run, priced = demo.runs[BASELINE], estimator(demo)
+
+    def probed(*fractions: float) -> Run:
+        probes = (ProbeSpec(name="norms", at=fractions, sequences=4),)
+        return dataclasses.replace(run, spec=msgspec.structs.replace(run.spec, probes=probes))
+
+    few, many = probed(1.0), probed(0.0, 0.1, 0.5, 1.0)
+    assert 0 < priced.probe_seconds(few) < priced.probe_seconds(many)
+    assert priced.probe_minutes(few) >= 15
+    read = {"scores": {}, "probes": {many.key: many}}
+    cost = row(priced, "transfer", "mine", [many], read)
+    assert cost["probes_to_do"] == 1
+    assert cost["probe_device_hours"] == pytest.approx(priced.probe_seconds(many) / 3600)
+    assert cost["device_hours"] == pytest.approx(cost["training_device_hours"] + cost["probe_device_hours"])
+    assert cost["disk_gb"] > row(priced, "transfer", "mine", [few], read)["disk_gb"]
+    finish(demo, run, seconds=30.0)
+    Path(demo.probes_file(run)).parent.mkdir(parents=True)
+    Path(demo.probes_file(run)).touch()
+    assert (
+        row(estimator(demo), "transfer", "mine", [run], {"scores": {}, "probes": {run.key: run}})["probes_to_do"] == 0
+    )
+
+
+def test_the_data_stage_costs_nothing_once_its_packs_are_there(demo: Plan) -> None:
+    assert data.seconds(demo, demo.runs.values()) > 0
+    for run in demo.runs.values():
+        path = Path(demo.pack_manifest(run))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert data.seconds(demo, demo.runs.values()) == 0
+
+
+def test_corpora_are_made_side_by_side_and_a_target_pays_for_its_own(demo: Plan) -> None:
+    read = demo.corpora["climbmix"]
+    twice = msgspec.structs.replace(
+        read, name="other", packs={name: 2 * size for name, size in read.packs.items()}, validation=2 * read.validation
+    )
+    run = demo.runs[BASELINE]
+    spec = msgspec.structs.replace(run.spec, study="mine", data=msgspec.structs.replace(run.spec.data, corpus="other"))
+    mine = dataclasses.replace(run, spec=spec)
+    whole = dataclasses.replace(demo, corpora={"climbmix": read, "other": twice})
+    whole.runs[mine.key] = mine
+    assert data.tokens(whole, "other") == 2 * data.tokens(whole, "climbmix")
+    one, other = data.seconds(whole, [run]), data.seconds(whole, [mine])
+    assert data.seconds(demo, [run]) == one < other == data.seconds(whole, [run, mine])
+    both = data.disk_bytes(whole, [run, mine])
+    assert both == pytest.approx(data.disk_bytes(whole, [run]) + data.disk_bytes(whole, [mine]))
+    assert data.disk_bytes(whole, [mine]) == pytest.approx(2 * data.disk_bytes(whole, [run]))
+    packs = dict.fromkeys(read.packs)
+    unknown = dataclasses.replace(demo, corpora={"climbmix": msgspec.structs.replace(read, packs=packs, source="hub")})
+    assert data.tokens(unknown, "climbmix") is None and data.seconds(unknown, [run]) is None
+    assert by_target(estimator(unknown)).loc["table2", "not_counted"] == "data"
