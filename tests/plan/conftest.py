@@ -9,12 +9,15 @@ import pytest
 from plumbline.project import Plan, plan
 from plumbline.specs.config import load_config
 
+#: A study of one's own beside it changes no number.
+ALONE = {"studies": ["transfer"]}
+
 
 @pytest.fixture
 def paper(tmp_path: Path) -> Plan:
-    return plan(load_config() | {"preset": "paper", "work": str(tmp_path), "machine": "h100"})
+    return plan(load_config() | ALONE | {"preset": "paper", "work": str(tmp_path), "machine": "h100"})
 
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Plan:
-    return plan(load_config() | {"preset": "demo", "work": str(tmp_path)})
+    return plan(load_config() | ALONE | {"preset": "demo", "work": str(tmp_path)})

@@ -78,7 +78,7 @@ def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Plan)
 
 def test_the_verb_prints_the_narrow_table_and_writes_the_wide_one(repository: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "plumbline.plan", "--preset", "paper", "--machine", "h100", "--price", "2.5"]
-    command += ["--config", f"work={tmp_path}", "--out", str(tmp_path / "plan.csv")]
+    command += ["--config", f"work={tmp_path}", "--config", "studies=[transfer]", "--out", str(tmp_path / "plan.csv")]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert widest(done.stdout) <= 80

@@ -22,7 +22,7 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
 
 
 def test_the_plan_is_made_anew_when_it_would_change(project: Project) -> None:
-    paper = ("--config", "preset=paper", "machine=h100")
+    paper = ("--config", "preset=paper", "machine=h100", "studies=[transfer]")
     done = project.snakemake("plan", "--cores", "1", *paper)
     assert done.returncode == 0, done.stdout[-3000:]
     made = project.root / "results" / "paper"
@@ -34,8 +34,13 @@ def test_the_plan_is_made_anew_when_it_would_change(project: Project) -> None:
 
 
 def test_jobs_ask_for_the_time_that_the_plan_says_and_a_profile_may_say_otherwise(project: Project) -> None:
-    paper = ("--config", "preset=paper", "machine=h100")
-    priced = estimator(plan(load_config() | {"preset": "paper", "machine": "h100", "work": str(project.root / "work")}))
+    paper = ("--config", "preset=paper", "machine=h100", "studies=[transfer]")
+    priced = estimator(
+        plan(
+            load_config()
+            | {"preset": "paper", "work": str(project.root / "work"), "machine": "h100", "studies": ["transfer"]}
+        )
+    )
     runs = priced.plan.studies["transfer"].group("base", "noise_floor")
     evaluations = {priced.evaluate_minutes(run) for run in runs}
     done = project.snakemake("-n", "results/table2.csv", *paper)
@@ -57,34 +62,39 @@ def test_an_unknown_machine_is_named(project: Project) -> None:
 
 
 def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository: Path, tmp_path: Path) -> None:
-    """As CONTRIBUTING says: one file and one entry. A dry run reckons, a plan counts, and the next dry run knows."""
+    """As CONTRIBUTING says: a file, and a study that extends. A dry run reckons, a plan counts, the next one knows."""
     own = Project.copy(repository, tmp_path / "project")
-    (own.root / "src" / "plumbline" / "model" / "mixers" / "tempered.py").write_text(TEMPERED)
-    study = own.root / "config" / "studies" / "transfer" / "study.yaml"
-    entry = "methods:\n  tempered: {label: Tempered, category: attention, model: {mixer: {name: tempered}}}\n"
-    study.write_text(study.read_text().replace("\nmethods:\n", f"\n{entry}", 1))
-    run = "work/paper/scores/transfer/base/tempered/s42/scores.parquet"
-    paper = ("--config", "preset=paper", "machine=h100", "studies=[transfer]")
+    (own.root / "src" / "plumbline" / "model" / "mixers" / "warmed.py").write_text(WARMED)
+    study = own.root / "config" / "studies" / "warm" / "study.yaml"
+    study.parent.mkdir()
+    study.write_text(
+        "study: warm\ntitle: Warm\nextends: transfer\n"
+        "methods: {warmed: {label: Warmed, model: {mixer: {name: warmed}}}}\n"
+    )
+    run = "work/paper/scores/warm/base/warmed/s42/scores.parquet"
+    paper = ("--config", "preset=paper", "machine=h100", "studies=[warm]")
     reckoned = minutes(own.snakemake("-n", run, *paper).stdout)
-    assert sorted(reckoned) == [51, 24 * 60]
+    assert len(reckoned) == 2 and 15 < min(reckoned) < 90 and max(reckoned) <= 24 * 60
     done = own.snakemake("plan", "--cores", "1", *paper)
     assert done.returncode == 0, done.stdout[-3000:]
     rows = {row["target"]: row for row in csv.DictReader((own.root / "results" / "paper" / "plan.csv").open())}
-    assert (rows["table2"]["runs_to_do"], rows["table2"]["runs_reckoned"]) == ("27", "0")
+    assert int(rows["table2"]["runs_to_do"]) > 3 and rows["table2"]["runs_reckoned"] == "0"
     assert rows["table2"]["not_counted"] == ""
     assert minutes(own.snakemake("-n", run, *paper).stdout) == pytest.approx(reckoned, rel=0.1)
     code = (
         "from plumbline.plan import counts; from plumbline.project import plan;"
-        "from plumbline.specs.config import load_config; whole = plan(load_config() | {'preset': 'paper'});"
+        "from plumbline.specs.config import load_config;"
+        "whole = plan(load_config() | {'preset': 'paper', 'studies': ['warm']});"
         "size = counts.Counted(counts.read(counts.path(whole)));"
-        "one, other = (size(whole.runs[f'transfer/base/{name}/s42'].spec.model) for name in ('tempered', 'baseline'));"
+        "keys = ('warm/base/warmed/s42', 'transfer/base/baseline/s42');"
+        "one, other = (size(whole.runs[key].spec.model) for key in keys);"
         "print(one.exact, one.parameters - other.parameters)"
     )
     done = own.python("-c", code)
     assert done.stdout.split() == ["True", "24"], done.stdout
 
 
-TEMPERED = '''"""Softmax with a learned temperature."""
+WARMED = '''"""Softmax with a learned temperature."""
 
 from plumbline.model.mixers._base import Mixer, masked_softmax
 from plumbline.model.roles import Constant, parameter
@@ -92,7 +102,7 @@ from plumbline.specs.components import component
 
 
 @component
-class Tempered(Mixer):
+class Warmed(Mixer):
     """Softmax of scores times a learned temperature, one a layer."""
 
     def __init__(self, model, layer, *, initial: float = 1.0):
