@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from plumbline.cli import PlumblineError, run
 
@@ -111,6 +112,21 @@ def _lock(path: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def needed(wildcards: Any) -> int:
+    """How many devices of this machine the run of a job's wildcards gets: one, or all where its size is whole nodes."""
+    from plumbline.project import size_of
+
+    return 1 if size_of(wildcards) == "one_gpu" else len(devices())
+
+
+def launch(wildcards: Any) -> str:
+    """What stands before `-m plumbline.train` in the job of that run (profiles/gpus)."""
+    number = needed(wildcards)
+    if number == 1:
+        return "python -m plumbline.operate.device python"
+    return f"python -m plumbline.operate.device --devices {number} torchrun --standalone --nproc-per-node={number}"
 
 
 def main() -> None:

@@ -16,9 +16,8 @@ import networkx as nx
 
 from plumbline.cli import PlumblineError, run
 from plumbline.files import atomic_write_text
+from plumbline.operate.stages import HIDDEN
 
-#: Rules that stand for a list of targets, or copy one.
-HIDDEN = {"all", "smoke", "main_table", "main_figure"}
 BLOCK = re.compile(r"```mermaid\n.*?```\n", flags=re.S)
 
 

@@ -8,8 +8,7 @@ STAGES = {
     "documents": "corpus",
     "tokenizer": "corpus",
     "tokenize": "corpus",
-    "pack_train": "corpus",
-    "pack_validation": "corpus",
+    "pack": "corpus",
     "items": "items",
     "pretrain": "train",
     "probe": "probe",
@@ -21,7 +20,7 @@ STAGES = {
 #: Stages with one job a run, which has the wildcards study, scale, method and seed.
 RUN_STAGES = ("train", "probe", "evaluate")
 #: Rules that do no work of their own: they stand for a list of targets, or copy one.
-HIDDEN = {"all", "smoke", "main_table", "main_figure"}
+HIDDEN = {"all", "smoke", "copy_table", "copy_figure", "copy_page"}
 
 
 def stage(rule: str) -> str:
@@ -29,6 +28,7 @@ def stage(rule: str) -> str:
     return STAGES.get(rule, rule.replace("_", " "))
 
 
-def order(rule: str) -> int:
-    """Where the rule's stage stands among the others."""
-    return list(STAGES).index(rule) if rule in STAGES else len(STAGES)
+def order(name: str) -> int:
+    """Where a stage stands among the others; those that have no place come last."""
+    known = list(dict.fromkeys(STAGES.values()))
+    return known.index(name) if name in known else len(known)
