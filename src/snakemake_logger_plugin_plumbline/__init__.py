@@ -20,8 +20,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 _TOLD = ("Nothing to be done", "Terminating processes on user request", "Will exit after finishing")
 #: Lines that say again what was said of the failed job, and one that is of no use on a single machine.
 _DROPPED = re.compile(
-    r"Assuming unrestricted shared filesystem usage|Exiting because a job execution failed|WorkflowError:\nAt least one job did not complete successfully|"
-    r"RuleException:\nCalledProcessError"
+    r"Assuming unrestricted shared filesystem usage|Exiting because a job execution failed|"
+    r"WorkflowError:\nAt least one job did not complete successfully|RuleException:\nCalledProcessError"
 )
 
 
@@ -89,10 +89,7 @@ class LogHandler(LogHandlerBase):
     def _pass_on(self, record: LogRecord, text: str) -> None:
         if text.startswith("Complete log(s): "):
             self.console.logfile = relpath(text.removeprefix("Complete log(s): "))
-        elif _DROPPED.match(text) or not (record.levelno >= WARNING or text.startswith(_TOLD)):
-            return
-        else:
-            self.console.stopped = self.console.stopped or text.startswith(_TOLD[1:])
+        elif text.startswith(_TOLD) or (record.levelno >= WARNING and not _DROPPED.match(text)):
             self.console.say(self.formatter.format(record))
 
     def close(self) -> None:

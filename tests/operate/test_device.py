@@ -126,7 +126,7 @@ def test_otherwise_nvidia_smi_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path
         if expected:
             assert device.devices() == expected
         else:
-            with pytest.raises(PlumblineError, match="names no GPU .it says: No devices were found"):
+            with pytest.raises(PlumblineError, match=r"names no GPU \(it says: No devices were found"):
                 device.devices()
 
 

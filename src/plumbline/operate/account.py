@@ -18,6 +18,10 @@ from plumbline.train.state import read_json
 
 #: The line of a traceback that says what was raised, of any rank; torchrun's own says nothing.
 _RAISED = re.compile(r"(?:\[rank\d+\]: ?)?((?!\S*ChildFailedError)(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
+#: Seconds between two looks into one state directory, which may lie far away.
+LOOK_EVERY = 1.0
+#: How a fault that is none is told.
+ASKED_TO_STOP = "asked to stop"
 #: After this share of the forecast's work, time left goes by the pace alone.
 TRUSTED = 0.25
 
@@ -36,6 +40,8 @@ class Job:
     attempt: int = 1
     weight: float = 1.0
     since: float = field(default_factory=time.time)
+    looked: float = 0.0
+    last: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: Any) -> Job:
@@ -64,8 +70,11 @@ class Job:
 
     def now(self) -> dict[str, Any]:
         """The last step that a training at work wrote down; empty before its first of this attempt."""
-        told = [event for event in events(self.state) if event["event"] == "step"] if self.state else []
-        return told[-1] if told and told[-1]["time"] >= self.since else {}
+        if self.state is not None and time.monotonic() - self.looked >= LOOK_EVERY:
+            steps = [event for event in events(self.state) if event["event"] == "step"]
+            self.looked = time.monotonic()
+            self.last = steps[-1] if steps and steps[-1]["time"] >= self.since else {}
+        return self.last
 
     def outcome(self) -> str:
         """How a finished job ended, in words: of a training its outcome."""
@@ -84,7 +93,7 @@ class Job:
             return errors[-1]
         last = events(self.state)[-1:] if self.state else []
         if last and last[0]["event"] == "stopped" and last[0]["time"] >= self.since:
-            return f"asked to stop; its state is saved at step {last[0]['step']}"
+            return f"{ASKED_TO_STOP}; its state is saved at step {last[0]['step']}"
         if raised := [found[1] for line in lines if (found := _RAISED.match(line))]:
             return raised[-1]
         return (said or "").strip() or (lines[-1] if lines else "it left no message")

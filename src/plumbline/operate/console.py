@@ -6,11 +6,12 @@ Snakemake's whole account is in its own log file, .snakemake/log; this is not a 
 from __future__ import annotations
 
 import os
+import textwrap
 import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from plumbline.operate.account import Account, Job, Snapshot
+from plumbline.operate.account import ASKED_TO_STOP, Account, Job, Snapshot
 from plumbline.operate.forecast import ATTRIBUTE
 from plumbline.operate.progress import clock, roughly
 from plumbline.operate.stages import HIDDEN, RUN_STAGES, stage
@@ -27,7 +28,6 @@ class Console:
         self.stream = stream
         self.account = Account()
         self.opened = False
-        self.stopped = False
         self.logfile = ""
         self.live: Any = None
         self.color = color
@@ -101,13 +101,20 @@ class Console:
         """A job, or a group of jobs, failed."""
         errors = getattr(record, "job_error_info", None) or [vars(record)]
         beside = list(getattr(record, "aux_logs", []))
-        known = [job for error in errors if (job := self.account.fail(error["jobid"])) is not None]
+        faults = []
+        for error in errors:
+            job = self.account.fail(error["jobid"])
+            if job is not None:
+                job.logs = tuple(dict.fromkeys([*error["log"], *beside]))
+                faults.append((job, job.fault(error.get("rule_msg"))))
         self.draw()
-        faults = [(job, self._fault(job, error, beside)) for job, error in zip(known, errors)]
         # Of a group only those whose logs hold an error: the others had no chance.
         for job, fault in [entry for entry in faults if entry[1].startswith("error: ")] or faults[:1]:
-            logs = [log for log in job.logs if Path(log).exists()]
-            self.say("\n".join([f"failed: {job.title}", f"  {fault}", *(f"  log: {log}" for log in logs)]), style="red")
+            if fault.startswith(ASKED_TO_STOP):
+                self.say(f"{job.title}: {fault}")
+                continue
+            logs = [f"  log: {log}" for log in job.logs if Path(log).exists()]
+            self.say("\n".join([f"failed: {job.title}", f"  {fault}", *logs]), style="red")
 
     def ended(self) -> None:
         """Nothing more will come: remove the bars and say what came of it."""
@@ -117,9 +124,9 @@ class Console:
         total, done = sum(self.account.total.values()), sum(self.account.done.values())
         failed = len(self.account.failed)
         passed = clock(time.time() - self.account.began)
-        if failed or self.stopped or done < total:
-            words = [f"{done} of {total} jobs done"] + [f"{failed} failed (see above)"] * bool(failed)
-            self.say(f"{', '.join(words)}; {passed}. The same command goes on from here.")
+        if failed or done < total:
+            first = f"{failed} job{'s' * (failed != 1)} failed (see above), " if failed else "Stopped: "
+            self.say(f"{first}{done} of {total} are done; {passed} passed.\nThe same command goes on from here.")
         else:
             self.say(f"All done: {total} job{'s' * (total != 1)} in {passed}.")
         if self.logfile:
@@ -135,7 +142,11 @@ class Console:
     # How it is said
 
     def say(self, text: str, style: str = "") -> None:
-        """A line that stays."""
+        """A line that stays; in a terminal broken between words where it is too long for it."""
+        if self.terminal:
+            width = os.get_terminal_size(self.stream.fileno()).columns or 80
+            wrap = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+            text = "\n".join(wrap.fill(line) for line in text.splitlines())
         if self.live is None:
             print(text, file=self.stream, flush=True)
             return
@@ -157,14 +168,17 @@ class Console:
         assert self.snapshot is not None
         now = self.snapshot
         bars = Table.grid(padding=(0, 2))
+        for side in ("left", "left", "right", "left"):
+            bars.add_column(justify=side)  # type: ignore[arg-type]
         for name, total, done, failed, at_work in now.stages:
             notes = [f"{at_work} at work"] * bool(at_work) + [f"{failed} failed"] * bool(failed)
             bar = ProgressBar(total=total, completed=done, width=32)
-            bars.add_row(name, bar, Text(f"{done}/{total}", justify="right"), ", ".join(notes))
+            bars.add_row(name, bar, f"{done}/{total}", ", ".join(notes))
         runs = [job for job in now.running if stage(job.rule) in RUN_STAGES]
         steps = {job.number: job.now() for job in runs}
         runs.sort(key=lambda job: (not steps[job.number], job.number))
-        width = self.live.console.width if self.live is not None else 80
+        live = self.live  # the end may come meanwhile
+        width = live.console.width if live is not None else 80
         lines = [at_work_line(job, steps[job.number], width) for job in runs[:SHOWN]]
         if len(runs) > SHOWN:
             lines.append(f"  and {len(runs) - SHOWN} more")
@@ -180,10 +194,6 @@ class Console:
     def _left(self) -> str:
         left = self.account.snapshot().seconds_left()
         return "" if left is None else f"; about {roughly(left)} left"
-
-    def _fault(self, job: Job, error: dict[str, Any], beside: list[str]) -> str:
-        job.logs = tuple(dict.fromkeys([*error["log"], *beside]))
-        return job.fault(error.get("rule_msg"))
 
 
 def at_work_line(job: Job, event: dict[str, Any], width: int) -> str:
