@@ -18,11 +18,13 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 #: Lines of Snakemake's that are passed on although they are no warnings.
 _TOLD = ("Nothing to be done", "Terminating processes on user request", "Will exit after finishing")
-#: Lines that say again what was said of the failed job, and one that is of no use on a single machine.
+#: Lines that say again what was said of the failed job, and two that help nobody.
 _DROPPED = re.compile(
-    r"Assuming unrestricted shared filesystem usage|Exiting because a job execution failed|"
+    r"Assuming unrestricted shared filesystem usage|Config file .* is extended|Exiting because a job execution failed|"
     r"WorkflowError:\nAt least one job did not complete successfully|RuleException:\nCalledProcessError"
 )
+#: How Snakemake names a job that ended well and did not make its outputs.
+_GIVEN_UP = re.compile(r"^Job (\d+) +completed successfully, but", re.MULTILINE)
 
 
 class LogHandler(LogHandlerBase):
@@ -87,10 +89,13 @@ class LogHandler(LogHandlerBase):
             self._pass_on(record, text)
 
     def _pass_on(self, record: LogRecord, text: str) -> None:
+        console = self.console
         if text.startswith("Complete log(s): "):
-            self.console.logfile = relpath(text.removeprefix("Complete log(s): "))
+            console.logfile = relpath(text.removeprefix("Complete log(s): "))
+        elif (found := _GIVEN_UP.search(text)) and console.broken(int(found[1]), text):
+            return
         elif text.startswith(_TOLD) or (record.levelno >= WARNING and not _DROPPED.match(text)):
-            self.console.say(self.formatter.format(record))
+            console.say(self.formatter.format(record))
 
     def close(self) -> None:
         """The end: Snakemake closes its handlers when all records were handled."""

@@ -54,53 +54,59 @@ def masked(text: str) -> str:
 
 
 def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: Path) -> None:
-    done = snakemake("--keep-going")
+    done = snakemake("--keep-going", "--latency-wait", "1")
     assert done.returncode == 1 and done.stdout == ""
-    first, *lines = masked(done.stderr).splitlines()
-    assert first == "To do: fetch 2, corpus 1, train 5 runs, evaluate 5, tables 1; about 11 min"
+    lines = masked(done.stderr).splitlines()
+    assert lines[:2] == [
+        "To do: fetch 2, corpus 1, train 6 runs, evaluate 6, tables 1.",
+        "That takes about 13 min.",
+    ]
     slow, *others = (f"train transfer/base/{name}/s42" for name in ("slow", "baseline", "softpick"))
     at = lines.index(f"{slow}: asked to stop; its state is saved at step 3")
     assert lines[at + 1] == f"{slow}: goes on (attempt 2)"
-    ends = {line.split(" (")[0] for line in lines if line.endswith(" of 5)") and line.startswith("train")}
+    ends = {line.split(" (")[0] for line in lines if line.endswith(" of 6)") and line.startswith("train")}
     assert ends == {f"{run} completed, validation loss 7.1235" for run in (slow, *others)} | {
         "train transfer/base/diverging/s42 diverged at step 4 of 6: the loss is not finite"
     }
-    assert [line[-8:] for line in lines if line.startswith("evaluate ")] == [f"({n} of 5)" for n in range(1, 5)]
+    assert [line[-8:] for line in lines if line.startswith("evaluate ")] == [f"({n} of 6)" for n in range(1, 5)]
     at = lines.index("failed: train transfer/base/broken/s42")
     assert lines[at + 1 : at + 3] == [
         "  error: shard-00001.bin of base.json is truncated",
         "  log: logs/pretrain/transfer.base.broken.s42.log",
     ]
+    at = lines.index("failed: train transfer/base/empty/s42")
+    assert lines[at + 1] == "  it ended well, but did not make runs/transfer/base/empty/s42/outcome.json"
     assert "fetch 2 done" in lines and "corpus 1 done" in lines
     assert lines[-3:] == [
-        "1 job failed (see above), 11 of 14 are done; .",
+        "2 jobs failed (see above), 11 of 16 are done; .",
         "The same command goes on from here.",
         "Snakemake's own account: .snakemake/log/NOW",
     ]
-    assert len(lines) == 22, "and nothing else"
+    assert len(lines) == 31, "and nothing else"
     (account,) = (folder / ".snakemake/log").glob("*.log")
     text = account.read_text()
-    assert len(re.findall(r"^localrule pretrain:$", text, re.M)) == 7, "five runs, two of them twice"
+    assert len(re.findall(r"^localrule pretrain:$", text, re.M)) == 9, "six runs, three of them twice"
     assert (
-        "Job stats:" in text and "Error in rule pretrain:" in text and "Time that this will take: about 11 min" in text
+        "Job stats:" in text and "Error in rule pretrain:" in text and "Time that this will take: about 13 min" in text
     )
 
 
 def test_a_snakemake_within_a_job_says_nothing_and_the_end_is_told(snakemake) -> None:
-    snakemake("--config", "without=broken", "--until", "evaluate")
-    done = snakemake("--config", "without=broken")
+    snakemake("--config", "without=[broken,empty]", "--until", "evaluate")
+    done = snakemake("--config", "without=[broken,empty]")
     assert masked(done.stderr).splitlines() == [
-        "To do: tables 1; about 4 s",
+        "To do: tables 1.",
+        "That takes about 4 s.",
         "tables 1 done",
         "All done: 1 job in .",
         "Snakemake's own account: .snakemake/log/NOW",
     ]
-    again = snakemake("--config", "without=broken")
+    again = snakemake("--config", "without=[broken,empty]")
     assert again.stderr == "Nothing to be done (all requested files are present and up to date).\n"
 
 
 def test_in_a_terminal_there_is_a_bar_a_stage_and_the_run_at_work(folder: Path, environment: dict[str, str]) -> None:
-    command = [*SNAKEMAKE, "--keep-going", "--logger", "plumbline"]
+    command = [*SNAKEMAKE, "--keep-going", "--latency-wait", "1", "--logger", "plumbline"]
     written, code = terminal.run(command, folder, environment)
     screens = terminal.screens(written)
     assert code == 1
@@ -110,7 +116,7 @@ def test_in_a_terminal_there_is_a_bar_a_stage_and_the_run_at_work(folder: Path, 
     lines = at_work[-1].splitlines()
     bars = [re.sub("[━╸╺ ]+", " ", line).strip() for line in lines if "━" in line]
     assert [bar.split()[0] for bar in bars] == ["fetch", "corpus", "train", "evaluate", "tables"]
-    assert bars[0] == "fetch 2/2" and re.fullmatch(r"train \d/5 1 at work(, 1 failed)?", bars[2])
+    assert bars[0] == "fetch 2/2" and re.fullmatch(r"train \d/6 1 at work(, \d failed)?", bars[2])
     assert re.fullmatch(r"  train transfer/base/baseline/s42  step \d/6  loss 7\.\d{4}", lines[-2])
     assert re.fullmatch(r"0:00:0\d passed, about \d+ (s|min) left", lines[-1])
     last = masked(screens[-1]).splitlines()
@@ -140,7 +146,7 @@ def own_words(done: subprocess.CompletedProcess[str]) -> tuple[int, list[str], l
 def test_snakemakes_own_words_are_as_ever_where_they_are_asked_for(snakemake, folder: Path, words) -> None:
     with_console = own_words(snakemake(*words))
     if words == ("--dry-run",):
-        assert {"Job stats:", "fetch             2", "total            16"} <= set(with_console[1])
+        assert {"Job stats:", "fetch             2", "total            18"} <= set(with_console[1])
     for made in ("packages", ".snakemake", "runs", "state", "scores", "logs", "documents.jsonl"):
         shutil.rmtree(folder / made) if (folder / made).is_dir() else (folder / made).unlink(missing_ok=True)
     assert with_console == own_words(snakemake(*words, logger=None))

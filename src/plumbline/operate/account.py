@@ -69,11 +69,13 @@ class Job:
         return f"{chosen} {self.name}".strip()
 
     def now(self) -> dict[str, Any]:
-        """The last step that a training at work wrote down; empty before its first of this attempt."""
+        """Step, steps and loss that a training at work last wrote down; empty before its first step of this attempt."""
         if self.state is not None and time.monotonic() - self.looked >= LOOK_EVERY:
-            steps = [event for event in events(self.state) if event["event"] == "step"]
             self.looked = time.monotonic()
-            self.last = steps[-1] if steps and steps[-1]["time"] >= self.since else {}
+            told = [event for event in events(self.state) if event["time"] >= self.since]
+            if told and told[-1]["step"]:
+                losses = [event["loss"] for event in told if event["event"] == "step" and event["loss"] is not None]
+                self.last = {key: told[-1][key] for key in ("step", "steps")} | {"loss": loss for loss in losses[-1:]}
         return self.last
 
     def outcome(self) -> str:

@@ -19,6 +19,8 @@ from plumbline.operate.stages import HIDDEN, RUN_STAGES, stage
 #: How many runs at work are shown; the others are counted.
 SHOWN = 4
 _COUNTED = {"train": "run"}
+#: A space at which no line is broken.
+TOGETHER = "\xa0"
 
 
 class Console:
@@ -55,9 +57,11 @@ class Console:
             return
         self.opened = True
         counts = self.account.total
-        words = [self._amount(name, counts[name]) for name in self.account.stages] or ["copies of what is there"]
+        words = [self._amount(name, counts[name]).replace(" ", TOGETHER) for name in self.account.stages]
         wall = self.account.forecast.wall
-        self.say(f"To do: {', '.join(words)}{f'; about {roughly(wall)}' if wall else ''}")
+        self.say(f"To do: {', '.join(words) or 'copies of what is there'}.")
+        if wall is not None:
+            self.say(f"That takes about {roughly(wall)}.")
         if self.terminal:
             from rich.console import Console as Terminal
             from rich.live import Live
@@ -113,8 +117,19 @@ class Console:
             if fault.startswith(ASKED_TO_STOP):
                 self.say(f"{job.title}: {fault}")
                 continue
-            logs = [f"  log: {log}" for log in job.logs if Path(log).exists()]
-            self.say("\n".join([f"failed: {job.title}", f"  {fault}", *logs]), style="red")
+            self._say_failed(job, fault)
+
+    def broken(self, number: int, text: str) -> bool:
+        """Snakemake itself gave a job up after it had ended: what it should have made is not there. False if it is
+        not known."""
+        job = self.account.fail(number)
+        if job is None:
+            return False
+        self.draw()
+        missing = [line.split(" (missing locally")[0] for line in text.splitlines() if "(missing locally" in line]
+        fault = f"it ended well, but did not make {', '.join(missing)}" if missing else text
+        self._say_failed(job, fault)
+        return True
 
     def ended(self) -> None:
         """Nothing more will come: remove the bars and say what came of it."""
@@ -147,12 +162,18 @@ class Console:
             width = os.get_terminal_size(self.stream.fileno()).columns or 80
             wrap = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
             text = "\n".join(wrap.fill(line) for line in text.splitlines())
+        text = text.replace(TOGETHER, " ")
         if self.live is None:
             print(text, file=self.stream, flush=True)
             return
         from rich.text import Text
 
         self.live.console.print(Text(text, style=style), soft_wrap=True)
+
+    def _say_failed(self, job: Job, fault: str) -> None:
+        logs = [f"  log: {log}" for log in job.logs if Path(log).exists()]
+        lines = [f"  {line}" for line in fault.splitlines()]
+        self.say("\n".join([f"failed: {job.title}", *lines, *logs]), style="red")
 
     def draw(self) -> None:
         """Let the bars show what the account says now."""
@@ -199,7 +220,7 @@ class Console:
 def at_work_line(job: Job, event: dict[str, Any], width: int) -> str:
     """A run at work with step and loss, the start of its name left out where it does not fit."""
     if event:
-        loss = "" if event.get("loss") is None else f"  loss {event['loss']:.4f}"
+        loss = f"  loss {event['loss']:.4f}" if "loss" in event else ""
         told = f"step {event['step']}/{event['steps']}{loss}"
     elif job.state:
         told = "starting" if job.local else "queued or starting"

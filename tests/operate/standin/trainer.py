@@ -28,6 +28,8 @@ if method == "slow" and not again:
     event("stopped", 3)
     print("asked to stop; saved at step 3, run me again")
     sys.exit(75)
+if method == "empty":
+    sys.exit(0)
 result = {"outcome": "completed", "step": 6, "steps": 6, "validation_loss": 7.123456, "reason": None}
 if method == "diverging":
     result |= {"outcome": "diverged", "step": 4, "validation_loss": None, "reason": "the loss is not finite"}
