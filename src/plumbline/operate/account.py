@@ -74,8 +74,9 @@ class Job:
             self.looked = time.monotonic()
             told = [event for event in events(self.state) if event["time"] >= self.since]
             if told and told[-1]["step"]:
-                losses = [event["loss"] for event in told if event["event"] == "step" and event["loss"] is not None]
-                self.last = {key: told[-1][key] for key in ("step", "steps")} | {"loss": loss for loss in losses[-1:]}
+                self.last = {"step": told[-1]["step"], "steps": told[-1]["steps"]}
+                if losses := [event["loss"] for event in told if event["event"] == "step" and event["loss"]]:
+                    self.last["loss"] = losses[-1]
         return self.last
 
     def outcome(self) -> str:
