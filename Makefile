@@ -21,11 +21,12 @@ setup: .venv/complete
 table2: setup
 	@$(BIN)/python -m plumbline.operate.driver
 	$(BIN)/snakemake results/table2.csv
-	@cat results/table2.md
+	@$(BIN)/python -m plumbline.results show results/table2.csv
 
+# All products at demo size: of every study, or make demo STUDY=transfer.
 demo: setup
 	@$(BIN)/python -m plumbline.operate.driver
-	$(BIN)/snakemake all
+	$(BIN)/snakemake all $(if $(STUDY),--config 'studies=[$(STUDY)]')
 
 # What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100".
 plan: setup
@@ -51,5 +52,7 @@ lock:
 	.venv-lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed 's/+cpu$$//' > requirements.lock
 	rm -rf .venv-lock
 
+# What was made; the README of results/ is part of the repository.
 clean:
-	rm -rf results/* work logs .snakemake
+	find results -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} +
+	rm -rf work logs .snakemake

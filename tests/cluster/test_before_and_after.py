@@ -1,4 +1,4 @@
-"""plumbline.cluster without a cluster: what is asked of SLURM, and what is read from its answers."""
+"""plumbline.operate without a cluster: what is asked of SLURM, and what is read from its answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli import PlumblineError
-from plumbline.operate import check, orphans
+from plumbline.operate import cluster, orphans
 
 MINE = Path("/scratch/plumbline")
 QUEUE = """\
@@ -58,25 +58,26 @@ def test_a_queue_that_does_not_answer_is_a_warning(
 
 def test_requests_of_the_product_profile(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orphans.shutil, "which", lambda name: None)
-    profile = check.load([str(repository / "profiles" / "slurm"), str(repository / "tests" / "cluster" / "profile")])
-    requests = check.requests(profile)
-    large = check.command(requests["pretrain large"])
+    profile = cluster.load([str(repository / "profiles" / "slurm"), str(repository / "tests" / "cluster" / "profile")])
+    requests = cluster.requests(profile, cluster.configured(profile))
+    large = cluster.command(requests["pretrain two_nodes"])
     assert large[:2] == ["sbatch", "--test-only"]
     expected = {"--nodes=2", "--gres=gpu:8", "--partition=gpus", "--account=lab", "--time=1440", "--mem=800000"}
     assert expected <= set(large)
-    assert requests["pretrain large"]["launch"].startswith("srun --nodes=2 ")
-    assert requests["pretrain base"]["launch"].startswith("srun --nodes=1 ")
-    other = check.command(requests["any other rule"])
+    assert requests["pretrain two_nodes"]["launch"].startswith("srun --nodes=2 ")
+    assert requests["pretrain node"]["launch"].startswith("srun --nodes=1 ")
+    other = cluster.command(requests["any other rule"])
     assert "--partition=cpus" in other and not any(word.startswith(("--gres", "--gpus")) for word in other)
+    assert set(requests) >= {"pretrain node", "pretrain two_nodes", "evaluate node", "any other rule"}
 
 
 def test_profile_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"my-site: no config\.v9\+\.yaml"):
-        check.load([str(tmp_path / "my-site")])
+        cluster.load([str(tmp_path / "my-site")])
 
 
 def test_settings_of_a_site_that_forgets_its_jobs() -> None:
     forgetful = "AccountingStoreFlags    = (null)\nMinJobAge               = 60 sec\n"
-    age, comment = check.settings(forgetful)
+    age, comment = cluster.settings(forgetful)
     assert "MinJobAge is 60 s" in age and "job_comment" in comment
-    assert check.settings("AccountingStoreFlags    = job_comment\nMinJobAge               = 300 sec\n") == []
+    assert cluster.settings("AccountingStoreFlags    = job_comment\nMinJobAge               = 300 sec\n") == []

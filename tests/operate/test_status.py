@@ -92,5 +92,24 @@ def test_the_command_prints_a_table_and_json_and_imports_no_torch(tmp_path: Path
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)[0]["run"] == "transfer/base/waiting/s42"
     assert " torch\n" not in done.stderr and " pandas\n" not in done.stderr
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env={"COLUMNS": "150"})
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "1 waiting" in done.stdout and "30/50" in done.stdout
+
+
+def test_everything_fits_80_columns_and_names_stay_whole(tmp_path: Path) -> None:
+    """Also with a terminal of more: one layout is enough."""
+    long = "attention_residuals.as_the_authors_have_it"
+    paper = {"preset": "paper", "steps": 238418, "key": f"transfer/large/{long}/s42"}
+    running = state_of(tmp_path, long, **paper)
+    atomic_write_json(running / lease.NAME, lease.identity() | {"limit": 120.0})
+    reason = "the loss was not a number three times at step 30 after resuming from step 28; look at the data first"
+    atomic_write_json(state_of(tmp_path, "value_residual") / "fault.json", {"reason": reason})
+    lines = status.view(status.collect(tmp_path)).plain.splitlines()
+    assert max(map(len, lines)) <= 80
+    at = lines.index(f"  {long}/s42")
+    assert lines[at - 1] == "running: paper/transfer/large"
+    assert lines[at + 1].split()[:2] == ["30/238418", "6.5000"]
+    assert lines[at + 2] == "    4,000 tokens/s; on node2 (SLURM job 17); started 2 times"
+    at = lines.index("fault: demo/transfer/base")
+    assert lines[at + 1].split()[:3] == ["value_residual/s42", "30/50", "6.5000"]
+    assert " ".join(line.strip() for line in lines[at + 2 :]) == f"started 2 times; {reason}"

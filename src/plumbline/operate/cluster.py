@@ -21,6 +21,8 @@ import yaml
 
 from plumbline.cli import PlumblineError, run
 from plumbline.plan import machines
+from plumbline.project import Plan, plan
+from plumbline.specs.config import ROOT, read_yaml
 
 NAMES = ("config.v9+.yaml", "config.yaml", "profile.v9+.yaml", "profile.yaml")
 #: Seconds that SLURM must remember an ended job: the executor polls at most every 180 s.
@@ -61,25 +63,38 @@ def evaluated(value: Any, **names: Any) -> Any:
         return value
 
 
-def requests(profile: dict[str, Any], scales: tuple[str, ...] = ("base", "large")) -> dict[str, dict[str, Any]]:
-    """The resources of each kind of job: every rule with requests of its own at every scale, and any other rule.
+def configured(profile: dict[str, Any], root: Path = ROOT) -> Plan:
+    """The configuration that jobs of a profile have: config/config.yaml with what the profile sets."""
+    config = read_yaml(root / "config" / "config.yaml")
+    for entry in profile.get("config", []):
+        key, _, value = entry.partition("=")
+        config[key] = yaml.safe_load(value)
+    return plan(config, root)
+
+
+def requests(profile: dict[str, Any], of: Plan) -> dict[str, dict[str, Any]]:
+    """The resources of each kind of job: every rule with requests of its own for a run of every size class that the
+    configuration has, and any other rule.
 
     Rules that the profile gives no time limit get one from the plan's model, which is at most a slice of the profile's
     machine: the slice is what is asked for here.
     """
     defaults, special = profile.get("default-resources", {}), profile.get("set-resources", {})
-    settings = dict(entry.split("=", 1) for entry in profile.get("config", []))
-    if "machine" in settings:
-        slice_minutes = int(machines.load(settings["machine"]).slice_hours * 60)
-        special = {rule: {"runtime": slice_minutes} | own for rule, own in special.items()}
+    slice_minutes = int(machines.load(of.config["machine"], of.root).slice_hours * 60)
+    sizes = {run.size: run.spec for run in reversed(of.runs.values())}  # the first run of each
     found = {}
     for rule in (*special, "any other rule"):
-        for scale in scales if rule in special else ("",):
-            wildcards = SimpleNamespace(study="transfer", scale=scale, method="baseline", seed="42")
-            names = {"wildcards": wildcards if rule in special else SimpleNamespace(), "attempt": 1, "input": []}
+        for size, spec in sizes.items() if rule in special else [("", None)]:
+            wildcards = SimpleNamespace()
+            if spec is not None:
+                wildcards = SimpleNamespace(
+                    study=spec.study, scale=spec.scale, method=spec.method, seed=str(spec.init_seed)
+                )
+            names = {"wildcards": wildcards, "attempt": 1, "input": []}
+            values = defaults | ({"runtime": slice_minutes} | special[rule] if rule in special else {})
+            values = {key: evaluated(value, **names) for key, value in values.items()}
             threads = evaluated(profile.get("set-threads", {}).get(rule, 1), **names)
-            values = {key: evaluated(value, **names) for key, value in (defaults | special.get(rule, {})).items()}
-            found[f"{rule} {scale}".strip()] = values | {"threads": threads}
+            found[f"{rule} {size}".strip()] = values | {"threads": threads}
     return found
 
 
@@ -140,9 +155,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m plumbline.operate.cluster", description=__doc__)
     parser.add_argument("--profile", action="append", required=True, help="as given to Snakemake, in the same order")
     profile = load(parser.parse_args().profile)
-    verdicts = [ask(kind, resources) for kind, resources in requests(profile).items()]
+    verdicts = [ask(kind, resources) for kind, resources in requests(profile, configured(profile)).items()]
     for verdict in verdicts:
-        print(f"{'ok     ' if verdict.taken else 'REFUSED'}  {verdict.kind:<16} {verdict.words}")
+        print(f"{'ok     ' if verdict.taken else 'REFUSED'}  {verdict.kind:<18} {verdict.words}")
     done = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=120)
     for words in settings(done.stdout):
         print(f"note     {words}")

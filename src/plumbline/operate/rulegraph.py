@@ -1,6 +1,7 @@
-"""`python -m plumbline.operate.rulegraph --out docs/rulegraph.svg`: the rules, as a picture.
+"""The rules and what flows between them, as the Mermaid block of the README: text, so the same on every machine.
 
-Snakemake says what the graph is; networkx and matplotlib draw it, so that no other program is needed.
+python -m plumbline.operate.rulegraph                    print it
+python -m plumbline.operate.rulegraph --into README.md   replace the file's block
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import matplotlib
 import networkx as nx
 
 from plumbline.cli import PlumblineError, run
+from plumbline.files import atomic_write_text
+from plumbline.operate.stages import HIDDEN
 
-#: Rules that stand for a list of targets or a copy of one, and the rule that makes this picture.
-HIDDEN = {"all", "smoke", "main_table", "main_figure", "rulegraph"}
+BLOCK = re.compile(r"```mermaid\n.*?```\n", flags=re.S)
 
 
 def read(target: str) -> nx.DiGraph:
-    """The rule graph of a target, as Snakemake prints it."""
+    """The rule graph of a target, as Snakemake prints it, without arrows that follow from others."""
     command = [sys.executable, "-m", "snakemake", target, "--rulegraph", "dot", "--quiet", "all", "--forceall"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -37,66 +38,30 @@ def read(target: str) -> nx.DiGraph:
     return nx.transitive_reduction(graph)
 
 
-def columns(graph: nx.DiGraph) -> dict[str, int]:
-    """Column of each rule: as late as what it feeds allows, so that arrows are short."""
-    late: dict[str, int] = {}
-    for name in reversed(list(nx.topological_sort(graph))):
-        late[name] = min((late[after] - 1 for after in graph.successors(name)), default=0)
-    first = min(late.values())
-    return {name: column - first for name, column in late.items()}
-
-
-def draw(graph: nx.DiGraph, path: Path) -> None:
-    """Draw the graph from left to right; an arrow over several columns bends around what lies between."""
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "plumbline"
-    from matplotlib import pyplot as plt
-    from matplotlib.patches import FancyArrowPatch
-
-    column = columns(graph)
-    names_in = {index: sorted(name for name in column if column[name] == index) for index in set(column.values())}
-    position = {
-        name: (index, (len(names) - 1) / 2 - row) for index, names in names_in.items() for row, name in enumerate(names)
-    }
-    heights = [y for _, y in position.values()]
-    size = (1.6 * len(names_in), 0.75 * (max(heights) - min(heights)) + 1.5)
-    figure, axes = plt.subplots(figsize=size, layout="constrained")
-    axes.set_xlim(-0.5, len(names_in) - 0.5)
-    axes.set_ylim(min(heights) - 0.8, max(heights) + 0.8)
-    axes.set_axis_off()
-    box = {"boxstyle": "round,pad=0.45", "facecolor": "#e8f0f7", "edgecolor": "#30597c"}
-    texts = {
-        name: axes.text(x, y, name.replace("_", " "), ha="center", va="center", fontsize=10, bbox=box, zorder=3)
-        for name, (x, y) in position.items()
-    }
-    figure.canvas.draw()
-    for before, after in graph.edges:
-        far = column[after] - column[before] > 1
-        arrow = FancyArrowPatch(
-            position[before],
-            position[after],
-            arrowstyle="-|>",
-            mutation_scale=11,
-            color="0.5",
-            connectionstyle="arc3,rad=-0.28" if far else "arc3",
-            patchA=texts[before].get_bbox_patch(),
-            patchB=texts[after].get_bbox_patch(),
-            shrinkA=2,
-            shrinkB=2,
-        )
-        axes.add_patch(arrow)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-    plt.close(figure)
+def block(graph: nx.DiGraph) -> str:
+    """The graph as a block of Markdown: arrows in the order in which the rules run, rules without any at the end."""
+    order = list(nx.lexicographical_topological_sort(graph))
+    arrows = [f"{before} --> {after}" for before in order for after in sorted(graph.successors(before))]
+    alone = [name for name in order if graph.degree(name) == 0]
+    return "\n".join(["```mermaid", "flowchart LR", *(f"    {line}" for line in arrows + alone), "```", ""])
 
 
 def main() -> None:
-    """Draw the rule graph of a target."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print the block, or put it into a file."""
+    parser = argparse.ArgumentParser(
+        prog="python -m plumbline.operate.rulegraph", description="The graph of the rules, as a Mermaid block."
+    )
     parser.add_argument("--target", default="all")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--into", type=Path, metavar="FILE", help="replace the block of this file")
     arguments = parser.parse_args()
-    draw(read(arguments.target), arguments.out)
+    text = block(read(arguments.target))
+    if arguments.into is None:
+        print(text, end="")
+        return
+    page, found = BLOCK.subn(lambda _: text, arguments.into.read_text(encoding="utf-8"))
+    if found != 1:
+        raise PlumblineError(f"{arguments.into} has {found} blocks that begin with ```mermaid; one is needed")
+    atomic_write_text(arguments.into, page)
 
 
 if __name__ == "__main__":

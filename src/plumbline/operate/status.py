@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
 
 from plumbline import cli
+from plumbline.operate.progress import clock, events
 from plumbline.train import lease
 from plumbline.train.state import FAULT, IDENTITY, STARTS, read_json
 
 #: What a run may be doing, in the order in which the table shows them.
 STATES = ("running", "stale", "fault", "waiting", "diverged", "finished")
 _STYLES = {"running": "green", "stale": "yellow", "fault": "red", "diverged": "magenta", "finished": "dim"}
-#: Bytes of the progress file's end that are read.
-_TAIL = 65536
+#: Columns that everything printed fits in, and those of a run's name and its figures.
+WIDTH = 80
+_NAME = 35
 
 
 def collect(work: Path) -> list[dict[str, Any]]:
@@ -43,15 +45,15 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
     identity = read_json(state / IDENTITY) or {}
     starts = read_json(state / STARTS) or []
     last = starts[-1] if starts else {}
-    events = _events(state / "progress.jsonl")
-    step = next((event for event in reversed(events) if event["event"] == "step"), {})
+    told = events(state)
+    step = next((event for event in reversed(told) if event["event"] == "step"), {})
     saved = [path.stat().st_mtime for path in state.glob("step-*[0-9d]/metadata.json")]
     found: dict[str, Any] = {
         "preset": identity.get("preset"),
         "run": identity.get("key"),
         "run_id": identity.get("run_id"),
         "state": None,
-        "step": events[-1]["step"] if events else 0,
+        "step": told[-1]["step"] if told else 0,
         "steps": identity.get("steps"),
         "loss": step.get("loss"),
         "tokens_per_second": None,
@@ -78,7 +80,7 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
     elif holder is not None:
         found |= {"state": "stale", "reason": f"no sign of {lease.describe(holder)}"}
     else:
-        fell = events[-1].get("reason") if events and events[-1]["event"] == "fault" else None
+        fell = told[-1].get("reason") if told and told[-1]["event"] == "fault" else None
         found |= {"state": "waiting", "reason": fell}
     return found
 
@@ -115,65 +117,62 @@ def _alive(state: Path, holder: dict[str, Any]) -> bool:
     return silent <= holder.get("limit", 120.0)
 
 
-def _events(path: Path) -> list[dict[str, Any]]:
-    """The last events; a line that is only half written, or half read, is not one."""
-    try:
-        with open(path, "rb") as handle:
-            handle.seek(max(0, os.fstat(handle.fileno()).st_size - _TAIL))
-            lines = handle.read().splitlines()
-    except FileNotFoundError:
-        return []
-    events = []
-    for line in lines:
-        try:
-            events.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return [event for event in events if isinstance(event, dict)]
-
-
-def table(rows: list[dict[str, Any]]) -> Any:
-    """The rows as a rich table."""
-    from rich.table import Table
+def view(rows: list[dict[str, Any]]) -> Any:
+    """The rows as text of at most WIDTH columns: one or two lines a run, below its study and scale."""
+    from rich.text import Text
 
     counts = {state: sum(entry["state"] == state for entry in rows) for state in STATES}
     summary = ", ".join(f"{count} {state}" for state, count in counts.items() if count) or "no runs yet"
-    shown = Table(
-        title=f"Plumbline runs: {summary}",
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-        collapse_padding=True,
-    )
-    shown.add_column("run", overflow="fold", min_width=16)  # the one that gives way on a narrow terminal
-    shown.add_column("state", no_wrap=True)
-    for name in ("step", "loss", "tokens/s", "ETA", "saved", "starts"):
-        shown.add_column(name, justify="right", no_wrap=True)
-    shown.add_column("host", no_wrap=True)
+    shown = Text(f"Plumbline runs: {summary}\n")
+    if rows:
+        shown.append(f"{'':<{_NAME}}{_figures('step', 'loss', 'ETA', 'saved')}\n", style="bold")
+    above = ""
     for entry in rows:
-        style = _STYLES.get(entry["state"], "")
-        rate, loss, saved = (entry.get(key) for key in ("tokens_per_second", "loss", "checkpoint_age_seconds"))
-        shown.add_row(
-            f"{entry['preset']}/{entry['run']}" if entry["run"] else entry["state_directory"],
-            f"[{style}]{entry['state']}[/]" if style else entry["state"],
+        group, name = _title(entry)
+        heading = f"{entry['state']}: {group}"
+        if heading != above:
+            shown.append(f"{heading}\n", style=_STYLES.get(entry["state"]))
+            above = heading
+        # A name that leaves no room has a line of its own: people search for names, so they stay whole.
+        shown.append(f"  {name:<{_NAME - 2}}" if len(name) < _NAME - 2 else f"  {name}\n{'':<{_NAME}}")
+        loss = entry.get("loss")
+        figures = _figures(
             f"{entry['step']}/{entry['steps']}",
             "" if loss is None else f"{loss:.4f}",
-            "" if rate is None else f"{rate:,.0f}",
-            _duration(entry.get("eta_seconds")),
-            _duration(saved),
-            str(entry["restarts"] + 1 if "restarts" in entry else ""),
-            ", ".join(str(entry[key]) for key in ("host", "slurm_job_id") if entry.get(key)),
+            clock(entry.get("eta_seconds")),
+            clock(entry.get("checkpoint_age_seconds")),
         )
+        shown.append(f"{figures.rstrip()}\n")
+        for line in textwrap.wrap(_details(entry), WIDTH - 4, break_long_words=False, break_on_hyphens=False):
+            shown.append(f"    {line}\n", style="dim")
+    shown.rstrip()
     return shown
 
 
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}"
+def _figures(step: str, loss: str, eta: str, saved: str) -> str:
+    return f"{step:>13}{loss:>10}{eta:>11}{saved:>11}"
+
+
+def _title(entry: dict[str, Any]) -> tuple[str, str]:
+    """What is above a run's method and seed, and these."""
+    whole = f"{entry['preset']}/{entry['run']}" if entry["run"] else str(entry["state_directory"])
+    *above, method, seed = whole.split("/")
+    return "/".join(above), f"{method}/{seed}"
+
+
+def _details(entry: dict[str, Any]) -> str:
+    """What is worth a second line: where a run is at work and how fast, how often it began, why it does not go on."""
+    words = []
+    if entry.get("tokens_per_second") is not None:
+        words.append(f"{entry['tokens_per_second']:,.0f} tokens/s")
+    if entry["state"] in ("running", "stale") and entry.get("host"):
+        job = f" (SLURM job {entry['slurm_job_id']})" if entry.get("slurm_job_id") else ""
+        words.append(f"on {entry['host']}{job}")
+    if entry["state"] != "finished" and entry.get("restarts"):
+        words.append(f"started {entry['restarts'] + 1} times")
+    if entry.get("reason"):
+        words.append(entry["reason"])
+    return "; ".join(words)
 
 
 def main() -> int:
@@ -187,23 +186,18 @@ def main() -> int:
     if given.json:
         print(json.dumps(collect(given.work), indent=2))
         return 0
-    from rich.console import Console, Group
+    from rich.console import Console
     from rich.live import Live
-
-    def view() -> Any:
-        rows = collect(given.work)
-        reasons = [f"{entry['run']}: {entry['reason']}" for entry in rows if entry.get("reason")]
-        return Group(table(rows), *reasons)
 
     console = Console()
     if not given.watch:
-        console.print(view())
+        console.print(view(collect(given.work)), soft_wrap=True)
         return 0
     try:
-        with Live(view(), console=console, auto_refresh=False) as live:
+        with Live(view(collect(given.work)), console=console, auto_refresh=False) as live:
             while True:
                 time.sleep(given.every)
-                live.update(view(), refresh=True)
+                live.update(view(collect(given.work)), refresh=True)
     except KeyboardInterrupt:
         return 0
 

@@ -1,0 +1,154 @@
+"""Give a job a GPU of this machine to itself: wait for a free one, show it alone to the job, and become the job.
+
+    python -m plumbline.operate.device python -m plumbline.train ...
+    python -m plumbline.operate.device --devices 4 torchrun --standalone --nproc-per-node=4 -m plumbline.train ...
+
+A device is taken by a lock on a file (flock) that this process holds and keeps when it becomes the job (exec), so that
+the device is free again when the job has ended, in whatever way. The job sees its devices, and no other, in
+CUDA_VISIBLE_DEVICES. profiles/gpus launches jobs through this; clusters have schedulers for it.
+
+Which devices there are says PLUMBLINE_DEVICES (names separated by commas) if it is set, else CUDA_VISIBLE_DEVICES
+(indices, or UUIDs of GPUs and MIG instances), else nvidia-smi. The lock files lie in a folder of this user below /tmp,
+or where PLUMBLINE_DEVICE_LOCKS says. Other users' jobs, and jobs that were started without this, are not seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from plumbline.cli import PlumblineError, run
+
+#: Seconds between two looks at devices that are all taken.
+EVERY = 0.2
+
+
+def devices() -> list[str]:
+    """Names of the devices that jobs may use, as CUDA_VISIBLE_DEVICES takes them.
+
+    Raises:
+        PlumblineError: there is none.
+    """
+    for variable in ("PLUMBLINE_DEVICES", "CUDA_VISIBLE_DEVICES"):
+        if variable in os.environ:
+            names = [name.strip() for name in os.environ[variable].split(",") if name.strip()]
+            # To CUDA, -1 ends the list.
+            names = names[: names.index("-1")] if "-1" in names else names
+            if not names:
+                raise PlumblineError(f"{variable} is set and names no device: unset it, or name the devices to use")
+            if len(set(names)) < len(names):
+                raise PlumblineError(f"{variable}={os.environ[variable]} names a device twice")
+            return names
+    query = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
+    remedy = "name the devices in PLUMBLINE_DEVICES (as in 0,1), or leave out --profile profiles/gpus"
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        raise PlumblineError(f"cannot ask nvidia-smi which GPUs there are ({problem}); {remedy}") from None
+    names = done.stdout.split()
+    if done.returncode or not names:
+        said = (done.stderr or done.stdout).strip() or "nothing"
+        raise PlumblineError(f"nvidia-smi names no GPU (it says: {said}); {remedy}")
+    return names
+
+
+def lock_folder() -> Path:
+    """The folder of the lock files: one a user and host.
+
+    Raises:
+        PlumblineError: the folder belongs to somebody else.
+    """
+    chosen = os.environ.get("PLUMBLINE_DEVICE_LOCKS")
+    # Not the temporary folder, nor XDG_RUNTIME_DIR: both may differ between two sessions of one user.
+    folder = Path(chosen) if chosen else Path(f"/tmp/plumbline-devices-{os.getuid()}-{socket.gethostname()}")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise PlumblineError(f"{folder} belongs to another user; name a folder of yours in PLUMBLINE_DEVICE_LOCKS")
+    return folder
+
+
+def take(number: int, names: list[str], folder: Path) -> list[str]:
+    """Wait until `number` of the devices are free, and lock them until this process, or what it becomes, ends.
+
+    One process at a time waits at the head of the queue; it keeps what it already has, and nobody else may take
+    meanwhile. So two processes can never hold parts of what both need, and one that needs many is not starved by
+    those that need one.
+
+    Raises:
+        PlumblineError: there are fewer devices than that.
+    """
+    if number > len(names):
+        raise PlumblineError(
+            f"--devices {number}: this machine has {len(names)} ({', '.join(names)}); a run of that size needs a "
+            f"larger machine, or a smaller `size` in its study's scale"
+        )
+    taken: dict[str, int] = {}
+    with open(folder / "queue.lock", "w") as queue:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        while True:
+            for name in names:
+                if name not in taken and (held := _lock(folder / f"{name.replace('/', '_')}.lock")) is not None:
+                    taken[name] = held
+                if len(taken) == number:
+                    for descriptor in taken.values():
+                        os.set_inheritable(descriptor, True)
+                    return list(taken)
+            time.sleep(EVERY)
+
+
+def _lock(path: Path) -> int | None:
+    """The descriptor of a lock on `path`, None while somebody else has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def needed(wildcards: Any) -> int:
+    """How many devices of this machine the run of a job's wildcards gets: one, or all where its size is whole nodes."""
+    from plumbline.project import size_of
+
+    return 1 if size_of(wildcards) == "one_gpu" else len(devices())
+
+
+def launch(wildcards: Any) -> str:
+    """What stands before `-m plumbline.train` in the job of that run (profiles/gpus)."""
+    number = needed(wildcards)
+    if number == 1:
+        return "python -m plumbline.operate.device python"
+    return f"python -m plumbline.operate.device --devices {number} torchrun --standalone --nproc-per-node={number}"
+
+
+def main() -> None:
+    """Take devices and become the command."""
+    parser = argparse.ArgumentParser(
+        prog="python -m plumbline.operate.device", description="Run a command with GPUs of its own."
+    )
+    parser.add_argument("--devices", type=int, default=1, metavar="N", help="how many it needs (default: 1)")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
+    given = parser.parse_args()
+    if given.devices < 1 or not given.command:
+        parser.error("a command that needs at least one device is required")
+    taken = take(given.devices, devices(), lock_folder())
+    # nvidia-smi counts devices by bus, CUDA by default by speed: without this an index could mean two devices.
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
+    print(f"device {', '.join(taken)} of {socket.gethostname()}", file=sys.stderr, flush=True)
+    try:
+        os.execvp(given.command[0], given.command)
+    except OSError as problem:
+        raise PlumblineError(f"cannot run {given.command[0]}: {problem.strerror}") from None
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,34 @@
+"""The rules of the workflow in plain words: which of them make up a stage, and which stages work on single runs."""
+
+from __future__ import annotations
+
+#: Stage of a rule, in the order in which they are told of. A rule that is not here is a stage of its own.
+STAGES = {
+    "fetch": "fetch",
+    "documents": "corpus",
+    "tokenizer": "corpus",
+    "tokenize": "corpus",
+    "pack": "corpus",
+    "items": "items",
+    "pretrain": "train",
+    "probe": "probe",
+    "evaluate": "evaluate",
+    "table": "tables",
+    "figure": "figures",
+    "claims": "claims",
+}
+#: Stages with one job a run, which has the wildcards study, scale, method and seed.
+RUN_STAGES = ("train", "probe", "evaluate")
+#: Rules that do no work of their own: they stand for a list of targets, or copy one.
+HIDDEN = {"all", "smoke", "copy_table", "copy_figure", "copy_page"}
+
+
+def stage(rule: str) -> str:
+    """The stage that a rule belongs to."""
+    return STAGES.get(rule, rule.replace("_", " "))
+
+
+def order(name: str) -> int:
+    """Where a stage stands among the others; those that have no place come last."""
+    known = list(dict.fromkeys(STAGES.values()))
+    return known.index(name) if name in known else len(known)

@@ -1,0 +1,53 @@
+"""Why a job failed, from its logs, its state and its executor."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plumbline.operate.account import Job
+
+TRACEBACK = """\
+step 3/6  loss 7.1
+Traceback (most recent call last):
+  File "loop.py", line 1, in <module>
+RuntimeError: CUDA error: an illegal memory access was encountered
+"""
+TORCHRUN = """\
+[rank1]: Traceback (most recent call last):
+[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB
+Traceback (most recent call last):
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+plumbline.train FAILED
+"""
+SLURM = "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'."
+
+
+@pytest.mark.parametrize(
+    ("log", "said", "told"),
+    [
+        ("loading\nerror: x.jsonl:1: not a line of JSON\n", None, "error: x.jsonl:1: not a line of JSON"),
+        (TRACEBACK, SLURM, "RuntimeError: CUDA error: an illegal memory access was encountered"),
+        (TORCHRUN, SLURM, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"),
+        ("step 3/6  loss 7.1\n", SLURM, SLURM),
+        ("step 3/6  loss 7.1\nKilled\n\n", None, "Killed"),
+        (None, None, "it left no message"),
+    ],
+)
+def test_the_message_of_a_failed_job(tmp_path: Path, log: str | None, said: str | None, told: str) -> None:
+    if log is not None:
+        (tmp_path / "log").write_text(log)
+    logs = (str(tmp_path / "log"),)
+    job = Job(number=1, rule="pretrain", name="", logs=logs, state=None, out=None, local=True)
+    assert job.fault(said) == told
+
+
+def test_a_run_that_was_asked_to_stop_in_an_earlier_attempt_failed_for_another_reason(tmp_path: Path) -> None:
+    job = Job(number=1, rule="pretrain", name="", logs=(), state=tmp_path, out=None, local=False)
+    line = {"event": "stopped", "step": 30, "time": job.since - 5}
+    (tmp_path / "progress.jsonl").write_text(json.dumps(line))
+    assert job.fault(SLURM) == SLURM
+    (tmp_path / "progress.jsonl").write_text(json.dumps(line | {"time": job.since + 5}))
+    assert job.fault(SLURM) == "asked to stop; its state is saved at step 30"

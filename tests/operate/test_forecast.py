@@ -1,0 +1,93 @@
+"""How long a Snakemake will take, before it begins and while it is at work."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plumbline.operate import forecast
+from plumbline.operate.account import Account, Job, Snapshot
+from plumbline.operate.progress import clock, roughly
+
+
+@pytest.fixture
+def estimator(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Trainings take 100 s, evaluations 20 s, the data stage 30 s; a training of `large` has two devices of eight."""
+    monkeypatch.setattr(forecast.data, "seconds", lambda plan, runs: 30.0 if list(runs) else 0.0)
+    return SimpleNamespace(
+        plan=SimpleNamespace(run=lambda *names: SimpleNamespace(key="/".join(names), scale=names[1])),
+        machine=SimpleNamespace(devices_of=lambda run: 2 if run.scale == "large" else 1, devices_at_once=8),
+        pretrain_seconds=lambda run: 100.0,
+        evaluate_seconds=lambda run: None if run.scale == "unknown" else 20.0,
+    )
+
+
+def jobs(scale: str, number: int, **uses: int) -> list[tuple[int, str, Any, dict[str, int]]]:
+    """The corpus, and so many runs with their evaluations, a table and its copy."""
+    found = [(1, "documents", SimpleNamespace(), uses), (2, "pack", SimpleNamespace(), uses)]
+    for seed in range(number):
+        wildcards = SimpleNamespace(study="transfer", scale=scale, method="baseline", seed=str(seed))
+        found += [(100 + seed, "pretrain", wildcards, uses), (200 + seed, "evaluate", wildcards, uses)]
+    return [*found, (300, "table", SimpleNamespace(), uses), (301, "copy_table", SimpleNamespace(), uses)]
+
+
+def test_the_scarcest_resource_decides(estimator: Any) -> None:
+    uses = {"_cores": 1, "mem_mb": 2000}
+
+    def of(**limits: int | None) -> float | None:
+        return forecast.foresee(jobs("base", 6, **uses), limits, estimator).wall
+
+    assert of(_cores=2) == 30 + (6 * 120 + 4) / 2
+    assert of(_cores=16, mem_mb=6000) == 30 + (6 * 120 + 4) / 3
+    assert of(_cores=16) == 30 + 120, "one run after another of its own jobs"
+    assert of(_cores=None, _nodes=2**63 - 1) == 30 + 120
+
+
+def test_on_a_cluster_the_devices_of_the_machine_are_one_of_them(estimator: Any) -> None:
+    told = forecast.foresee(jobs("large", 24, _nodes=1), {"_nodes": 64}, estimator, cluster=True)
+    assert told.wall == 30 + 24 * (2 * 100 + 20) / 8
+    assert sum(told.seconds.values()) == 24 * 120 + 30 + 4
+
+
+def test_what_cannot_be_reckoned_is_said(estimator: Any) -> None:
+    told = forecast.foresee(jobs("unknown", 1, _cores=1), {"_cores": 1}, estimator)
+    assert told.wall is None and told.seconds[100] == 100
+
+
+def test_a_forecast_that_fails_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    forecast.announce(SimpleNamespace(), None)  # type: ignore[arg-type]
+    (record,) = caplog.records
+    assert record.levelname == "WARNING" and "no attribute 'dag'" in record.getMessage()
+
+
+def snapshot(done: float, passed: float, wall: float | None, running: tuple[Job, ...] = ()) -> Snapshot:
+    began = time.time() - passed
+    return Snapshot(stages=(), running=running, weight=100.0, done_weight=done, wall=wall, began=began)
+
+
+def test_time_left_goes_by_the_forecast_first_and_by_the_pace_later() -> None:
+    assert snapshot(0, 10, None).seconds_left() is None
+    assert snapshot(0, 10, 50.0).seconds_left() == pytest.approx(40, abs=0.1)
+    assert snapshot(50, 100, 50.0).seconds_left() == pytest.approx(100, rel=0.01), "as slow as until now"
+    between = snapshot(10, 20, 50.0).seconds_left()
+    assert between is not None and 45 < between < 180
+    assert snapshot(20, 20, None).seconds_left() == pytest.approx(80, rel=0.01)
+    half = Job(number=1, rule="pretrain", name="", logs=(), state=None, out=None, local=True, weight=60.0)
+    half.last = {"step": 5, "steps": 10}
+    assert snapshot(20, 50, None, (half,)).seconds_left() == pytest.approx(50, rel=0.01), "half of a run counts"
+
+
+def test_without_a_forecast_every_job_counts_the_same() -> None:
+    account = Account()
+    account.plan({"pretrain": 3, "copy_table": 1, "all": 1, "total": 5})
+    assert account.stages == ["train"] and account.snapshot().weight == 3
+
+
+def test_times_in_words() -> None:
+    assert [roughly(seconds) for seconds in (0.2, 45, 89, 91, 540, 9000, 36000, 400000)] == [
+        "1 s", "45 s", "89 s", "2 min", "9 min", "2 h", "10 h", "5 days"
+    ]  # fmt: skip
+    assert clock(3671.9) == "1:01:11" and clock(None) == ""

@@ -1,0 +1,68 @@
+"""profiles/gpus with stand-ins for devices: one run a device, and no more jobs than devices."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+#: A rank on some devices of which it claims its own by a file that must not be there.
+JOB = """
+import os, time
+seen = os.environ["CUDA_VISIBLE_DEVICES"]
+own = seen.split(",")[int(os.environ.get("LOCAL_RANK", 0))]
+os.close(os.open(f"using-{own}", os.O_CREAT | os.O_EXCL))
+time.sleep(0.3)
+with open("seen", "a") as file:
+    file.write(seen + "\\n")
+os.remove(f"using-{own}")
+"""
+
+#: Seven trainings that take no time; the last one gets all devices. Of the plan the profile asks the size alone.
+SNAKEFILE = """
+import plumbline.project
+plumbline.project.size_of = lambda wildcards: "node" if wildcards.seed == "6" else "one_gpu"
+
+rule all:
+    input: expand("out{seed}", seed=range(7))
+
+rule pretrain:
+    output: touch("out{seed}")
+    log: "log{seed}"
+    resources: launch="python"
+    shell: "exec {resources.launch} job.py > {log} 2>&1"
+"""
+
+
+def snakemake(folder: Path, *words: str, devices: str) -> subprocess.CompletedProcess[str]:
+    given = {"PLUMBLINE_DEVICES": devices, "PLUMBLINE_DEVICE_LOCKS": str(folder / "locks")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = [sys.executable, "-m", "snakemake", *words]
+    return subprocess.run(command, cwd=folder, env=os.environ | given | {"PATH": path}, capture_output=True, text=True)
+
+
+@pytest.mark.workflow
+def test_jobs_of_a_workflow_never_share_a_device(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    (tmp_path / "job.py").write_text(JOB)
+    done = snakemake(tmp_path, "--profile", str(repository / "profiles/gpus"), devices="0,1,2")
+    assert done.returncode == 0, done.stderr
+    assert 'Provided resources: gpu=Resource("gpu", 3)' in done.stderr
+    seen = [line.split(",") for line in (tmp_path / "seen").read_text().split()]
+    assert sorted(len(names) for names in seen) == [1, 1, 1, 1, 1, 1, 3, 3, 3]
+    assert {name for names in seen for name in names} == {"0", "1", "2"}
+
+
+def test_the_workflow_launches_by_size(repository: Path) -> None:
+    """At paper size a run has whole nodes, its evaluation one device; at smoke size each has one."""
+    profile = ("--dry-run", "results/table2.csv", "--profile", "profiles/gpus", "--config")
+    paper = snakemake(repository, *profile, "preset=paper", devices="0,1,2").stdout
+    found = set(re.findall(r"launch=(.*?),.*?gpu=(\d)", paper))
+    torchrun = "python -m plumbline.operate.device --devices 3 torchrun --standalone --nproc-per-node=3"
+    assert found == {(torchrun, "3"), ("python -m plumbline.operate.device python", "1")}
+    smoke = snakemake(repository, *profile, "preset=smoke", devices="0,1,2").stdout
+    assert set(re.findall(r"launch=(.*?),.*?gpu=(\d)", smoke)) == {("python -m plumbline.operate.device python", "1")}
