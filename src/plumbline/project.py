@@ -64,6 +64,11 @@ class Plan:
         """The folder of the jobs' logs."""
         return f"logs/{self.name}"
 
+    @property
+    def counts_file(self) -> str:
+        """Parameters and operations of the models that were counted, one file for all presets."""
+        return f"{self.config['work']}/counts.json"
+
     def corpus_folder(self, name: str) -> str:
         """Documents, tokenizer, packs and items of a corpus."""
         return f"{self.work}/corpora/{name}"

@@ -92,6 +92,11 @@ def evaluate_minutes(wildcards):
     return ESTIMATOR.evaluate_minutes(run_of(wildcards))
 
 
+def probe_minutes(wildcards):
+    """Time limit of a probe job."""
+    return ESTIMATOR.probe_minutes(run_of(wildcards))
+
+
 def plan_state(wildcards):
     """Changes with the configuration and with what is done: the plan is then made anew, and not otherwise."""
     return ESTIMATOR.digest()

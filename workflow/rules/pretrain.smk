@@ -61,7 +61,7 @@ rule probe:
     threads: 1
     resources:
         mem_mb=1500,
-        runtime=evaluate_minutes,
+        runtime=probe_minutes,
         launch="python",
     params:
         made_of=made_of("probes"),

@@ -42,11 +42,6 @@ class Counted:
         return self._sizes[text]
 
 
-def path(plan: Plan) -> Path:
-    """The file of counts, one for all presets."""
-    return Path(plan.config["work"]) / "counts.json"
-
-
 def key(model: ModelSpec) -> str:
     """What a count depends on: the model's spec, its components' code, and the code that all models share."""
     classes = {slot: code_class(slot, model.slot(slot).name) for slot in SLOTS}
