@@ -131,7 +131,7 @@ def test_the_digest_changes_with_what_is_done_and_with_nothing_else(demo: Plan) 
     finish(demo, other, seconds=30.0, evaluation=8.0)
     third = estimator(demo)
     assert len({first, second, third.digest()}) == 3
-    counts.update(counts.path(demo), [other])
+    counts.update(Path(demo.counts_file), [other])
     counted = estimator(demo)
     assert counted.calibration.speed != third.calibration.speed
     assert counted.digest() == third.digest()

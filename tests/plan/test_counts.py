@@ -33,7 +33,7 @@ def with_model(run: Run, **changes: object) -> Run:
 
 def test_a_count_is_that_of_the_modules(demo: Plan) -> None:
     runs = [demo.runs[f"transfer/{scale}/selective_attn/s42"] for scale in ("base", "large")]
-    sizes = counts.Counted(counts.update(counts.path(demo), runs))
+    sizes = counts.Counted(counts.update(Path(demo.counts_file), runs))
     for run in runs:
         model, size = run.spec.model, sizes(run.spec.model)
         assert size.exact
@@ -75,7 +75,7 @@ def test_a_key_is_that_of_sizes_components_and_their_code(demo: Plan, monkeypatc
 
 
 def test_what_is_in_the_file_is_not_counted_again(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, run = counts.path(demo), demo.runs[BASELINE]
+    path, run = Path(demo.counts_file), demo.runs[BASELINE]
     known = counts.update(path, [run, demo.runs["transfer/base/baseline/s43"]])
     assert list(known) == [counts.key(run.spec.model)]
     before = path.stat().st_mtime_ns
@@ -85,7 +85,7 @@ def test_what_is_in_the_file_is_not_counted_again(demo: Plan, monkeypatch: pytes
 
 
 def test_two_plans_at_once_keep_each_others_counts(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = counts.path(demo)
+    path = Path(demo.counts_file)
     one, other = demo.runs[BASELINE], demo.runs["transfer/large/baseline/s42"]
     really = counts._count
 
@@ -105,7 +105,7 @@ def test_two_plans_at_once_keep_each_others_counts(demo: Plan, monkeypatch: pyte
 def test_a_damaged_file_is_named_not_used_and_written_anew(
     demo: Plan, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, run = counts.path(demo), demo.runs[BASELINE]
+    path, run = Path(demo.counts_file), demo.runs[BASELINE]
     path.write_text(text)
     assert not estimator(demo).exact([run])
     assert f"warning: {path} holds no counts of models" in capsys.readouterr().err
@@ -125,7 +125,7 @@ def test_a_model_that_cannot_be_built_is_named_and_reckoned(demo: Plan, capsys: 
     good = demo.runs[BASELINE]
     run = demo.runs["transfer/base/selective_attn/s42"]
     bad = with_model(run, key_value_heads=run.spec.model.heads)
-    known = counts.update(counts.path(demo), [bad, good])
+    known = counts.update(Path(demo.counts_file), [bad, good])
     assert list(known) == [counts.key(good.spec.model)]
     size = counts.Counted(known)(bad.spec.model)
     assert size == reckoned(bad.spec.model)
@@ -150,6 +150,6 @@ def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) 
 
     assert said() == "False []"
     whole = plan(load_config() | {"preset": "paper", "work": str(tmp_path)})
-    known = counts.update(counts.path(whole), whole.runs.values())
+    known = counts.update(Path(whole.counts_file), whole.runs.values())
     assert said() == "True []"
     assert json.loads((tmp_path / "counts.json").read_text()) == known

@@ -33,7 +33,7 @@ def several(whole: Plan) -> Plan:
 
 def counted(whole: Plan, **changes: float) -> Estimator:
     machine = dataclasses.replace(machines.load("h100"), **changes)
-    return estimator(whole, machine, sizes=counts.Counted(counts.update(counts.path(whole), whole.runs.values())))
+    return estimator(whole, machine, sizes=counts.Counted(counts.update(Path(whole.counts_file), whole.runs.values())))
 
 
 @pytest.mark.parametrize("price", [0.0, 2.5, 2500.0])
@@ -51,7 +51,7 @@ def test_a_terminal_of_80_columns_is_enough(paper: Plan, price: float) -> None:
 
 def test_about_stands_where_a_run_is_reckoned_and_nowhere_else(paper: Plan) -> None:
     runs = paper.studies["transfer"].group("large", "divergence")
-    some = estimator(paper, sizes=counts.Counted(counts.update(counts.path(paper), runs)))
+    some = estimator(paper, sizes=counts.Counted(counts.update(Path(paper.counts_file), runs)))
     frame = table(some)
     reckoned = frame.set_index("target")["runs_reckoned"]
     assert reckoned["table6"] == reckoned["table1"] == 0

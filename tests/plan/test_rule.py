@@ -85,7 +85,7 @@ def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository
         "from plumbline.plan import counts; from plumbline.project import plan;"
         "from plumbline.specs.config import load_config;"
         "whole = plan(load_config() | {'preset': 'paper', 'studies': ['warm']});"
-        "size = counts.Counted(counts.read(counts.path(whole)));"
+        "size = counts.Counted(counts.read(Path(whole.counts_file)));"
         "keys = ('warm/base/warmed/s42', 'transfer/base/baseline/s42');"
         "one, other = (size(whole.runs[key].spec.model) for key in keys);"
         "print(one.exact, one.parameters - other.parameters)"

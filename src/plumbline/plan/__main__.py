@@ -35,7 +35,7 @@ def main() -> None:
     if given.price is not None:
         machine = machines.priced(machine, given.price)
     planned = plan(config)
-    known = counts.update(counts.path(planned), planned.runs.values())
+    known = counts.update(Path(planned.counts_file), planned.runs.values())
     priced = estimator(planned, machine, sizes=counts.Counted(known))
     frame = table(priced)
     print(page.terminal(priced, frame))

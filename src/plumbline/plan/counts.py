@@ -14,7 +14,6 @@ from plumbline import NUMERICS
 from plumbline.files import atomic_write_json, canonical_json, sha256_text
 from plumbline.plan.size import Size, reckoned, sized
 from plumbline.plan.warn import warn
-from plumbline.project import Plan
 from plumbline.specs.components import SLOTS, code_class
 from plumbline.specs.sheet import Run
 from plumbline.specs.spec import ModelSpec

@@ -148,6 +148,6 @@ def estimator(
         PlumblineError: the configuration names a machine that is not in config/machines.yaml.
     """
     machine = machine or machines.load(plan.config["machine"], root)
-    sizes = sizes or counts.Counted(counts.read(counts.path(plan)))
+    sizes = sizes or counts.Counted(counts.read(Path(plan.counts_file)))
     runs = plan.runs.values() if calibrate_on is None else calibrate_on
     return Estimator(plan=plan, machine=machine, calibration=measure(plan, machine, sizes, runs), sizes=sizes)
