@@ -17,7 +17,8 @@ import pandas as pd
 
 from plumbline import frames
 from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames, expected_runs, load
+from plumbline.results.expected import expected_runs
+from plumbline.results.runs import RunFrames, load
 from plumbline.specs import sheet
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -94,7 +95,8 @@ class World:
 
     def load(self, *groups: str) -> RunFrames:
         """The frames of some groups; of all runs by default."""
-        return load(expected_runs(None, self.study, groups or tuple(self.study.sheet["runs"])), self.root)
+        expected = expected_runs(None, self.study, groups or tuple(self.study.sheet["runs"]), self.root)
+        return load(expected, self.root, average="climb_avg")
 
     def _run(self, scale, method, seed, outcome, *, step=None, validation_loss=None, tail=()):
         spec = self.study.runs[f"transfer/{scale}/{method}/s{seed}"].spec
