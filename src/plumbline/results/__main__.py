@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plumbline.cli import PlumblineError, nearest, run
 from plumbline.files import atomic_write_text
-from plumbline.results import find, judge, measures, narrow, render, style
+from plumbline.results import find
 from plumbline.results.expected import FOUND, expected_runs
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames, load
 from plumbline.specs import sheet
 from plumbline.specs.config import PRESETS
+
+# What only one verb needs is loaded by that verb: a table waits for no drawing library.
+if TYPE_CHECKING:
+    from plumbline.results.published import Published
+    from plumbline.results.runs import RunFrames
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -41,6 +44,8 @@ def main() -> None:
     """Read the runs, make what is asked for, write its files."""
     given = arguments().parse_args()
     if given.verb == "show":
+        from plumbline.results import narrow
+
         print(narrow.show(given.table))
     elif given.verb == "claims":
         _claims(given)
@@ -68,10 +73,14 @@ def _target(given: argparse.Namespace) -> None:
     entry = target_of(study, given.target, given.verb)
     make = find.function(study.code, f"{given.verb}s", given.target)
     frames = _frames(given, study, entry["runs"], probes="probes" in entry["reads"])
-    product = make(frames, study, _published(given, study, entry.get("published")))
+    product = make(frames, study, _published(given, study, entry["published"]))
     if given.verb == "figure":
+        from plumbline.results import style
+
         paths = style.save(product, given.out)
     else:
+        from plumbline.results import render
+
         if frames.others:
             product.warnings.append(f"Made from runs of other specs or versions: {'; '.join(frames.others)}.")
         paths = render.write(product, frames, given.out)
@@ -80,6 +89,8 @@ def _target(given: argparse.Namespace) -> None:
 
 
 def _claims(given: argparse.Namespace) -> None:
+    from plumbline.results import judge, measures
+
     study = sheet.load(given.study, given.preset)
     published = _published(given, study, None)
     own = find.part(study.code, "claims")
@@ -91,10 +102,14 @@ def _claims(given: argparse.Namespace) -> None:
 
 
 def _published(given: argparse.Namespace, study: sheet.Study, reads: list[str] | None) -> Published:
+    from plumbline.results.published import Published
+
     return Published(given.published, reads) if given.published else Published.of(study.code, reads=reads)
 
 
 def _frames(given: argparse.Namespace, study: sheet.Study, groups: list[str], *, probes: bool = False) -> RunFrames:
+    from plumbline.results.runs import load
+
     work = given.work or Path("work") / given.preset
     if given.expected == FOUND and given.verb != "table":
         raise PlumblineError(f"--expected {FOUND} is for tables, which say so; make the {given.verb} from its own runs")

@@ -29,7 +29,7 @@ def show(table: Path) -> str:
     Raises:
         PlumblineError: there is no such table, or none with its provenance beside it.
     """
-    content, _ = provenance.read(table)
+    content = provenance.read(table)
     with open(table, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
     words = content["words"]

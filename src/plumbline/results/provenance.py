@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plumbline.cli import PlumblineError
 from plumbline.files import canonical_json, sha256_file, sha256_text
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Column, Table
+
+if TYPE_CHECKING:  # a finished table is shown and traced without loading what makes one
+    from plumbline.results.runs import RunFrames
+    from plumbline.results.table import Cell, Column, Table
 
 #: Manifest entries that a provenance file repeats for each run.
 FACTS = ("git_commit", "git_dirty", "data_fingerprint", "validation_fingerprint", "device", "packages")
@@ -91,23 +93,23 @@ def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
     return facts | {name: manifest[name] for name in FACTS if name in manifest}
 
 
-def read(table: Path) -> tuple[dict[str, Any], Path]:
-    """The provenance of a table's csv, and its path: beside the table, or of the one in a folder below that this is a
-    copy of.
+def read(table: Path) -> dict[str, Any]:
+    """The provenance of a table's csv, which lies beside it.
 
     Raises:
         PlumblineError: there is no table, no provenance, or one of another state of the table.
     """
     if not table.exists():
         raise PlumblineError(f"there is no table {table}; make it first (for instance snakemake {table})")
-    beside = table.with_suffix(".provenance.json")
-    sha256 = sha256_file(table)
-    below = (table.parent.glob(f"{folders}{beside.name}") for folders in ("*/", "*/*/"))
-    for place in (beside, *(path for paths in below for path in sorted(paths))):
-        if place.exists():
-            content = json.loads(place.read_text(encoding="utf-8"))
-            if content["csv_sha256"] == sha256:
-                return content, place
-    if beside.exists():
-        raise PlumblineError(f"{beside} belongs to another state of {table}; make the table again")
-    raise PlumblineError(f"there is no {beside}; make the table again")
+    path = beside(table)
+    if not path.exists():
+        raise PlumblineError(f"there is no {path}, so that nothing is known of {table}; make the table again")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if content["csv_sha256"] != sha256_file(table):
+        raise PlumblineError(f"{path} belongs to another state of {table}; make the table again")
+    return content
+
+
+def beside(table: Path) -> Path:
+    """Where the provenance of a table's csv lies."""
+    return table.with_suffix(".provenance.json")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline import frames
+from plumbline import NUMERICS, frames
 from plumbline.cli import PlumblineError
 from plumbline.results.expected import Expected
 
@@ -110,8 +110,11 @@ def load(expected: Iterable[Expected], work: str | Path, *, average: str = "", p
                 read = _frame(_there(work / "probes" / run.key / "probes.parquet"), "probes", run)
                 probed.append(read.assign(key=run.key, **place))
             if run.instead_of:
-                numerics = manifest["spec"].get("numerics", "not recorded")
-                others.append(f"{run.key} is run {run.run_id} of numerics {numerics}, here it is {run.instead_of}")
+                made_with = manifest["spec"].get("numerics", "not recorded")
+                others.append(
+                    f"{run.key} is run {run.run_id} (numerics {made_with}), here it would be {run.instead_of} "
+                    f"(numerics {NUMERICS})"
+                )
         rows.append(row)
     runs = pd.DataFrame(rows, columns=["key", *_COLUMNS]).set_index("key")
     runs[_FLOATS] = runs[_FLOATS].astype(float)

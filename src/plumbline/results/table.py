@@ -187,9 +187,7 @@ def warnings_of(study: Study, frames: RunFrames | None = None) -> list[str]:
 def notes_of(study: Study) -> list[str]:
     """What must stand under every table of a study: which rulings are in force."""
     rulings = [
-        ruling["id"]
-        for ruling in study.sheet.get("rulings", [])
-        if study.preset in ruling.get("presets", [study.preset])
+        ruling["id"] for ruling in study.sheet["rulings"] if study.preset in ruling.get("presets", [study.preset])
     ]
     return [f"Rulings on what the document leaves open (deviations.md): {', '.join(rulings)}."] if rulings else []
 

@@ -26,7 +26,7 @@ def trace(table: Path, row: str, column: str) -> str:
     Raises:
         PlumblineError: no such table, row or column, or no provenance file beside the table.
     """
-    content, place = provenance.read(table)
+    content = provenance.read(table)
     with open(table, encoding="utf-8", newline="") as handle:
         rows = {cells[content["key"]]: cells for cells in csv.DictReader(handle)}
     row = _named(row, _rows(content, rows), f"{table}: no row")
@@ -36,7 +36,7 @@ def trace(table: Path, row: str, column: str) -> str:
     lines = [
         f"{content['study']} {content['table']}, row {row}, column {column}: "
         f"{f'{value} ({word})' if value and word else value or word}",
-        f"  preset {content['preset']}; table {table}; provenance {place}",
+        f"  preset {content['preset']}; table {table}; provenance {provenance.beside(table)}",
     ]
     keys = content["cells"].get(row, {}).get(column, [])
     source = content["sources"].get(row, {}).get(column)

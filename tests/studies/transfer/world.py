@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from plumbline import frames
-from plumbline.results.published import Published
 from plumbline.results.expected import expected_runs
+from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames, load
 from plumbline.specs import sheet
 
