@@ -23,7 +23,7 @@ def rows(path):
 
 
 def test_five_documents_are_there():
-    assert DOCUMENTS == ["key_norms", "premature", "quack", "query_free", "transfer"]
+    assert {"key_norms", "premature", "quack", "query_free", "transfer"} <= set(DOCUMENTS)
 
 
 @pytest.mark.parametrize("study", DOCUMENTS)

@@ -92,6 +92,10 @@ def _claims(given: argparse.Namespace) -> None:
     from plumbline.results import judge, measures
 
     study = sheet.load(given.study, given.preset)
+    if study.code != study.name:
+        raise PlumblineError(
+            f"{study.name} makes no claims: it extends {study.code}, whose document does; ask for {study.code}'s"
+        )
     published = _published(given, study, None)
     own = find.part(study.code, "claims")
     evidence = getattr(own, "Evidence", measures.Evidence)(_frames(given, study, study.sheet["runs"]), study, published)

@@ -35,6 +35,7 @@ def show(table: Path) -> str:
     words = content["words"]
     shown = [entry for entry in content["columns"] if entry["narrow"]]
     shown = shown or [entry for entry in content["columns"] if entry["readable"]]
+    shown.sort(key=lambda entry: entry["kind"] == "published")  # ours first, then what is printed
     cells = {
         entry["name"]: [_shown(row[entry["name"]], entry, words.get(row[content["key"]], {})) for row in rows]
         for entry in shown
@@ -45,7 +46,7 @@ def show(table: Path) -> str:
     whole = f"{table.with_suffix('.md')}" + (f" ({left_out} more columns)" if left_out > 0 else "")
     above = [*content["warnings"], content["title"]]
     wrapped = [textwrap.fill(text, WIDTH, break_on_hyphens=False) for text in above]
-    return "\n\n".join([*wrapped, body, textwrap.fill(f"The whole table: {whole}", WIDTH)])
+    return "\n\n".join([*wrapped, body, textwrap.fill(f"The whole table: {whole}", WIDTH, break_on_hyphens=False)])
 
 
 def _shown(value: str, entry: dict[str, Any], words: dict[str, str]) -> str:

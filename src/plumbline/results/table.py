@@ -162,7 +162,7 @@ def reference_of(study: Study, target: str) -> str:
 
 
 PRESET_NOTES = {
-    "paper": "Sizes and budget as the document has them, under the rulings named below.",
+    "paper": "Sizes and budget as the document has them, under the rulings of deviations.md.",
     "mini": "The document's experiment on small models: not its scale. Its numbers are no reproduction of the printed.",
     "demo": "The path of the document's experiment on tiny models: its numbers show that the pipeline works, and "
     "say nothing about the methods.",
