@@ -16,7 +16,6 @@ from plumbline.specs.config import PRESETS
 
 # What only one verb needs is loaded by that verb: a table waits for no drawing library.
 if TYPE_CHECKING:
-    from plumbline.results.published import Published
     from plumbline.results.runs import RunFrames
 
 
@@ -33,7 +32,6 @@ def arguments() -> argparse.ArgumentParser:
         one.add_argument("--work", type=Path, help="where the runs are (default work/PRESET)")
         found = f"; {FOUND}: the runs that are there, whatever spec they have" if verb == "table" else ""
         one.add_argument("--expected", help=f"JSON list of runs, or its file (default: the target's groups){found}")
-        one.add_argument("--published", type=Path, help="printed numbers (default config/studies/STUDY/published)")
         one.add_argument("--out", type=Path, required=True)
     shown = verbs.add_parser("show", help="a finished table, 80 columns wide")
     shown.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
@@ -69,11 +67,13 @@ def target_of(study: sheet.Study, target: str, kind: str) -> dict[str, Any]:
 
 
 def _target(given: argparse.Namespace) -> None:
+    from plumbline.results.published import Published
+
     study = sheet.load(given.study, given.preset)
     entry = target_of(study, given.target, given.verb)
     make = find.function(study.code, f"{given.verb}s", given.target)
     frames = _frames(given, study, entry["runs"], probes="probes" in entry["reads"])
-    product = make(frames, study, _published(given, study, entry["published"]))
+    product = make(frames, study, Published.of(study.code, reads=entry["published"]))
     if given.verb == "figure":
         from plumbline.results import style
 
@@ -90,25 +90,22 @@ def _target(given: argparse.Namespace) -> None:
 
 def _claims(given: argparse.Namespace) -> None:
     from plumbline.results import judge, measures
+    from plumbline.results.published import Published
 
     study = sheet.load(given.study, given.preset)
     if study.code != study.name:
         raise PlumblineError(
             f"{study.name} makes no claims: it extends {study.code}, whose document does; ask for {study.code}'s"
         )
-    published = _published(given, study, None)
+    published = Published.of(study.code)
     own = find.part(study.code, "claims")
-    evidence = getattr(own, "Evidence", measures.Evidence)(_frames(given, study, study.sheet["runs"]), study, published)
+    probes = any("probes" in entry["reads"] for entry in study.sheet["targets"].values())
+    frames = _frames(given, study, study.sheet["runs"], probes=probes)
+    evidence = getattr(own, "Evidence", measures.Evidence)(frames, study, published)
     rows = judge.judge(published.claims(), own.MEASURES, evidence)
     atomic_write_text(given.out.with_suffix(".md"), judge.to_markdown(rows, study.sheet["title"], study.preset))
     atomic_write_text(given.out, judge.to_csv(rows))
     print(given.out)
-
-
-def _published(given: argparse.Namespace, study: sheet.Study, reads: list[str] | None) -> Published:
-    from plumbline.results.published import Published
-
-    return Published(given.published, reads) if given.published else Published.of(study.code, reads=reads)
 
 
 def _frames(given: argparse.Namespace, study: sheet.Study, groups: list[str], *, probes: bool = False) -> RunFrames:
