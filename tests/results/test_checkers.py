@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.results.checkers import Measured, check, factor, half_unit, near
+from plumbline.cli import PlumblineError
+from plumbline.results.checkers import Measured, check, factor, half_unit, near, order, signs, statistic
+from plumbline.results.published import Claim
 
 
-def verdict(kind: str, printed: dict, measured: Measured | dict, **claim) -> str:
+def verdict(kind: str, printed: dict, measured: Measured | dict, compare=None, **claim) -> str:
     measured = measured if isinstance(measured, Measured) else Measured(values=measured)
-    return check({"id": "x", "kind": kind, "values": printed} | claim, measured)[0]
+    return check(Claim(id="x", text="", source="", kind=kind, values=printed, **claim), measured, compare)[0]
 
 
 @pytest.mark.parametrize(("value", "half"), [(0.48, 0.005), (3, 0.5), (1e-4, 5e-5), (2.6e-21, 5e-23), (62, 0.5)])
@@ -30,31 +32,43 @@ def test_numbers():
 
 
 def test_signs():
-    assert verdict("sign", {"z": 4.5}, {"z": 2.1}) == "reproduced"
-    assert verdict("sign", {"z": 4.5}, {"z": 0.3}) == "partly"
-    assert verdict("sign", {"z": 4.5}, {"z": -4.5}) == "not reproduced"
-    assert verdict("sign", {"z": [-4.0, -9.0], "z_denseformer": -1.0}, {"z": [-3.0, -5.0], "z_denseformer": 0.5}) == (
-        "not reproduced"
-    )
-    assert verdict("sign", {"delta_3b": 0.01}, {"delta_3b": 0.2}) == "reproduced"
+    beyond, plain = signs("z", beyond=2.0), signs("gain")
+    assert verdict("sign", {"z": 4.5}, {"z": 2.1}, beyond) == "reproduced"
+    assert verdict("sign", {"z": 4.5}, {"z": 0.3}, beyond) == "partly"
+    assert verdict("sign", {"z": 4.5}, {"z": -4.5}, beyond) == "not reproduced"
+    both = signs("z", "y", beyond=2.0)
+    printed = {"z": [-4.0, -9.0], "y": -1.0}
+    assert verdict("sign", printed, {"z": [-3.0, -5.0], "y": 0.5}, both) == "not reproduced"
+    assert verdict("sign", printed, {"z": [-3.0, -5.0], "y": -2.5}, both) == "partly"
+    assert verdict("sign", {"gain": 0.01}, {"gain": 7.0}, plain) == "reproduced"
+    # Nobody said which value carries the sign: they are numbers.
+    assert verdict("sign", {"z": 4.5}, {"z": 2.1}) == "not reproduced"
 
 
 def test_orders():
-    printed = {"order": list("abcd")}
-    assert verdict("order", printed, {"order": list("abcd")}) == "reproduced"
-    assert verdict("order", printed, {"order": list("abdc")}) == "partly"
-    assert verdict("order", printed, {"order": list("dcba")}) == "not reproduced"
-    assert verdict("order", {"tasks": list("abc")}, {"order": list("abx")}) == "partly"
+    printed, rule = {"names": list("abcd")}, order("names")
+    assert verdict("order", printed, {"names": list("abcd")}, rule) == "reproduced"
+    assert verdict("order", printed, {"names": list("abdc")}, rule) == "partly"
+    assert verdict("order", printed, {"names": list("dcba")}, rule) == "not reproduced"
+    assert verdict("order", {"names": list("abc")}, {"names": list("abx")}, rule) == "partly"
+    assert verdict("order", {"names": list("abc")}, {"names": list("xyc")}, rule) == "not reproduced"
 
 
 def test_statistics():
-    printed = {"t": 4.39, "p": 0.015}
-    assert verdict("stat", printed, {"t": 4.0, "p": 0.02}) == "reproduced"
-    assert verdict("stat", printed, {"t": 20.0, "p": 1e-5}) == "partly"
-    assert verdict("stat", printed, {"t": 2.0, "p": 0.12}) == "not reproduced"
-    assert verdict("stat", printed, {"t": -4.4, "p": 0.015}) == "not reproduced"
-    assert verdict("stat", {"z": 0.2}, {"z": 0.5}) == "reproduced"
-    assert verdict("stat", {"z": 2.36}, {"z": 1.9}) == "not reproduced"
+    printed, rule = {"t": 4.39, "q": 0.015}, statistic("t", p="q")
+    assert verdict("stat", printed, {"t": 4.0, "q": 0.02}, rule) == "reproduced"
+    assert verdict("stat", printed, {"t": 20.0, "q": 1e-5}, rule) == "partly"
+    assert verdict("stat", printed, {"t": 2.0, "q": 0.12}, rule) == "not reproduced"
+    assert verdict("stat", printed, {"t": -4.4, "q": 0.015}, rule) == "not reproduced"
+    assert verdict("stat", printed, {"t": 4.0, "q": 0.02}, statistic("t", p="q", level=0.017)) == "not reproduced"
+    beyond = statistic("z", beyond=2.0)
+    assert verdict("stat", {"z": 0.2}, {"z": 0.5}, beyond) == "reproduced"
+    assert verdict("stat", {"z": 2.36}, {"z": 1.9}, beyond) == "not reproduced"
+
+
+def test_a_kind_that_nobody_knows_is_an_error():
+    with pytest.raises(PlumblineError, match=r"claims.yaml: x: kind: 'nmuber' is none of .*did you mean 'number'"):
+        verdict("nmuber", {"a": 1}, {"a": 1})
 
 
 def test_ratios_and_names():

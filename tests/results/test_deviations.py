@@ -5,13 +5,18 @@ from __future__ import annotations
 import pytest
 
 from plumbline.results.deviations import deviations
-from plumbline.specs import sheet
+from plumbline.specs import corpus, sheet
+
+
+def page(preset: str, source: str = corpus.AS_THE_CORPUS_SAYS) -> str:
+    study = sheet.load("transfer", preset, source=source)
+    return deviations(study, corpus.load(study.corpus, preset, source))
 
 
 @pytest.mark.parametrize("preset", ["paper", "demo"])
 def test_every_ruling_and_arm_is_there(preset):
     study = sheet.load("transfer", preset)
-    text = deviations(study)
+    text = page(preset)
     assert f"preset {preset}" in text and "Generated from `config/studies/transfer/study.yaml`" in text
     for ruling in study.sheet["rulings"]:
         assert ruling["choice"] in text and ruling["text"] in text and ruling["source"] in text
@@ -21,11 +26,24 @@ def test_every_ruling_and_arm_is_there(preset):
 
 
 def test_rulings_of_another_preset_stand_apart():
-    text = deviations(sheet.load("transfer", "demo"))
+    text = page("demo")
     in_force, apart = text.split("## Rulings of other presets")
     assert "### tokens per step" in apart and "### demo learning rate" in in_force
     assert "differs from `baseline` by train.precision = bfloat16" in text and "The document's is 1.2B." in text
 
 
 def test_an_arm_that_is_not_run_is_said():
-    assert "Not run under paper." in deviations(sheet.load("transfer", "paper"))
+    assert "Not run under paper." in page("paper")
+
+
+def test_the_corpus_is_told_with_the_source_it_is_read_from():
+    assert "Corpus `climbmix` (config/corpora/climbmix.yaml): documents from packaged," in page("demo")
+    assert "documents from packaged_large," in page("demo", "packaged_large")
+
+
+def test_a_study_without_arms_suite_and_noise_floor():
+    whole = sheet.load("transfer", "demo")
+    kept = {key: value for key, value in whole.sheet.items() if key not in ("arms", "suite", "noise_floor")}
+    bare = sheet.Study(name="bare", preset="demo", sheet=kept | {"rulings": []}, runs={})
+    text = deviations(bare, corpus.load(bare.corpus, "demo"))
+    assert text.count("None.") == 2 and "Evaluation" not in text and "Scale `base` is 1.2M" in text

@@ -10,7 +10,7 @@ import pytest
 from plumbline.cli import PlumblineError
 from plumbline.results import render
 from plumbline.results.trace import trace
-from plumbline.studies.transfer.tables import TABLES
+from plumbline.studies.transfer.tables.table2 import table2
 from tests.studies.transfer.world import PUBLISHED
 
 
@@ -18,7 +18,7 @@ from tests.studies.transfer.world import PUBLISHED
 def results(published, tmp_path_factory):
     folder = tmp_path_factory.mktemp("results") / "transfer"
     frames = published.load("base", "noise_floor")
-    render.write(TABLES["table2"](frames, published.study, PUBLISHED), frames, folder / "table2.csv")
+    render.write(table2(frames, published.study, PUBLISHED), frames, folder / "table2.csv")
     return folder
 
 
@@ -44,10 +44,30 @@ def test_published_cells_and_words(results):
     assert "comes from no run" in trace(results / "table2.csv", "baseline", "label")
 
 
-def test_the_alias_finds_its_provenance(results):
-    alias = results.parent / "table2.csv"
-    shutil.copy(results / "table2.csv", alias)
-    assert "row qknorm" in trace(alias, "qknorm", "delta")
+@pytest.mark.parametrize(
+    ("row", "column", "name"),
+    [
+        ("QK-Norm", "CLIMB-avg (reproduced)", "row qknorm, column climb_avg: 0.48"),
+        ("qknorm", "CLIMB-avg (published)", "row qknorm, column climb_avg_published: 0.4882"),
+        ("QK-Norm", "CLIMB-avg", "row qknorm, column climb_avg: 0.48"),
+        ("qknorm", "p Holm", "row qknorm, column p_holm: 0.14"),
+        ("qknorm", "Δ (reproduced)", "row qknorm, column delta: 0.005"),
+    ],
+)
+def test_headings_and_labels_of_the_rendered_table_will_do(results, row, column, name):
+    assert trace(results / "table2.csv", row, column).startswith(f"transfer table2, {name}")
+
+
+def test_a_word_stands_where_there_is_no_number(results):
+    assert "row baseline, column p_bonferroni: reference\n" in trace(results / "table2.csv", "baseline", "p_bonferroni")
+    assert "column p: 0.0 (<1e-300)\n" in trace(results / "table2.csv", "sigmoid_attn", "p")
+    assert "p_bonferroni_published: <1e-7\n" in trace(results / "table2.csv", "ssmax", "p Bonferroni (published)")
+
+
+def test_a_table_without_provenance_is_refused(results, tmp_path):
+    shutil.copy(results / "table2.csv", tmp_path)
+    with pytest.raises(PlumblineError, match="nothing is known of"):
+        trace(tmp_path / "table2.csv", "softpick", "z")
 
 
 def test_a_table_that_changed_is_refused(results, tmp_path):
@@ -73,6 +93,8 @@ def test_a_changed_manifest_is_told(results, tmp_path):
     [
         ("softpik", "z", "no row 'softpik'; did you mean 'softpick'"),
         ("softpick", "climb_av", "no column 'climb_av'; did you mean 'climb_avg'"),
+        ("softpick", "p Hlom", "no column 'p Hlom'; did you mean 'p Holm'"),
+        ("QKNorm", "z", "no row 'QKNorm'; did you mean 'QK-Norm'"),
         ("softpick", "qqq", "no column 'qqq' .there are"),
     ],
 )

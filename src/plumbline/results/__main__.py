@@ -1,19 +1,22 @@
-"""``python -m plumbline.results {table,figure,claims} STUDY``: from finished runs to numbers, pictures, verdicts."""
+"""``python -m plumbline.results {table,figure,claims} STUDY``: from finished runs to numbers, pictures, verdicts; and
+``python -m plumbline.results show TABLE.csv``: a finished table in a terminal."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from plumbline.cli import PlumblineError, run
+from plumbline.cli import PlumblineError, nearest, run
 from plumbline.files import atomic_write_text
-from plumbline.results import render, style
-from plumbline.results.find import part
-from plumbline.results.judge import judge, to_csv, to_markdown
-from plumbline.results.published import Published
-from plumbline.results.runs import expected_runs, load
+from plumbline.results import find
+from plumbline.results.expected import FOUND, expected_runs
 from plumbline.specs import sheet
-from plumbline.specs.config import PRESETS, ROOT, read_yaml
+from plumbline.specs.config import PRESETS
+
+# What only one verb needs is loaded by that verb: a table waits for no drawing library.
+if TYPE_CHECKING:
+    from plumbline.results.runs import RunFrames
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -27,56 +30,92 @@ def arguments() -> argparse.ArgumentParser:
             one.add_argument("target", help=f"a {verb} of config/studies/STUDY/study.yaml")
         one.add_argument("--preset", choices=PRESETS, default="demo")
         one.add_argument("--work", type=Path, help="where the runs are (default work/PRESET)")
-        one.add_argument("--expected", help="JSON list of runs, or its file (default: the target's groups)")
-        one.add_argument("--published", type=Path, help="printed numbers (default config/studies/STUDY/published)")
+        found = f"; {FOUND}: the runs that are there, whatever spec they have" if verb == "table" else ""
+        one.add_argument("--expected", help=f"JSON list of runs, or its file (default: the target's groups){found}")
         one.add_argument("--out", type=Path, required=True)
+    shown = verbs.add_parser("show", help="a finished table, 80 columns wide")
+    shown.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
     return parser
-
-
-def target_groups(study: sheet.Study, target: str, kind: str) -> list[str]:
-    """The run groups that the study's YAML gives a target of this kind."""
-    entry = study.sheet["targets"].get(target)
-    if entry is None or entry["kind"] != kind:
-        known = [name for name, entry in study.sheet["targets"].items() if entry["kind"] == kind]
-        raise PlumblineError(
-            f"config/studies/{study.name}/study.yaml: targets: no {kind} {target!r} (there are {known})"
-        )
-    return entry["runs"]
 
 
 def main() -> None:
     """Read the runs, make what is asked for, write its files."""
     given = arguments().parse_args()
-    study = sheet.load(given.study, given.preset)
-    published = Published(given.published or ROOT / "config" / "studies" / given.study / "published")
-    work = given.work or Path("work") / given.preset
-    if given.verb == "claims":
-        _claims(given, study, published, work)
-        return
-    groups = target_groups(study, given.target, given.verb)
-    made = {"table": ("tables", "TABLES"), "figure": ("figures", "FIGURES")}[given.verb]
-    known = getattr(part(given.study, made[0]), made[1])
-    if given.target not in known:
+    if given.verb == "show":
+        from plumbline.results import narrow
+
+        print(narrow.show(given.table))
+    elif given.verb == "claims":
+        _claims(given)
+    else:
+        _target(given)
+
+
+def target_of(study: sheet.Study, target: str, kind: str) -> dict[str, Any]:
+    """What the study's YAML says of a target of this kind.
+
+    Raises:
+        PlumblineError: there is no such target.
+    """
+    known = {name: entry for name, entry in study.sheet["targets"].items() if entry["kind"] == kind}
+    if target not in known:
         raise PlumblineError(
-            f"plumbline.studies.{given.study}.{made[0]} has no {given.target!r} (there are {sorted(known)})"
+            f"config/studies/{study.name}/study.yaml: targets: no {kind} {target!r}{nearest(target, known)} "
+            f"(there are {list(known)})"
         )
-    frames = load(expected_runs(given.expected, study, groups), work)
-    product = known[given.target](frames, study, published)
-    for path in render.write(product, frames, given.out) if given.verb == "table" else style.save(product, given.out):
+    return known[target]
+
+
+def _target(given: argparse.Namespace) -> None:
+    from plumbline.results.published import Published
+
+    study = sheet.load(given.study, given.preset)
+    entry = target_of(study, given.target, given.verb)
+    make = find.function(study.code, f"{given.verb}s", given.target)
+    frames = _frames(given, study, entry["runs"], probes="probes" in entry["reads"])
+    product = make(frames, study, Published.of(study.code, reads=entry["published"]))
+    if given.verb == "figure":
+        from plumbline.results import style
+
+        paths = style.save(product, given.out)
+    else:
+        from plumbline.results import render
+
+        if frames.others:
+            product.warnings.append(f"Made from runs of other specs or versions: {'; '.join(frames.others)}.")
+        paths = render.write(product, frames, given.out)
+    for path in paths:
         print(path)
 
 
-def _claims(given: argparse.Namespace, study: sheet.Study, published: Published, work: Path) -> None:
-    own = part(given.study, "claims")
-    claims = read_yaml(published.directory / "claims.yaml")
-    unknown = sorted(set(own.MEASURES) - {claim["id"] for claim in claims})
-    if unknown:
-        raise PlumblineError(f"{published.directory / 'claims.yaml'}: there is no claim {unknown[0]!r}")
-    frames = load(expected_runs(given.expected, study, study.sheet["runs"]), work)
-    rows = judge(claims, own.MEASURES, own.Evidence(frames, study, published))
-    atomic_write_text(given.out.with_suffix(".md"), to_markdown(rows, study.sheet["title"], study.preset))
-    atomic_write_text(given.out, to_csv(rows))
+def _claims(given: argparse.Namespace) -> None:
+    from plumbline.results import judge, measures
+    from plumbline.results.published import Published
+
+    study = sheet.load(given.study, given.preset)
+    if study.code != study.name:
+        raise PlumblineError(
+            f"{study.name} makes no claims: it extends {study.code}, whose document does; ask for {study.code}'s"
+        )
+    published = Published.of(study.code)
+    own = find.part(study.code, "claims")
+    probes = any("probes" in entry["reads"] for entry in study.sheet["targets"].values())
+    frames = _frames(given, study, study.sheet["runs"], probes=probes)
+    evidence = getattr(own, "Evidence", measures.Evidence)(frames, study, published)
+    rows = judge.judge(published.claims(), own.MEASURES, evidence)
+    atomic_write_text(given.out.with_suffix(".md"), judge.to_markdown(rows, study.sheet["title"], study.preset))
+    atomic_write_text(given.out, judge.to_csv(rows))
     print(given.out)
+
+
+def _frames(given: argparse.Namespace, study: sheet.Study, groups: list[str], *, probes: bool = False) -> RunFrames:
+    from plumbline.results.runs import load
+
+    work = given.work or Path("work") / given.preset
+    if given.expected == FOUND and given.verb != "table":
+        raise PlumblineError(f"--expected {FOUND} is for tables, which say so; make the {given.verb} from its own runs")
+    average = study.suite.average if study.suite else ""
+    return load(expected_runs(given.expected, study, groups, work), work, average=average, probes=probes)
 
 
 if __name__ == "__main__":

@@ -1,26 +1,47 @@
-"""One checker for each kind of claim: printed values against measured ones, by stated rules.
+"""Printed values against measured ones: a default rule for each kind of claim, and rules a study may choose instead.
 
 A training run repeated elsewhere does not land on the printed digits; a count of parameters does. So every measured
 quantity says how near is near enough (`near`, `factor`); without a word it is the printed rounding, widened to 10 %
 where the document itself says "about" and 30 % where it says "roughly".
+
+Which of a claim's values carry its sign, its order or its test is for the study to say, when it registers the measure:
+`signs`, `order` and `statistic` make such rules.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
 
+from plumbline.cli import PlumblineError, nearest
+from plumbline.results.published import Claim
+
 Verdict = Literal["reproduced", "partly", "not reproduced", "diverged", "not tested", "demo"]
 
+#: (printed, measured) -> whether they are near enough.
 Near = Callable[[float, float], bool]
 
-#: Beyond this |z| a difference counts as one, as in the document (section 3.3); and its level for p.
-SIGNIFICANT_Z, LEVEL = 2.0, 0.05
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """What was measured for a claim: values under the claim's own names, and how near each must be.
+
+    `holds`: for a statement without numbers, whether it is so here. `shown`: what readers see besides.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    near: dict[str, Near] | Near | None = None
+    holds: bool | None = None
+    shown: dict[str, Any] = field(default_factory=dict)
+
+
+#: A rule: a claim and what was measured -> a verdict, and why.
+Compare = Callable[[Claim, Measured], tuple[Verdict, str]]
 
 
 def near(tolerance: float) -> Near:
@@ -47,28 +68,34 @@ def half_unit(printed: float) -> float:
     return 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
-    """What was measured for a claim: values under the claim's own names, and how near each must be.
+def check(claim: Claim, measured: Measured, compare: Compare | None = None) -> tuple[Verdict, str]:
+    """A verdict by the given rule, by default that of the claim's kind; and why.
 
-    `holds`: for a statement without numbers, whether it is so here. `shown`: what readers see besides.
+    Raises:
+        PlumblineError: the claim is of no known kind.
     """
-
-    values: dict[str, Any] = field(default_factory=dict)
-    near: dict[str, Near] | Near | None = None
-    holds: bool | None = None
-    shown: dict[str, Any] = field(default_factory=dict)
-
-
-def check(claim: dict[str, Any], measured: Measured) -> tuple[Verdict, str]:
-    """A verdict by the rule of the claim's kind, and why."""
     if measured.holds is not None:
         return ("reproduced", "it holds") if measured.holds else ("not reproduced", "it does not hold")
-    return CHECKERS[claim["kind"]](claim, measured)
+    if claim.kind not in KINDS:
+        raise PlumblineError(
+            f"claims.yaml: {claim.id}: kind: {claim.kind!r} is none of {sorted(KINDS)}{nearest(claim.kind, KINDS)}"
+        )
+    return (compare or KINDS[claim.kind])(claim, measured)
 
 
-def _agree(claim: dict[str, Any], measured: Measured, name: str) -> bool:
-    printed, got = claim["values"][name], measured.values[name]
+def number(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    """All measured values near their printed ones: reproduced; some: partly; none: not reproduced."""
+    names = [name for name in claim.values if name in measured.values]
+    apart = [name for name in names if not _agree(claim, measured, name)]
+    assert names, f"{claim.id}: nothing measured under a printed name"
+    if not apart:
+        return "reproduced", f"{len(names)} of {len(names)} values agree"
+    verdict: Verdict = "partly" if len(apart) < len(names) else "not reproduced"
+    return verdict, f"{len(names) - len(apart)} of {len(names)} values agree; apart: {', '.join(apart)}"
+
+
+def _agree(claim: Claim, measured: Measured, name: str) -> bool:
+    printed, got = claim.values[name], measured.values[name]
     given = measured.near.get(name) if isinstance(measured.near, dict) else measured.near
     if isinstance(printed, list):
         if printed and isinstance(printed[0], str):
@@ -79,117 +106,106 @@ def _agree(claim: dict[str, Any], measured: Measured, name: str) -> bool:
     return _close(printed, got, given, claim)
 
 
-def _close(printed: Any, got: Any, given: Near | None, claim: dict[str, Any]) -> bool:
+def _close(printed: Any, got: Any, given: Near | None, claim: Claim) -> bool:
     if isinstance(printed, str) or isinstance(got, str):
         return printed == got
     if given is not None:
         return given(float(printed), float(got))
-    words = str(claim.get("tolerance", ""))
-    share = 0.3 if "roughly" in words else 0.1 if "approx" in words else 0.0
+    share = 0.3 if "roughly" in claim.tolerance else 0.1 if "approx" in claim.tolerance else 0.0
     if isinstance(printed, int) and isinstance(got, int) and not share:
         return printed == got
     return near(max(half_unit(printed), share * abs(float(printed))))(float(printed), float(got))
 
 
-def number(claim: dict[str, Any], measured: Measured) -> tuple[Verdict, str]:
-    """All measured values near their printed ones: reproduced; some: partly; none: not reproduced."""
-    names = [name for name in claim["values"] if name in measured.values]
-    apart = [name for name in names if not _agree(claim, measured, name)]
-    assert names, f"{claim['id']}: nothing measured under a printed name"
-    if not apart:
-        return "reproduced", f"{len(names)} of {len(names)} values agree"
-    verdict: Verdict = "partly" if len(apart) < len(names) else "not reproduced"
-    return verdict, f"{len(names) - len(apart)} of {len(names)} values agree; apart: {', '.join(apart)}"
-
-
-def sign(claim: dict[str, Any], measured: Measured) -> tuple[Verdict, str]:
-    """Same signs and same side of |z| = 2: reproduced; same signs only: partly; where no z is printed, signs alone."""
-    printed, got = claim["values"], measured.values
-    names = [name for name in ("z", "z_denseformer", "delta_3b") if name in printed and name in got]
-    if not names:
-        return number(claim, measured)
-    sides = True
-    for name in names:
-        pairs = zip(np.atleast_1d(printed[name]), np.atleast_1d(got[name]), strict=True)
-        for one, other in pairs:
-            if np.sign(one) != np.sign(other):
-                return "not reproduced", f"{name} has the other sign"
-            sides &= not name.startswith("z") or _side(one) == _side(other)
-    if sides:
-        return "reproduced", "same sign" + (", same side of |z| = 2" if names[0].startswith("z") else "")
-    return "partly", f"same sign, other side of |z| = {SIGNIFICANT_Z:g}"
-
-
-def _side(z: float) -> bool:
-    return abs(z) > SIGNIFICANT_Z
-
-
-def order(claim: dict[str, Any], measured: Measured) -> tuple[Verdict, str]:
-    """The printed order: reproduced; Kendall's tau of at least 0.5 with it: partly."""
-    printed, got = claim["values"].get("order") or claim["values"].get("tasks"), measured.values.get("order")
-    if printed is None or got is None:
-        return number(claim, measured)
-    if list(printed) == list(got):
-        return "reproduced", "the same order"
-    if set(printed) != set(got):
-        shared = len(set(printed) & set(got))
-        verdict: Verdict = "partly" if shared * 2 >= len(printed) else "not reproduced"
-        return verdict, f"{shared} of {len(printed)} of the printed names are among the measured"
-    tau = float(stats.kendalltau(range(len(printed)), [list(got).index(name) for name in printed]).statistic)
-    return ("partly" if tau >= 0.5 else "not reproduced"), f"Kendall's tau {tau:+.2f} with the printed order"
-
-
-def ratio(claim: dict[str, Any], measured: Measured) -> tuple[Verdict, str]:
+def ratio(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
     """As numbers, within 25 % unless the claim or the measurement says otherwise."""
-    if measured.near is None and "tolerance" not in claim:
-        measured = Measured(values=measured.values, near=factor(1.25), shown=measured.shown)
+    if measured.near is None and not claim.tolerance:
+        measured = replace(measured, near=factor(1.25))
     return number(claim, measured)
 
 
-def stat(claim: dict[str, Any], measured: Measured) -> tuple[Verdict, str]:
-    """A test: its statistic's sign and its side of the level must be the printed ones (else not reproduced); with the
-    statistic within a factor of two reproduced, else partly."""
-    printed, got = claim["values"], measured.values
-    names = [name for name in ("t", "z", "Z", "rho") if name in printed and name in got]
-    levels = [name for name in ("p", "p_one") if name in printed and name in got]
-    if not names:
-        return number(claim, measured)
-    for name in names:
-        if np.sign(printed[name]) != np.sign(got[name]):
-            return "not reproduced", f"{name} has the other sign"
-        if name == "z" and _side(printed[name]) != _side(got[name]):
-            return "not reproduced", "z is on the other side of 2"
-    for name in levels:
-        if (printed[name] < LEVEL) != (got[name] < LEVEL):
-            return "not reproduced", f"{name} is on the other side of {LEVEL:g}"
-    small = [
-        name for name in names if not factor(2)(printed[name], got[name]) and not near(0.5)(printed[name], got[name])
-    ]
-    return ("partly", f"{small[0]} is not within a factor of two") if small else ("reproduced", "same sign and level")
-
-
-def qualitative(claim: dict[str, Any], measured: Measured) -> tuple[Verdict, str]:
+def qualitative(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
     """The same names: reproduced; at least half of them in common: partly."""
     verdicts = []
     for name, got in measured.values.items():
-        printed = claim["values"][name]
+        printed = claim.values[name]
         if not isinstance(printed, list):
             verdicts.append(1.0 if _agree(claim, measured, name) else 0.0)
             continue
         union = set(printed) | set(got)
         verdicts.append(len(set(printed) & set(got)) / len(union) if union else 1.0)
-    assert verdicts, f"{claim['id']}: nothing measured"
+    assert verdicts, f"{claim.id}: nothing measured"
     if min(verdicts) == 1.0:
         return "reproduced", "the same names"
     share = math.fsum(verdicts) / len(verdicts)
     return ("partly" if share >= 0.5 else "not reproduced"), f"{share:.0%} of the names in common"
 
 
-CHECKERS: dict[str, Callable[[dict[str, Any], Measured], tuple[Verdict, str]]] = {
+#: Kinds of claims, with the rule for each: a sign, an order or a test is compared as numbers unless the study says how.
+KINDS: dict[str, Compare] = {
     "number": number,
-    "sign": sign,
-    "order": order,
+    "sign": number,
+    "order": number,
+    "stat": number,
     "ratio": ratio,
-    "stat": stat,
     "qualitative": qualitative,
 }
+
+
+def signs(*names: str, beyond: float | None = None) -> Compare:
+    """Rule: each value has the printed sign (else not reproduced) and lies on the printed side of |value| = `beyond`
+    (else partly)."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        sides = True
+        for name in names:
+            printed, got = (np.atleast_1d(values[name]) for values in (claim.values, measured.values))
+            for one, other in zip(printed, got, strict=True):
+                if np.sign(one) != np.sign(other):
+                    return "not reproduced", f"{name} has the other sign"
+                sides &= beyond is None or _same_side(one, other, beyond)
+        if not sides:
+            return "partly", f"same sign, other side of |{names[0]}| = {beyond:g}"
+        return "reproduced", "same sign" + ("" if beyond is None else f", same side of |{names[0]}| = {beyond:g}")
+
+    return compare
+
+
+def _same_side(one: float, other: float, beyond: float) -> bool:
+    return (abs(one) > beyond) == (abs(other) > beyond)
+
+
+def order(name: str) -> Compare:
+    """Rule: the printed order of names is reproduced; Kendall's tau of at least 0.5 with it is partly."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        printed, got = list(claim.values[name]), list(measured.values[name])
+        if printed == got:
+            return "reproduced", "the same order"
+        if set(printed) != set(got):
+            shared = len(set(printed) & set(got))
+            verdict: Verdict = "partly" if shared * 2 >= len(printed) else "not reproduced"
+            return verdict, f"{shared} of {len(printed)} of the printed names are among the measured"
+        tau = float(stats.kendalltau(range(len(printed)), [got.index(entry) for entry in printed]).statistic)
+        return ("partly" if tau >= 0.5 else "not reproduced"), f"Kendall's tau {tau:+.2f} with the printed order"
+
+    return compare
+
+
+def statistic(name: str, *, p: str | None = None, level: float = 0.05, beyond: float | None = None) -> Compare:
+    """Rule for a test: its statistic's sign, its side of |statistic| = `beyond` and the side of `level` of its p must
+    be the printed ones (else not reproduced); with the statistic within a factor of two reproduced, else partly."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        printed, got = claim.values[name], measured.values[name]
+        if np.sign(printed) != np.sign(got):
+            return "not reproduced", f"{name} has the other sign"
+        if beyond is not None and not _same_side(printed, got, beyond):
+            return "not reproduced", f"{name} is on the other side of {beyond:g}"
+        if p is not None and (claim.values[p] < level) != (measured.values[p] < level):
+            return "not reproduced", f"{p} is on the other side of {level:g}"
+        if not factor(2)(printed, got) and not near(0.5)(printed, got):
+            return "partly", f"{name} is not within a factor of two"
+        return "reproduced", "same sign and level"
+
+    return compare

@@ -9,13 +9,14 @@ from typing import Any
 
 from plumbline.cli import run
 from plumbline.files import atomic_write_text
-from plumbline.specs import sheet
+from plumbline.specs import corpus, sheet
 from plumbline.specs.config import PRESETS, load_preset
+from plumbline.specs.corpus import Corpus
 from plumbline.specs.sheet import Study
 
 
-def deviations(study: Study) -> str:
-    """The study's rulings, arms, alternative readings and sizes under its preset, as Markdown."""
+def deviations(study: Study, read: Corpus) -> str:
+    """The study's rulings, arms, alternative readings, corpus and sizes under its preset, as Markdown."""
     everything = study.sheet["rulings"]
     here = [ruling for ruling in everything if study.preset in ruling.get("presets", [study.preset])]
     elsewhere = [ruling for ruling in everything if ruling not in here]
@@ -24,13 +25,16 @@ def deviations(study: Study) -> str:
         "",
         f"Deviations and rulings of the study `{study.name}`, preset {study.preset}.",
     ]
-    lines += ["Generated from `config/studies/" + study.name + ".yaml`; change it there.", ""]
-    lines += ["## Rulings in force", "", *(line for ruling in here for line in _ruling(ruling))]
+    if study.code != study.name:
+        lines.append(f"It extends `{study.code}`, whose recipe, scales and rulings are in force here too.")
+    lines += [f"Generated from `config/studies/{study.name}/study.yaml`; change it there.", ""]
+    in_force = [line for ruling in here for line in _ruling(ruling)]
+    lines += ["## Rulings in force", "", *(in_force or ["None.", ""])]
     if elsewhere:
         lines += ["## Rulings of other presets", "", *(line for ruling in elsewhere for line in _ruling(ruling))]
     lines += ["## Runs that are no method of the comparison", "", *_arms(study)]
     lines += ["## Other readings of a method", "", *_readings(study)]
-    lines += ["## Stand-ins and sizes of this preset", "", *_sizes(study)]
+    lines += ["## Stand-ins and sizes of this preset", "", *_sizes(study, read)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -45,7 +49,7 @@ def _ruling(ruling: dict[str, Any]) -> list[str]:
 
 def _arms(study: Study) -> list[str]:
     lines = []
-    for name, arm in study.sheet["arms"].items():
+    for name, arm in study.sheet.get("arms", {}).items():
         presets = arm.get("presets", list(PRESETS))
         change = {part: values for part, values in arm.items() if isinstance(values, dict) and part not in PRESETS}
         change |= arm.get(study.preset, {})
@@ -68,17 +72,17 @@ def _readings(study: Study) -> list[str]:
     return [*lines, ""] if lines else ["None is declared; the components' options are the alternatives.", ""]
 
 
-def _sizes(study: Study) -> list[str]:
-    preset = load_preset(study.preset)
-    lines = [f"- Documents: {preset['data']['source']}. Evaluation items: {preset['evaluation']['source']}."]
-    limit = preset["evaluation"].get("limit", 0)
-    lines.append(f"- Evaluation: {f'at most {limit} items a task' if limit else 'all items'}.")
+def _sizes(study: Study, read: Corpus) -> list[str]:
+    lines = [f"- Corpus `{read.name}` ({read.path}): documents from {read.source}, tokenizer {read.tokenizer.kind}."]
+    if study.suite is not None:
+        evaluation = load_preset(study.preset)["evaluation"]
+        limit = f"at most {evaluation['limit']} items a task" if evaluation["limit"] else "all items"
+        lines.append(f"- Evaluation by the suite `{study.suite.name}`: {limit}, items from {evaluation['source']}.")
     for name, presets in study.sheet["scales"].items():
         if study.preset in presets:
             here = presets[study.preset]
-            lines.append(
-                f"- Scale `{name}` is {here['label']}: {_spell({k: v for k, v in here.items() if k != 'label'})}."
-            )
+            sizes = {part: values for part, values in here.items() if part not in ("label", "size")}
+            lines.append(f"- Scale `{name}` is {here['label']}: {_spell(sizes)}.")
             if study.preset != "paper" and "paper" in presets:
                 lines.append(f"  The document's is {presets['paper']['label']}.")
     return lines
@@ -103,9 +107,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("study")
     parser.add_argument("--preset", choices=PRESETS, default="demo")
-    parser.add_argument("--out", type=Path, help="results/STUDY/deviations.md (default: standard output)")
+    parser.add_argument("--out", type=Path, help="the page (default: standard output)")
+    parser.add_argument(
+        "--source",
+        default=corpus.AS_THE_CORPUS_SAYS,
+        help="where documents come from, if not as the corpus's file says",
+    )
     given = parser.parse_args()
-    text = deviations(sheet.load(given.study, given.preset))
+    study = sheet.load(given.study, given.preset, source=given.source)
+    text = deviations(study, corpus.load(study.corpus, given.preset, given.source))
     if given.out is None:
         print(text, end="")
     else:

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from plumbline.cli import PlumblineError, nearest
 from plumbline.results.checkers import Measured, check
-from plumbline.results.measures import Absent, Measures
+from plumbline.results.measures import Absent, Evidence, Measures
+from plumbline.results.published import Claim
+from plumbline.results.render import markdown
 
 COLUMNS = (
     "id",
@@ -31,15 +34,25 @@ COLUMNS = (
 SMALL = ("demo", "smoke")
 
 
-def judge(claims: list[dict[str, Any]], measures: Measures, evidence: Any) -> list[dict[str, str]]:
-    """One row for each claim, in the given order, with COLUMNS."""
+def judge(claims: list[Claim], measures: Measures, evidence: Evidence) -> list[dict[str, str]]:
+    """One row for each claim, in the given order, with COLUMNS.
+
+    Raises:
+        PlumblineError: a measure is registered for a claim that the document does not make.
+    """
+    known = {claim.id for claim in claims}
+    unknown = sorted(set(measures) - known)
+    if unknown:
+        path = evidence.published.directory / "claims.yaml"
+        raise PlumblineError(f"{path}: there is no claim {unknown[0]!r} to measure{nearest(unknown[0], known)}")
     return [_judged(claim, measures, evidence) for claim in claims]
 
 
-def _judged(claim: dict[str, Any], measures: Measures, evidence: Any) -> dict[str, str]:
-    row = {"id": claim["id"], "study": evidence.study.name, "kind": claim["kind"], "text": claim["text"]}
-    row |= {"source": str(claim["source"]), "published": _spell(claim["values"]), "reproduced": "nothing"}
-    measure = measures.get(claim["id"])
+def _judged(claim: Claim, measures: Measures, evidence: Evidence) -> dict[str, str]:
+    preset = evidence.study.preset
+    row = {"id": claim.id, "study": evidence.study.name, "kind": claim.kind, "text": claim.text}
+    row |= {"source": claim.source, "published": _spell(claim.values), "reproduced": "nothing"}
+    measure = measures.get(claim.id)
     evidence.used.clear()
     if measure is None or measure.function is None:
         row |= {"verdict": "not tested", "why": measure.untested if measure else "no measure is written for it"}
@@ -47,19 +60,19 @@ def _judged(claim: dict[str, Any], measures: Measures, evidence: Any) -> dict[st
         try:
             measured = measure(evidence, claim)
             row["reproduced"] = _shown(measured)
-            row["verdict"], row["why"] = check(claim, measured)
-            if measure.scope == "training" and evidence.study.preset in SMALL:
-                row["why"] = f"{evidence.study.preset} models are too small to speak to it ({row['why']} there)"
+            row["verdict"], row["why"] = check(claim, measured, measure.compare)
+            if measure.scope == "training" and preset in SMALL:
+                row["why"] = f"{preset} models are too small to speak to it ({row['why']} there)"
                 row["verdict"] = "demo"
         except Absent as absent:
             row["reproduced"] = absent.word
             row["verdict"] = "diverged" if absent.word == "diverged" else "not tested"
             row["why"] = str(absent)
-            if absent.word == "diverged" and evidence.study.preset in SMALL:
+            if absent.word == "diverged" and preset in SMALL:
                 row["verdict"] = "demo"
     runs = sorted(evidence.used)
     ids = [evidence.frames.runs.loc[key, "run_id"] for key in runs]
-    return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": evidence.study.preset}
+    return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": preset}
 
 
 def _shown(measured: Measured) -> str:
@@ -97,8 +110,7 @@ def to_markdown(rows: list[dict[str, str]], title: str, preset: str) -> str:
     counts = Counter(row["verdict"] for row in rows)
     lines = [f"# Claims: {title}", "", f"Preset: {preset}", ""]
     lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
-    lines += ["", "| claim | says | published | reproduced | verdict | why |", "| --- | --- | --- | --- | --- | --- |"]
-    for row in rows:
-        cells = (row["id"], row["text"], row["published"], row["reproduced"], row["verdict"], row["why"])
-        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+    named = {"id": "claim", "text": "says", "published": "published", "reproduced": "reproduced"}
+    named |= {"verdict": "verdict", "why": "why"}
+    table = markdown([[row[name] for name in named] for row in rows], list(named.values()), ["left"] * len(named))
+    return "\n".join([*lines, "", table]) + "\n"

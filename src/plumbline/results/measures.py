@@ -6,14 +6,26 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from plumbline.results.checkers import Measured, Near
+from plumbline.results.checkers import Compare, Measured, Near
+from plumbline.results.published import Claim, Published
+from plumbline.results.runs import RunFrames
+from plumbline.specs.sheet import Study
 
 #: `training`: trained models speak, so that a small one cannot. `arithmetic`: sizes and definitions, at any preset.
 Scope = Literal["training", "arithmetic"]
 
-
-Claim = dict[str, Any]
 Values = dict[str, Any] | Measured
+
+
+class Evidence:
+    """What claims are about: a study's runs and what its document prints. `used` notes the runs that gave a value.
+
+    A study with accessors of its own calls its class the same.
+    """
+
+    def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
+        self.frames, self.study, self.published = frames, study, published
+        self.used: set[str] = set()
 
 
 class Absent(Exception):
@@ -26,14 +38,15 @@ class Absent(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """How a claim is measured; `untested` says instead why it is not."""
+    """How a claim is measured and compared; `untested` says instead why it is not."""
 
     scope: Scope = "training"
     function: Callable[..., Any] | None = None
     untested: str = ""
     near: dict[str, Near] | Near | None = None
+    compare: Compare | None = None
 
-    def __call__(self, evidence: Any, claim: dict[str, Any]) -> Measured:
+    def __call__(self, evidence: Any, claim: Claim) -> Measured:
         assert self.function is not None
         got = self.function(evidence, claim)
         return got if isinstance(got, Measured) else Measured(values=got, near=self.near)
@@ -42,13 +55,23 @@ class Measure:
 class Measures(dict[str, Measure]):
     """Claim id -> measure."""
 
-    def of(self, *ids: str, scope: Scope = "training", near: dict[str, Near] | Near | None = None) -> Callable:
-        """Register a function (evidence, claim) -> values for the claims `ids`."""
+    def of(
+        self,
+        *ids: str,
+        scope: Scope = "training",
+        near: dict[str, Near] | Near | None = None,
+        compare: Compare | None = None,
+    ) -> Callable:
+        """Register a function (evidence, claim) -> values for the claims `ids`.
+
+        `near`: how near each value must be. `compare`: by which rule of `plumbline.results.checkers` values are held
+        against the printed ones, where it is not that of the claim's kind.
+        """
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             for name in ids:
                 assert name not in self, f"{name} is measured twice"
-                self[name] = Measure(scope=scope, function=function, near=near)
+                self[name] = Measure(scope=scope, function=function, near=near, compare=compare)
             return function
 
         return register

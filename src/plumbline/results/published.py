@@ -71,13 +71,13 @@ class Published:
         """The study's name: the folder's."""
         return self.directory.resolve().parent.name
 
-    def path(self, name: str) -> Path:
-        """Where the printed table `name` is."""
-        return self.directory / f"{name}.csv"
+    def path(self, name: str, suffix: str = "csv") -> Path:
+        """Where the printed table (or list, with another suffix) `name` is."""
+        return self.directory / f"{name}.{suffix}"
 
-    def shown(self, name: str) -> str:
+    def shown(self, name: str, suffix: str = "csv") -> str:
         """The file's path for readers: inside the project, relative to it."""
-        path = self.path(name).resolve()
+        path = self.path(name, suffix).resolve()
         return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.as_posix()
 
     def tables(self) -> list[str]:

@@ -11,29 +11,11 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline import frames
+from plumbline import NUMERICS, frames
 from plumbline.cli import PlumblineError
-from plumbline.specs.sheet import Study, expected_json
+from plumbline.results.expected import Expected
 
 COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
-
-#: The aggregate's row in a scores frame; the other rows are tasks.
-AGGREGATE = "climb_avg"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Expected:
-    """A run that a target needs: where it is (``study/scale/method/sSEED``) and which spec it must have."""
-
-    key: str
-    run_id: str
-    groups: tuple[str, ...] = ()
-
-    @property
-    def parts(self) -> tuple[str, str, str, int]:
-        """Study, scale, method and init seed."""
-        study, scale, method, seed = self.key.split("/")
-        return study, scale, method, int(seed.removeprefix("s"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,74 +23,75 @@ class RunFrames:
     """Everything a table may read.
 
     `runs` has one row for each expected run, on its key: study, scale, method, seed, groups, run_id, outcome
-    (completed, diverged or missing), steps, step, last_finite_step, last_finite_loss, validation_loss, climb_avg
-    (NaN where there is none), reason, parameters, device. `scores` is the scores frames with the run's key, scale,
-    method and seed. `outcomes` and `manifests` are the runs' JSON files by key.
+    (completed, diverged or missing), steps, step, last_finite_step, last_finite_loss, validation_loss, average
+    (of its tasks; NaN where there is none), reason, parameters, device. `scores` and `probes` are those frames with
+    the run's key, scale, method and seed. `outcomes` and `manifests` are the runs' JSON files by key. `average` is
+    the name of the average in the scores: that of the study's suite, empty where it has none. `others` says which
+    runs are of another spec than the study's present one.
     """
 
     work: Path
     runs: pd.DataFrame
     scores: pd.DataFrame
+    probes: pd.DataFrame
+    average: str = ""
     outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
     manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
 
     def select(self, scale: str, methods: Iterable[str] | None = None) -> pd.DataFrame:
         """The runs of a scale, and of some methods if named."""
         chosen = self.runs[self.runs["scale"] == scale]
         return chosen if methods is None else chosen[chosen["method"].isin(list(methods))]
 
+    def key(self, scale: str, method: str, seed: int | None = None) -> str | None:
+        """The key of a method's run at a scale: of a seed, or of the first one; None where none is expected."""
+        mine = self.select(scale, [method]).sort_values("seed")
+        mine = mine if seed is None else mine[mine["seed"] == seed]
+        return None if mine.empty else str(mine.index[0])
+
     def task_scores(self, key: str) -> pd.Series:
         """The run's primary metric per task, in the order of its scores; empty where it has no scores."""
-        mine = self.scores[(self.scores["key"] == key) & self.scores["primary"] & (self.scores["task"] != AGGREGATE)]
+        mine = self.scores[(self.scores["key"] == key) & self.scores["primary"] & (self.scores["task"] != self.average)]
         return mine.set_index("task")["value"]
 
     def metrics(self, key: str) -> pd.DataFrame:
         """The run's metrics frame; without rows for a run that is missing."""
-        path = self.work / "runs" / key / "metrics.parquet"
         if self.runs.loc[key, "outcome"] == MISSING:
             return pd.DataFrame(columns=frames.SCHEMAS["metrics"].names)
-        if not path.exists():
-            raise PlumblineError(f"{path} is not there although the run is finished; remove its directory and rerun")
-        return frames.read(path, "metrics")
+        return frames.read(_there(self.work / "runs" / key / "metrics.parquet"), "metrics")
 
     @property
     def task_sources(self) -> dict[str, str]:
         """Where each task's items come from: benchmark or proxy; both where runs differ."""
-        tasks = self.scores[self.scores["task"] != AGGREGATE]
+        tasks = self.scores[self.scores["task"] != self.average]
         return {
             str(task): " and ".join(sorted(set(rows["task_source"])))
             for task, rows in tasks.groupby("task", sort=False)
         }
 
 
-def expected_runs(text: str | None, study: Study, groups: Iterable[str]) -> list[Expected]:
-    """The expected runs from a command line (JSON, or a file of it); by default the study's own for `groups`."""
-    if text is None:
-        text = expected_json(study.group(*groups))
-    elif not text.lstrip().startswith("["):
-        path = Path(text)
-        if not path.exists():
-            raise PlumblineError(f"--expected: there is no file {path}; give it or the JSON list itself")
-        text = path.read_text(encoding="utf-8")
-    try:
-        entries = json.loads(text)
-        return [Expected(key=item["key"], run_id=item["run_id"], groups=tuple(item["groups"])) for item in entries]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise PlumblineError(f"--expected must be a JSON list of key, run_id and groups: {error!r}") from error
+#: Columns of `RunFrames.runs` beside its key, and those of them that are numbers with or without a value.
+_COLUMNS = ["study", "scale", "method", "seed", "groups", "run_id", "outcome", "steps", "step", "last_finite_step"]
+_COLUMNS += ["last_finite_loss", "validation_loss", "average", "reason", "parameters", "device"]
+_FLOATS = ["last_finite_loss", "validation_loss", "average"]
 
 
-def load(expected: Iterable[Expected], work: str | Path) -> RunFrames:
-    """Read what the expected runs left in ``<work>/runs`` and ``<work>/scores``.
+def load(expected: Iterable[Expected], work: str | Path, *, average: str = "", probes: bool = False) -> RunFrames:
+    """Read what the expected runs left under `work`: outcomes, scores, and probes where a target reads them.
+
+    Args:
+        average: the name of the average in the scores frames; empty where nothing is evaluated.
 
     Raises:
         PlumblineError: a directory holds another run than the expected one, or a file that cannot be read.
     """
     work = Path(work)
-    rows, scores, outcomes, manifests = [], [], {}, {}
+    rows, scores, probed, outcomes, manifests, others = [], [], [], {}, {}, []
     for run in expected:
-        study, scale, method, seed = run.parts
-        row: dict[str, Any] = {"key": run.key, "study": study, "scale": scale, "method": method, "seed": seed}
-        row |= {"groups": run.groups, "run_id": run.run_id, "outcome": MISSING}
+        row: dict[str, Any] = {"key": run.key, "study": run.study, "groups": run.groups, "run_id": run.run_id}
+        place = {"scale": run.scale, "method": run.method, "seed": run.seed}
+        row |= {**place, "outcome": MISSING}
         outcome = _read(work / "runs" / run.key / "outcome.json", run)
         if outcome is not None:
             manifest = _read(work / "runs" / run.key / "manifest.json", run)
@@ -119,26 +102,48 @@ def load(expected: Iterable[Expected], work: str | Path) -> RunFrames:
             row |= {name: outcome.get(name) for name in ("steps", "step", "last_finite_step", "reason")}
             row |= {name: _number(outcome.get(name)) for name in ("last_finite_loss", "validation_loss")}
             row |= {"parameters": manifest.get("parameters"), "device": manifest.get("device")}
-            mine = _scores(work / "scores" / run.key / "scores.parquet", run)
+            mine = _frame(work / "scores" / run.key / "scores.parquet", "scores", run)
             if mine is not None:
-                row["climb_avg"] = _aggregate(mine, run)
-                scores.append(mine.assign(key=run.key, scale=scale, method=method, seed=seed))
+                row["average"] = _average(mine, average, run)
+                scores.append(mine.assign(key=run.key, **place))
+            if probes and manifest["spec"].get("probes"):
+                read = _frame(_there(work / "probes" / run.key / "probes.parquet"), "probes", run)
+                probed.append(read.assign(key=run.key, **place))
+            if run.instead_of:
+                made_with = manifest["spec"].get("numerics", "not recorded")
+                others.append(
+                    f"{run.key} is run {run.run_id} (numerics {made_with}), here it would be {run.instead_of} "
+                    f"(numerics {NUMERICS})"
+                )
         rows.append(row)
-    names = ["study", "scale", "method", "seed", "groups", "run_id", "outcome", "steps", "step", "last_finite_step"]
-    names += ["last_finite_loss", "validation_loss", "climb_avg", "reason", "parameters", "device"]
-    runs = pd.DataFrame(rows, columns=["key", *names]).set_index("key")
-    runs[["last_finite_loss", "validation_loss", "climb_avg"]] = runs[
-        ["last_finite_loss", "validation_loss", "climb_avg"]
-    ].astype(float)
-    columns = [*frames.SCHEMAS["scores"].names, "key", "scale", "method", "seed"]
-    filled = [frame for frame in scores if len(frame)]
-    long = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=columns)
-    long["primary"] = long["primary"].astype(bool)
-    return RunFrames(work=work, runs=runs, scores=long, outcomes=outcomes, manifests=manifests)
+    runs = pd.DataFrame(rows, columns=["key", *_COLUMNS]).set_index("key")
+    runs[_FLOATS] = runs[_FLOATS].astype(float)
+    return RunFrames(
+        work=work,
+        runs=runs,
+        scores=_joined(scores, "scores").astype({"primary": bool}),
+        probes=_joined(probed, "probes") if probes else pd.DataFrame(),
+        average=average,
+        outcomes=outcomes,
+        manifests=manifests,
+        others=tuple(others),
+    )
+
+
+def _joined(parts: list[pd.DataFrame], name: str) -> pd.DataFrame:
+    filled = [frame for frame in parts if len(frame)]
+    columns = [*frames.SCHEMAS[name].names, "key", "scale", "method", "seed"]
+    return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=columns)
 
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
+
+
+def _there(path: Path) -> Path:
+    if not path.exists():
+        raise PlumblineError(f"{path} is not there although the run is finished; remove its directory and rerun")
+    return path
 
 
 def _read(path: Path, run: Expected) -> dict[str, Any] | None:
@@ -156,26 +161,26 @@ def _same_run(found: str | None, path: Path, run: Expected) -> None:
     if found != run.run_id:
         raise PlumblineError(
             f"{path} is of run {found}, but {run.key} is run {run.run_id} under the present configuration; "
-            "rerun it, or restore the configuration it was made with"
+            "rerun it, restore the configuration it was made with, or make the table with --expected found"
         )
 
 
-def _scores(path: Path, run: Expected) -> pd.DataFrame | None:
+def _frame(path: Path, name: str, run: Expected) -> pd.DataFrame | None:
     if not path.exists():
         return None
-    frame = frames.read(path, "scores")
+    frame = frames.read(path, name)
     for found in frame["run_id"].unique():
         _same_run(found, path, run)
     return frame
 
 
-def _aggregate(scores: pd.DataFrame, run: Expected) -> float:
-    """The run's CLIMB-avg; it must be the mean of the tasks it stands beside."""
-    aggregate = scores[scores["task"] == AGGREGATE]["value"]
-    if aggregate.empty:
+def _average(scores: pd.DataFrame, name: str, run: Expected) -> float:
+    """The average over a run's tasks; it must be the mean of the tasks it stands beside."""
+    rows = scores[scores["task"] == name]["value"]
+    if rows.empty:
         return math.nan
-    tasks = scores[scores["primary"] & (scores["task"] != AGGREGATE)]["value"]
-    value, mean = float(aggregate.iloc[0]), float(tasks.mean()) if tasks.notna().all() else math.nan
-    if len(aggregate) > 1 or (not math.isnan(value) and not math.isclose(value, mean, abs_tol=1e-9)):
-        raise PlumblineError(f"scores of {run.key}: climb_avg is {value}, the mean of its {len(tasks)} tasks is {mean}")
+    tasks = scores[scores["primary"] & (scores["task"] != name)]["value"]
+    value, mean = float(rows.iloc[0]), float(tasks.mean()) if tasks.notna().all() else math.nan
+    if len(rows) > 1 or (not math.isnan(value) and not math.isclose(value, mean, abs_tol=1e-9)):
+        raise PlumblineError(f"scores of {run.key}: {name} is {value}, the mean of its {len(tasks)} tasks is {mean}")
     return value

@@ -128,6 +128,11 @@ def note_absent(axes: Axes, names: Iterable[str]) -> None:
         axes.text(0.99, 0.98, text, fontsize=7, color=GREY, bbox=box, **place)
 
 
+def thousands(value: float, _position: int) -> str:
+    """A tick's label with its thousands apart."""
+    return f"{value:,.0f}"
+
+
 def thin(steps: np.ndarray, values: np.ndarray, most: int = 1500) -> tuple[np.ndarray, np.ndarray]:
     """At most about `most` points: of each stretch its largest value, so that a spike survives; the last always."""
     if steps.size <= most:

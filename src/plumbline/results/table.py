@@ -1,67 +1,64 @@
-"""A table: declared columns, rows of cells, notes; each cell knows the runs it was made from."""
+"""A table: declared columns, rows of cells, warnings and notes; each cell knows the runs it was made from."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import pandas as pd
 
+from plumbline.cli import PlumblineError
+from plumbline.results.formats import AS_PRINTED, bound, formatted
+from plumbline.results.published import NOT_PRINTED, printed
 from plumbline.results.runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.specs.sheet import Study
 
-#: Words that stand in a cell instead of a number.
+#: Words that stand where there is no number.
 NO_FLOOR, REFERENCE = "no noise floor", "reference"
 
-
-def plain(value: Any) -> str:
-    """Any value as it is."""
-    return str(value)
-
-
-def fixed(digits: int, *, sign: bool = False) -> Callable[[Any], str]:
-    """Floats with so many decimals; counts and words as they are."""
-
-    def show(value: Any) -> str:
-        return f"{value:{'+' if sign else ''}.{digits}f}" if isinstance(value, float) else str(value)
-
-    return show
-
-
-def probability(value: Any) -> str:
-    """A p-value: 1.00, 0.23, 0.027, 1.5e-04; one that underflows is a bound, since no p is zero."""
-    if not isinstance(value, (int, float)):
-        return str(value)
-    if value == 0:
-        return "<1e-300"
-    return f"{value:.2f}" if value >= 0.0995 else f"{value:#.2g}" if value >= 0.00095 else f"{value:.1e}"
+Value = float | int | str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
-    """A column: `kind` says whose number it is; `show` is how the readable renderings print it."""
+    """A column: `kind` says whose value it is, `format` how a number is printed (see `plumbline.results.formats`).
+
+    A column without a format holds words. `readable`: in the renderings for people, not in the csv alone; `narrow`: in
+    the one of 80 columns too.
+    """
 
     name: str
     header: str
     kind: Literal["label", "reproduced", "published", "fact"]
-    show: Callable[[Any], str] = plain
+    format: str = ""
     readable: bool = True
+    narrow: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its cells are numbers, or empty."""
+        return self.format != ""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value (a number, or a word that says why there is none) and what is behind it: the keys of runs, or a text."""
+    """A value and what is behind it: the keys of runs, or a text.
 
-    value: Any
+    `word`: why a numeric cell is empty. `text`: how a document prints the number.
+    """
+
+    value: Value
     runs: tuple[str, ...] = ()
     source: str = ""
+    word: str = ""
+    text: str = ""
 
 
 @dataclass(kw_only=True, slots=True)
 class Table:
-    """A finished table. `key` is the column whose values name the rows."""
+    """A finished table. `key` is the column whose values name the rows; `warnings` stand above it, `notes` below."""
 
     name: str
     title: str
@@ -71,23 +68,69 @@ class Table:
     columns: list[Column]
     rows: list[dict[str, Cell]]
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     published: str | None = None
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            for column in self.columns:
+                value = row[column.name].value
+                fits = value is None or isinstance(value, (int, float)) if column.numeric else isinstance(value, str)
+                assert fits, f"{self.name}.{column.name}: {value!r} in a column of {column.format or 'words'}"
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Values in declared order, objects: numbers and words."""
-        names = [column.name for column in self.columns]
-        return pd.DataFrame([[row[name].value for name in names] for row in self.rows], columns=names, dtype=object)
+        """Values in declared order; numeric columns are numbers, NaN where there is none."""
+        columns = {column.name: [row[column.name].value for row in self.rows] for column in self.columns}
+        frame = pd.DataFrame(columns, columns=[column.name for column in self.columns])
+        for column in self.columns:
+            frame[column.name] = pd.to_numeric(frame[column.name]) if column.numeric else frame[column.name]
+        return frame
 
     def cell(self, row: str, column: str) -> Cell:
         """The cell of a row named by the key column."""
         return next(cells[column] for cells in self.rows if cells[self.key].value == row)
 
+    def shown(self, row: dict[str, Cell], column: Column) -> str:
+        """A cell as people read it."""
+        cell = row[column.name]
+        if cell.text or cell.value is None:
+            return cell.text or cell.word
+        return formatted(cell.value, column.format)
 
-def number(value: float | None, word: str, runs: Iterable[str] = ()) -> Cell:
-    """A cell with a number, or with `word` where there is none."""
+    def word(self, row: dict[str, Cell], column: Column) -> str:
+        """Why a numeric cell is empty, or which bound its number stands for; nothing where the number says all."""
+        cell = row[column.name]
+        if not column.numeric:
+            return ""
+        return cell.word if cell.value is None else bound(cell.value, column.format)
+
+
+def number(value: float | int | None, word: str, runs: Iterable[str] = ()) -> Cell:
+    """A cell with a number, or an empty one with `word`."""
     missing = value is None or (isinstance(value, float) and math.isnan(value))
-    return Cell(word if missing else value, tuple(runs))
+    return Cell(None, tuple(runs), word=word) if missing else Cell(value, tuple(runs))
+
+
+def from_print(text: str, *, bound: str = NOT_PRINTED) -> Cell:
+    """A printed number, digits kept; an empty cell with a word where nothing, or a bound alone, is printed."""
+    if bound != NOT_PRINTED:
+        return Cell(None, word=f"<{bound}")
+    if text == NOT_PRINTED:
+        return Cell(None, word=NOT_PRINTED)
+    return Cell(float(text), text=text)
+
+
+def printed_cells(frame: pd.DataFrame, row: object, names: dict[str, str]) -> dict[str, Cell]:
+    """The cells ``<name>_published`` of a row of a printed table; `names` maps each name to the printed column."""
+    return {f"{name}_published": from_print(printed(frame, row, source)) for name, source in names.items()}
+
+
+def published_column(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
+    """The column of printed numbers that stands beside the column `name`."""
+    return Column(
+        name=f"{name}_published", header=header, kind="published", format=AS_PRINTED, readable=readable, narrow=narrow
+    )
 
 
 def joint_outcome(outcomes: Iterable[str]) -> str:
@@ -104,32 +147,49 @@ def absent(outcomes: Iterable[str]) -> str:
     return DIVERGED if DIVERGED in set(outcomes) else MISSING
 
 
-def notes_of(study: Study, frames: RunFrames | None = None, *, scores: bool = False) -> list[str]:
-    """What must stand under every table: the preset, whose tasks were scored, rulings in force."""
-    notes = [f"Preset: {study.preset}. " + PRESET_NOTES[study.preset]]
-    if scores and frames is not None:
-        sources = frames.task_sources
-        stand_ins = [task for task, source in sources.items() if source != "benchmark"]
-        if stand_ins:
-            real = [task for task in sources if task not in stand_ins]
-            notes.append(
-                f"Stand-in: {len(stand_ins)} of {len(sources)} tasks are scored on proxies made here "
-                f"({', '.join(stand_ins)}); the benchmark's own items: {', '.join(real) or 'none'}."
-            )
-    rulings = [
-        ruling["id"] for ruling in study.sheet["rulings"] if study.preset in ruling.get("presets", [study.preset])
-    ]
-    notes.append(f"Rulings on what the document leaves open (deviations.md): {', '.join(rulings)}.")
-    return notes
+def reference_of(study: Study, target: str) -> str:
+    """The method that the others are compared with.
+
+    Raises:
+        PlumblineError: the study has no noise floor.
+    """
+    if study.reference is None:
+        raise PlumblineError(
+            f"config/studies/{study.name}/study.yaml: noise_floor: {target} measures distances from a reference and "
+            "the study names none; add `noise_floor: {reference: …, others: […]}` or drop the target"
+        )
+    return study.reference
 
 
 PRESET_NOTES = {
-    "paper": "Sizes and budget as the document has them, under the rulings named below.",
+    "paper": "Sizes and budget as the document has them, under the rulings of deviations.md.",
     "mini": "The document's experiment on small models: not its scale. Its numbers are no reproduction of the printed.",
     "demo": "The path of the document's experiment on tiny models: its numbers show that the pipeline works, and "
     "say nothing about the methods.",
     "smoke": "A few steps of tiny models: its numbers mean nothing.",
 }
+
+
+def warnings_of(study: Study, frames: RunFrames | None = None) -> list[str]:
+    """What must stand above every table: the preset, and for a table of scores (`frames`) whose tasks they are."""
+    warnings = [f"Preset: {study.preset}. " + PRESET_NOTES[study.preset]]
+    sources = {} if frames is None else frames.task_sources
+    stand_ins = [task for task, source in sources.items() if source != "benchmark"]
+    if stand_ins:
+        real = [task for task in sources if task not in stand_ins]
+        warnings.append(
+            f"Stand-in: {len(stand_ins)} of {len(sources)} tasks are scored on proxies made here "
+            f"({', '.join(stand_ins)}); the benchmark's own items: {', '.join(real) or 'none'}."
+        )
+    return warnings
+
+
+def notes_of(study: Study) -> list[str]:
+    """What must stand under every table of a study: which rulings are in force."""
+    rulings = [
+        ruling["id"] for ruling in study.sheet["rulings"] if study.preset in ruling.get("presets", [study.preset])
+    ]
+    return [f"Rulings on what the document leaves open (deviations.md): {', '.join(rulings)}."] if rulings else []
 
 
 #: What every table says of itself in each row.

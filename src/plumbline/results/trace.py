@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import csv
-import difflib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from plumbline.cli import PlumblineError, run
+from plumbline.cli import PlumblineError, nearest, run
 from plumbline.files import canonical_json, sha256_file, sha256_text
+from plumbline.results import provenance
 
 #: What is printed of a manifest, in this order.
 FACTS = ("git_commit", "git_dirty", "data_fingerprint", "validation_fingerprint", "host", "device", "wall_seconds")
@@ -20,55 +21,61 @@ FACTS += ("attempts", "resumed_from", "started", "finished", "packages")
 
 
 def trace(table: Path, row: str, column: str) -> str:
-    """The cell's value and its ancestry, as text.
+    """The cell's value and its ancestry, as text. Rows and columns go by their names or as the rendered table has them.
 
     Raises:
         PlumblineError: no such table, row or column, or no provenance file beside the table.
     """
-    if not table.exists():
-        raise PlumblineError(f"there is no table {table}; make it first (for instance snakemake {table})")
-    provenance, place = _provenance(table)
+    content = provenance.read(table)
     with open(table, encoding="utf-8", newline="") as handle:
-        rows = {cells[provenance["key"]]: cells for cells in csv.DictReader(handle)}
-    if row not in rows:
-        raise PlumblineError(f"{table}: no row {row!r}{_hint(row, list(rows))}")
-    if column not in rows[row]:
-        raise PlumblineError(f"{table}: no column {column!r}{_hint(column, list(rows[row]))}")
+        rows = {cells[content["key"]]: cells for cells in csv.DictReader(handle)}
+    row = _named(row, _rows(content, rows), f"{table}: no row")
+    column = _named(column, _columns(content, rows[row]), f"{table}: no column")
+    value = rows[row][column]
+    word = content["words"].get(row, {}).get(column, "")
     lines = [
-        f"{provenance['study']} {provenance['table']}, row {row}, column {column}: {rows[row][column]}",
-        f"  preset {provenance['preset']}; table {table}; provenance {place}",
+        f"{content['study']} {content['table']}, row {row}, column {column}: "
+        f"{f'{value} ({word})' if value and word else value or word}",
+        f"  preset {content['preset']}; table {table}; provenance {provenance.beside(table)}",
     ]
-    keys = provenance["cells"].get(row, {}).get(column, [])
-    source = provenance["sources"].get(row, {}).get(column)
+    keys = content["cells"].get(row, {}).get(column, [])
+    source = content["sources"].get(row, {}).get(column)
     if source:
         lines.append(f"  from {source}")
     elif column.endswith("_published"):
-        lines.append(f"  as printed; see {provenance['published']}")
+        lines.append(f"  as printed; see {content['published']}")
     elif not keys:
         lines.append("  not measured: this cell comes from no run")
     for key in keys:
-        lines += ["", *_run(key, provenance["runs"][key])]
+        lines += ["", *_run(key, content["runs"][key])]
     return "\n".join(lines)
 
 
-def _provenance(table: Path) -> tuple[dict[str, Any], Path]:
-    """The provenance file beside the table, or of the study whose table this is a copy of."""
-    beside = table.with_suffix(".provenance.json")
-    places = [beside, *sorted(table.parent.glob(f"*/{beside.name}"))]
-    sha256 = sha256_file(table)
-    for place in places:
-        if place.exists():
-            content = json.loads(place.read_text(encoding="utf-8"))
-            if content["csv_sha256"] == sha256:
-                return content, place
-    if beside.exists():
-        raise PlumblineError(f"{beside} belongs to another state of {table}; make the table again")
-    raise PlumblineError(f"there is no {beside}; make the table again")
+def _rows(content: dict[str, Any], rows: dict[str, dict[str, str]]) -> dict[str, str]:
+    """Every way to call a row -> its key: the key itself, or a label that no other row has."""
+    labels = [entry["name"] for entry in content["columns"] if entry["kind"] == "label"]
+    return _unique((cells[label], key) for label in labels for key, cells in rows.items()) | {key: key for key in rows}
 
 
-def _hint(given: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(given, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f" (there are {known})"
+def _columns(content: dict[str, Any], cells: dict[str, str]) -> dict[str, str]:
+    """Every way to call a column -> its name: the name, the heading in md and tex, or the plain header."""
+    shown = [entry for entry in content["columns"] if entry["readable"]]
+    plain = _unique((entry["header"], entry["name"]) for entry in shown if entry["kind"] != "published")
+    return plain | {entry["heading"]: entry["name"] for entry in shown} | {name: name for name in cells}
+
+
+def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Names -> what they stand for, without those that stand for several things."""
+    found: dict[str, set[str]] = {}
+    for name, meant in pairs:
+        found.setdefault(name, set()).add(meant)
+    return {name: next(iter(meant)) for name, meant in found.items() if len(meant) == 1}
+
+
+def _named(given: str, known: dict[str, str], what: str) -> str:
+    if given not in known:
+        raise PlumblineError(f"{what} {given!r}{nearest(given, known) or f' (there are {list(known)})'}")
+    return known[given]
 
 
 def _run(key: str, facts: dict[str, Any]) -> list[str]:
@@ -83,7 +90,7 @@ def _run(key: str, facts: dict[str, Any]) -> list[str]:
     manifest = json.loads(path.read_text(encoding="utf-8"))
     if sha256_text(canonical_json(manifest["spec"])) != facts["spec_sha256"]:
         lines.append("  CHANGED since the table was made: the manifest's spec is another one")
-    return [*lines, *_show(manifest), *_scores(facts)]
+    return [*lines, *_show(manifest), *_scores(facts), *_probes(facts)]
 
 
 def _show(facts: dict[str, Any]) -> list[str]:
@@ -115,12 +122,20 @@ def _scores(facts: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _probes(facts: dict[str, Any]) -> list[str]:
+    if "probes" not in facts:
+        return []
+    path = Path(facts["probes"])
+    changed = path.exists() and sha256_file(path) != facts["probes_sha256"]
+    return [f"  probes           {path}", *(["  CHANGED since the table was made"] if changed else [])]
+
+
 def main() -> None:
     """Trace one cell."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
-    parser.add_argument("row", help="value of the table's first column, such as softpick")
-    parser.add_argument("column", help="name of a column, such as climb_avg")
+    parser.add_argument("row", help="a row's name or label, such as softpick or 'QK-Norm'")
+    parser.add_argument("column", help="a column's name or heading, such as z or 'CLIMB-avg (reproduced)'")
     given = parser.parse_args()
     print(trace(given.table, given.row, given.column))
 

@@ -12,10 +12,12 @@ import pytest
 
 from plumbline.cli import PlumblineError
 from plumbline.results import render
+from plumbline.results.provenance import provenance
 from plumbline.studies.transfer.tables.table2 import table2
 from tests.studies.transfer.world import PUBLISHED, World, base_value, printed_rows, tasks_of
 
 GROUPS = ("base", "noise_floor")
+NUMBERS = ["climb_avg", "z", "p_holm", "validation_loss"]
 
 
 @pytest.fixture(scope="module")
@@ -25,20 +27,21 @@ def table(published):
 
 @pytest.mark.parametrize("row", printed_rows("table2"), ids=lambda row: row["method_id"])
 def test_published_values_give_the_published_verdicts(table, row):
-    got = {
-        name: cell.value for name, cell in next(r for r in table.rows if r["method"].value == row["method_id"]).items()
-    }
-    assert f"{got['climb_avg']:.4f}" == row["climb_avg"] == got["climb_avg_published"]
+    cells = next(cells for cells in table.rows if cells["method"].value == row["method_id"])
+    got = {name: cell.value for name, cell in cells.items()}
+    assert f"{got['climb_avg']:.4f}" == row["climb_avg"] == cells["climb_avg_published"].text
     # Deltas are printed to three digits of numbers that are themselves rounded.
     assert abs(got["delta"] - float(row["delta"])) <= 0.0006
     if abs(float(row["z"])) < 20:
         assert f"{got['z']:+.2f}".lstrip("+") == row["z"]
     assert got["z"] == pytest.approx(float(row["z"]), abs=0.0051)
     if row["method_id"] == "baseline":
-        assert got["p_bonferroni"] == got["p_holm"] == "reference" and got["n_seeds"] == 3
-        assert got["p_bonferroni_published"] == "not printed"
+        assert got["p_bonferroni"] is got["p_holm"] is None and got["n_seeds"] == 3
+        assert cells["p_bonferroni"].word == cells["p_holm"].word == "reference"
+        assert cells["p_bonferroni_published"].word == "not printed"
     elif row["p_bonf_bound"]:
-        assert got["p_bonferroni"] < 1e-7 and got["p_bonferroni_published"] == "<1e-7"
+        assert got["p_bonferroni"] < 1e-7 and got["p_bonferroni_published"] is None
+        assert cells["p_bonferroni_published"].word == "<1e-7"
     elif row["method_id"] != "hyper":  # its printed p does not follow from its printed z
         assert got["p_bonferroni"] == pytest.approx(float(row["p_bonf"]), rel=0.045)
 
@@ -53,12 +56,12 @@ def test_a_single_seed_is_the_value_and_the_others_are_told(table):
     assert row["value_of"] == "seed 42" and row["n_seeds"] == 3 and len(row["run_ids"].split()) == 3
     assert row["climb_avg_all_seeds"] == pytest.approx(0.4919, abs=5e-5)
     assert row["sigma_all_seeds"] == pytest.approx(0.00133, abs=2e-5)
-    assert table.frame.set_index("method").loc["geglu_ffn", "sigma_all_seeds"] == "one seed"
+    assert table.cell("geglu_ffn", "sigma_all_seeds").word == "one seed"
 
 
 def test_every_number_has_its_runs_and_every_run_its_facts(published, table):
     frames = published.load(*GROUPS)
-    facts = render.provenance(table, frames, render.to_csv(table))
+    facts = provenance(table, frames, render.to_csv(table))
     for row in table.rows:
         for column in table.columns:
             if column.kind == "reproduced":
@@ -83,9 +86,10 @@ def test_diverged_and_missing_are_words_in_rows_that_stay(tmp_path):
     table = table2(world.load(*GROUPS), world.study, PUBLISHED)
     rows = table.frame.set_index("method")
     assert len(rows) == 20 and rows.index[0] == "softpick"
-    assert rows.loc["ssmax", ["climb_avg", "z", "p_holm", "validation_loss", "outcome"]].eq("diverged").all()
-    assert rows.loc["hyper", ["climb_avg", "z", "p_holm", "validation_loss", "outcome"]].eq("missing").all()
-    assert rows.loc["geglu_ffn", "climb_avg"] == "missing" and rows.loc["geglu_ffn", "validation_loss"] == 4.9
+    for method, word in (("ssmax", "diverged"), ("hyper", "missing")):
+        assert rows.loc[method, "outcome"] == word and rows.loc[method, NUMBERS].isna().all()
+        assert {table.cell(method, name).word for name in NUMBERS} == {word}
+    assert table.cell("geglu_ffn", "climb_avg").word == "missing" and rows.loc["geglu_ffn", "validation_loss"] == 4.9
     assert rows.loc["baseline", "outcome"] == "completed 2, missing 1" and rows.loc["baseline", "n_seeds"] == 2
     # The family stays at 19: methods without a value were tried.
     assert rows.loc["softpick", "p_bonferroni"] == pytest.approx(min(1.0, 19 * rows.loc["softpick", "p"]))
@@ -99,9 +103,9 @@ def test_without_a_floor_there_is_no_z(tmp_path):
     world = World(tmp_path, "smoke")
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0)
     world.completed("base", "softpick", 42, tasks_of(0.32), 4.9)
-    rows = table2(world.load(*GROUPS), world.study, PUBLISHED).frame.set_index("method")
-    assert rows.loc["softpick", ["z", "p", "p_prediction"]].eq("no noise floor").all()
-    assert rows.loc["softpick", "delta"] == pytest.approx(0.02)
+    table = table2(world.load(*GROUPS), world.study, PUBLISHED)
+    assert {table.cell("softpick", name).word for name in ("z", "p", "p_prediction")} == {"no noise floor"}
+    assert table.cell("softpick", "delta").value == pytest.approx(0.02)
 
 
 def test_another_run_in_the_directory_is_an_error_that_names_both(tmp_path):
@@ -123,15 +127,18 @@ def test_a_climb_avg_that_is_no_mean_is_refused(tmp_path):
 
 
 def test_golden_renderings(published, table):
-    markdown = render.to_markdown(table).splitlines()
+    markdown = [" ".join(line.split()) for line in render.to_markdown(table).splitlines()]
     softpick = next(line for line in markdown if line.startswith("| Softpick"))
     x = base_value(printed_rows("table2")[0])
     assert f"| {x:.4f} | 0.4922 | +0.0093 | 0.009 | +4.47 | 4.47 | 1.5e-04 | 1.5e-4 |" in softpick
     assert "| CLIMB-avg (reproduced) | CLIMB-avg (published) |" in markdown[4]
+    assert markdown[2].startswith("Preset: paper. Sizes and budget")  # above the table
     latex = render.to_tex(table)
     assert r"ReLU$^2$ & 0.4878 & 0.4878 &" in latex and r"\bottomrule" in latex
     assert "Preset: paper" in latex
-    assert ",<1e-300," in render.to_csv(table)  # sigmoid's p underflows; no p is zero
+    sigmoid = next(line for line in markdown if line.startswith("| Sigmoid"))
+    assert "| <1e-300 | <1e-7 | <1e-300 | <1e-300 |" in sigmoid  # its p underflows; no p is zero
+    assert "<1e-300: p p_bonferroni p_holm p_bh; <1e-7: p_bonferroni_published" in render.to_csv(table)
 
 
 def test_the_verb_writes_four_files(published, tmp_path, repository):
@@ -144,7 +151,9 @@ def test_the_verb_writes_four_files(published, tmp_path, repository):
         "table2.csv", "table2.md", "table2.provenance.json", "table2.tex"
     ]  # fmt: skip
     assert len(pd.read_csv(out)) == 20
-    wrong = subprocess.run([*command[:4], "tabel2", *command[5:]], cwd=repository, capture_output=True, text=True)
+    shown = subprocess.run([*command[:3], "show", str(out)], cwd=repository, capture_output=True, text=True)
+    assert shown.returncode == 0 and shown.stdout.startswith("Preset: paper.") and "Softpick" in shown.stdout
+    wrong = subprocess.run([*command[:5], "tabel2", *command[6:]], cwd=repository, capture_output=True, text=True)
     assert wrong.returncode == 1 and wrong.stderr.startswith(
-        "error: config/studies/transfer/study.yaml: targets: no table"
+        "error: config/studies/transfer/study.yaml: targets: no table 'tabel2'; did you mean 'table2'"
     )

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.results import style
-from plumbline.studies.transfer.figures import FIGURES
-from plumbline.studies.transfer.tables.task_deltas import deltas, tasks_of
+from plumbline.results import find, style
+from plumbline.studies.transfer.tasks import deltas, tasks_of
 from tests.studies.transfer.world import PUBLISHED, World, curve, published_once
 from tests.studies.transfer.world import tasks_of as twelve
+
+FIGURES = find.targets("transfer", "figures")
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def published() -> World:
 
 def draw(world, name):
     frames = world.load(*world.study.sheet["targets"][name]["runs"])
-    return FIGURES[name](frames, world.study, PUBLISHED), frames
+    return find.function("transfer", "figures", name)(frames, world.study, PUBLISHED), frames
 
 
 def words(picture) -> str:
@@ -33,10 +34,10 @@ def words(picture) -> str:
 
 def test_every_figure_is_a_target(published):
     targets = published.study.sheet["targets"].items()
-    assert set(FIGURES) == {name for name, entry in targets if entry["kind"] == "figure"}
+    assert [name for name, entry in targets if entry["kind"] == "figure"] == FIGURES
 
 
-@pytest.mark.parametrize("name", list(FIGURES))
+@pytest.mark.parametrize("name", FIGURES)
 def test_the_preset_is_in_the_picture_and_the_bytes_repeat(published, tmp_path, name):
     first, second = draw(published, name)[0], draw(published, name)[0]
     assert "preset paper" in words(first)
@@ -72,7 +73,7 @@ def test_fig2_has_all_points_of_six_curves(published):
 
 def test_fig3_is_the_table_behind_it(published):
     picture, frames = draw(published, "fig3")
-    values = deltas(frames, published.study, tasks_of(frames, PUBLISHED))
+    values = deltas(frames, published.study, tasks_of(frames, PUBLISHED), "baseline")
     wide = picture.frame.pivot(index="method", columns="task", values="delta")
     assert np.allclose(wide.loc[values.index, values.columns].to_numpy(), values.to_numpy())
     assert picture.frame["method"].iloc[0] == "softpick" and "−41.7" in words(picture)

@@ -2,75 +2,86 @@
 
 from __future__ import annotations
 
+import io
 import math
 
 import pandas as pd
 import pytest
 
-from plumbline.results import render
+from plumbline.cli import PlumblineError
+from plumbline.results import find, render
+from plumbline.results.provenance import provenance
 from plumbline.results.runs import load
-from plumbline.studies.transfer.tables import TABLES
+from plumbline.results.table import Table
+from plumbline.specs import sheet
 from tests.studies.transfer.world import PUBLISHED, World, history, printed_rows, tasks_of
+
+TABLES = sorted(
+    name for name, entry in sheet.load("transfer", "smoke").sheet["targets"].items() if entry["kind"] == "table"
+)
+
+
+def made(world: World, name: str) -> Table:
+    """A table of a world."""
+    groups = world.study.sheet["targets"][name]["runs"]
+    frames = world.load(*groups) if groups else load([], world.root)
+    return find.function("transfer", "tables", name)(frames, world.study, PUBLISHED)
 
 
 @pytest.fixture(scope="module")
 def tables(published):
-    def make(name):
-        groups = published.study.sheet["targets"][name]["runs"]
-        frames = published.load(*groups) if groups else load([], published.root)
-        return TABLES[name](frames, published.study, PUBLISHED), frames
-
-    return {name: make(name) for name in TABLES if name != "table4"}
+    return {name: made(published, name) for name in TABLES}
 
 
-def test_every_table_is_a_target(published):
-    assert set(TABLES) == {name for name, entry in published.study.sheet["targets"].items() if entry["kind"] == "table"}
+def test_every_table_is_a_target_and_every_target_a_table():
+    assert find.targets("transfer", "tables") == TABLES
 
 
-@pytest.mark.parametrize("name", [name for name in TABLES if name != "table4"])
-def test_every_number_is_traceable_and_every_cell_is_filled(tables, name):
-    table, frames = tables[name]
+@pytest.mark.parametrize("name", TABLES)
+def test_every_number_is_traceable_and_every_cell_is_filled(published, tables, name):
+    table = tables[name]
     names = [column.name for column in table.columns]
-    facts = render.provenance(table, frames, render.to_csv(table))
+    facts = provenance(table, published.load(), render.to_csv(table))
     assert table.frame[table.key].is_unique
     for row in table.rows:
         assert set(row) == set(names)
         for column in table.columns:
             value, key = row[column.name].value, str(row[table.key].value)
-            assert value != "" and value is not None and not (isinstance(value, float) and math.isnan(value))
+            assert table.shown(row, column) != "" and not (isinstance(value, float) and math.isnan(value))
             if column.kind == "reproduced" and isinstance(value, (int, float)):
                 assert facts["cells"][key].get(column.name) or facts["sources"][key][column.name]
 
 
 def test_table1_agrees_with_the_printed_taxonomy(tables):
-    frame = tables["table1"][0].frame
+    frame = tables["table1"].frame
     assert len(frame) == 20 and frame["agrees"].eq("yes").all()
 
 
 def test_table3(tables):
-    frame = tables["table3"][0].frame.set_index("method")
+    frame = tables["table3"].frame.set_index("method")
     for row in printed_rows("table3"):
         got = frame.loc[row["method_id"]]
         assert f"{got['climb_avg_large']:.4f}" == row["climb_avg_3b"]
         assert got["delta_large"] == pytest.approx(float(row["delta_3b"]), abs=0.00011)
-        assert str(got["rank_large"]) == row["rank_3b"]
+        assert got["rank_large"] == int(row["rank_3b"])
         # The printed rank of AttnRes at 1.2B is 19, but in the printed Table 2 it stands before SSMax.
-        assert str(got["rank_base"]) == {"attnres": "18"}.get(row["method_id"], row["rank_1p2b"])
-    assert frame.loc[["hybrid_norm", "ssmax", "hyper"], "climb_avg_large"].eq("diverged").all()
-    assert frame.loc["ssmax", "rank_large"] == "diverged" and list(frame.index[:2]) == ["qknorm_geglu", "qknorm"]
+        assert got["rank_base"] == {"attnres": 18}.get(row["method_id"], int(row["rank_1p2b"]))
+    assert frame.loc[["hybrid_norm", "ssmax", "hyper"], ["climb_avg_large", "rank_large"]].isna().all(axis=None)
+    assert tables["table3"].cell("ssmax", "rank_large").word == "diverged"
+    assert list(frame.index[:2]) == ["qknorm_geglu", "qknorm"]
 
 
 def test_rank_transfer_gives_exact_p_beside_the_approximation(tables):
-    frame = tables["rank_transfer"][0].frame.set_index("statistic")
+    frame = tables["rank_transfer"].frame.set_index("statistic")
     row = frame.loc["spearman_improvers"]
     # 1 - 6 * 80 / (7 * 48): the printed values of Table 3 do not give the printed -0.27.
     assert row["value"] == pytest.approx(-3 / 7) and row["n"] == 7 and row["exact"] == "yes"
-    assert row["p_exact"] == pytest.approx(0.3536, abs=1e-3) and row["value_published"] == "-0.27"
+    assert row["p_exact"] == pytest.approx(0.3536, abs=1e-3) and row["value_published"] == -0.27
     assert list(frame.loc[["signs_improvers", "signs_failures"], "value"]) == [7, 2]
 
 
 def test_table5(tables):
-    frame = tables["table5"][0].frame.set_index("task")
+    frame = tables["table5"].frame.set_index("task")
     for row in printed_rows("table5"):
         assert frame.loc[row["task"], "delta"] == pytest.approx(float(row["delta"]), abs=2e-4)
     assert frame.loc["validation_loss", "delta"] == pytest.approx(0.015)
@@ -80,16 +91,16 @@ def test_table5(tables):
 def test_table5_names_its_stand_in_where_there_is_no_second_device(tmp_path):
     world = World(tmp_path, "demo")
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0)
-    table = TABLES["table5"](world.load("base", "hardware"), world.study, PUBLISHED)
+    table = made(world, "table5")
     assert "Stand-in: there is no second device here" in "\n".join(table.notes)
     assert "train.precision = bfloat16" in table.frame["stand_in"].iloc[0]
-    assert table.frame["second"].eq("missing").all() and table.frame["delta"].eq("missing").all()
+    assert {row[name].word for row in table.rows for name in ("second", "delta")} == {"missing"}
 
 
 def test_table6(tables):
-    frame = tables["table6"][0].frame.set_index("run")
+    frame = tables["table6"].frame.set_index("run")
     assert list(frame.index) == ["hybrid_norm/s42", "hybrid_norm/s43", "hybrid_norm/s44", "ssmax/s42", "hyper/s42"]
-    assert (frame["nan_step"].astype(str) == frame["nan_step_published"]).all()
+    assert (frame["nan_step"] == frame["nan_step_published"]).all()
     assert list(frame["signature"]) == list(frame["signature_published"]) == ["sudden"] * 3 + ["rise", "inflation"]
 
 
@@ -98,27 +109,29 @@ def test_table6_keeps_what_did_not_diverge_and_shows_what_else_did(tmp_path):
     world.completed("large", "ssmax", 42, tasks_of(0.3), 5.0)
     world.diverged("large", "softpick", 42, 30, [(step, 1.0) for step in range(30)] + [(30, math.nan)])
     world.diverged("base", "provoked_divergence", 42, 3, [(1, 5.0), (2, 1e9), (3, math.nan)])
-    frame = TABLES["table6"](world.load("large", "divergence"), world.study, PUBLISHED).frame.set_index("run")
-    assert frame.loc["ssmax/s42", "nan_step"] == "no divergence" and frame.loc["hyper/s42", "nan_step"] == "missing"
+    table = made(world, "table6")
+    frame = table.frame.set_index("run")
+    assert table.cell("ssmax/s42", "nan_step").word == "no divergence"
+    assert table.cell("hyper/s42", "nan_step").word == frame.loc["hyper/s42", "signature"] == "missing"
     assert frame.loc["softpick/s42", "signature"] == "sudden" and frame.index[-1] == "base/provoked_divergence/s42"
     assert frame.iloc[-1]["signature"] == "too short" and frame.iloc[-1]["nan_step"] == 3
 
 
 def test_table7(tables):
-    frame = tables["table7"][0].frame.set_index("method")
+    frame = tables["table7"].frame.set_index("method")
     assert list(frame.index) == [row["method_id"] for row in printed_rows("table7")]
     assert frame.loc["sigmoid_attn", "loss_gap_pct"] == pytest.approx(2.35, abs=0.01)
     assert frame.loc["attnres", "loss_gap"] == pytest.approx(0.3275)
 
 
 def test_noise_floor(tables):
-    frame = tables["noise_floor"][0].frame.set_index("method")
+    frame = tables["noise_floor"].frame.set_index("method")
     assert f"{frame.loc['baseline', 'sigma']:.5f}" == "0.00208"
     assert frame.loc["softpick", "welch_t"] == pytest.approx(6.36, abs=0.1)
     assert frame.loc["softpick", "welch_p"] == pytest.approx(0.0053, abs=3e-4)
     assert frame.loc["softpick", "probability_not_above"] == 0.0 and frame.loc["softpick", "tasks_total"] == 12
     assert frame.loc["qknorm", "interval_low"] > frame.loc["baseline", "interval_high"]
-    assert frame.loc["baseline", "welch_t"] == "reference"
+    assert tables["noise_floor"].cell("baseline", "welch_t").word == "reference"
     # Tasks that move together are less evidence than independent ones.
     assert 0 < frame.loc["softpick", "stouffer_z_correlated"] < frame.loc["softpick", "stouffer_z"]
 
@@ -129,15 +142,14 @@ def test_noise_floor_with_too_few_seeds(tmp_path):
         world.completed("base", "baseline", seed, tasks_of(0.3 + seed / 1000), 5.0)
     world.completed("base", "qknorm", 42, tasks_of(0.35), 5.0)
     world.diverged("base", "softpick", 42, 3500, history("sudden", 3500))
-    frame = TABLES["noise_floor"](world.load("base", "noise_floor"), world.study, PUBLISHED).frame.set_index("method")
-    assert (
-        frame.loc["qknorm", "welch_t"] == "too few seeds" and frame.loc["qknorm", "outcome"] == "completed 1, missing 2"
-    )
-    assert frame.loc["softpick", ["welch_t", "sigma", "interval_low"]].eq("diverged").all()
+    table = made(world, "noise_floor")
+    assert table.cell("qknorm", "welch_t").word == "too few seeds"
+    assert table.cell("qknorm", "outcome").value == "completed 1, missing 2"
+    assert {table.cell("softpick", name).word for name in ("welch_t", "sigma", "interval_low")} == {"diverged"}
 
 
 def test_task_deltas(tables):
-    table = tables["task_deltas"][0]
+    table = tables["task_deltas"]
     frame = table.frame.set_index("method")
     assert frame.loc["sigmoid_attn", "lambada_openai"] == pytest.approx(-0.416, abs=0.002)
     assert len(frame.loc["sigmoid_attn", "piqa":"truthfulqa_mc2"]) == 12
@@ -149,16 +161,16 @@ def test_an_empty_world_has_every_row_and_no_number(tmp_path):
     for name in TABLES:
         if name in ("table1", "table4"):
             continue
-        table = TABLES[name](world.load(*world.study.sheet["targets"][name]["runs"]), world.study, PUBLISHED)
+        table = made(world, name)
         for column in table.columns:
-            if column.kind == "reproduced":
+            if column.kind == "reproduced" and column.numeric:
                 # A count of nothing is a number that is true.
-                assert not [v for v in table.frame[column.name] if isinstance(v, (int, float)) and v], column.name
+                assert not [row for row in table.rows if row[column.name].value], column.name
 
 
 def test_table4_is_exact_at_paper_size_under_any_preset(tmp_path):
     world = World(tmp_path, "demo")
-    table = TABLES["table4"](load([], tmp_path), world.study, PUBLISHED)
+    table = made(world, "table4")
     frame = table.frame.set_index("method")
     assert frame.loc["baseline", "parameters"] == 1_216_710_656 and table.preset == "paper"
     for row in printed_rows("table4"):
@@ -166,4 +178,31 @@ def test_table4_is_exact_at_paper_size_under_any_preset(tmp_path):
         assert f"{got['params_b']:.3f}" == row["params_b"]
         assert f"{got['delta_params_pct']:.2f}" == row["delta_params_pct"]
         assert got["delta_flops_pct"] == pytest.approx(float(row["delta_flops_pct"]), abs=0.011)
-    assert isinstance(frame, pd.DataFrame)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_csv_is_read_as_numbers_whatever_is_missing(tables, tmp_path, name):
+    sparse = World(tmp_path, "demo")
+    for seed, value in ((42, 0.30), (43, 0.31)):
+        sparse.completed("base", "baseline", seed, tasks_of(value), 5.0)
+    sparse.diverged("base", "ssmax", 42, 7, [(5, 1.0), (6, 9.0), (7, math.nan)])
+    for table in (tables[name], made(sparse, name)):
+        frame = pd.read_csv(io.StringIO(render.to_csv(table)))
+        words = {column.name for column in table.columns if not column.numeric}
+        read_as_numbers = {column for column in frame if pd.api.types.is_numeric_dtype(frame[column])}
+        assert {column.name for column in table.columns if column.numeric} <= read_as_numbers
+        assert len(frame) == len(table.rows) and words | {"status"} >= set(frame) - read_as_numbers
+        # Every number that is not there is accounted for: as not printed, or in the status.
+        for (_, given), row in zip(frame.iterrows(), table.rows, strict=True):
+            for column in table.columns:
+                if column.numeric and pd.isna(given[column.name]):
+                    word = table.word(row, column)
+                    assert word == "not printed" or f"{word}: " in given["status"], column.name
+
+
+def test_a_study_without_a_noise_floor_is_told_which_table_needs_one(published):
+    bare = {key: value for key, value in published.study.sheet.items() if key != "noise_floor"}
+    study = sheet.Study(name="transfer", preset="paper", sheet=bare, runs=published.study.runs)
+    for name in set(TABLES) - {"table1", "table4", "table6"}:
+        with pytest.raises(PlumblineError, match=f"study.yaml: noise_floor: {name} measures distances"):
+            find.function("transfer", "tables", name)(published.load(), study, PUBLISHED)

@@ -8,7 +8,7 @@ import json
 import math
 import shutil
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from plumbline import frames
+from plumbline.results.expected import expected_runs
 from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames, expected_runs, load
+from plumbline.results.runs import RunFrames, load
 from plumbline.specs import sheet
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -66,14 +67,15 @@ def curve(steps: int, final: float, *, every: int = 100, grad_norm: float = 0.17
 
 @dataclass
 class World:
-    """Run directories under `root`, of one preset of the transfer study."""
+    """Run directories under `root`, of one preset of the transfer study or of one that extends it."""
 
     root: Path
     preset: str = "paper"
     study: sheet.Study = field(init=False)
+    of: InitVar[sheet.Study | None] = None
 
-    def __post_init__(self) -> None:
-        self.study = sheet.load("transfer", self.preset)
+    def __post_init__(self, of: sheet.Study | None) -> None:
+        self.study = of or sheet.load("transfer", self.preset)
 
     def completed(self, scale, method, seed, tasks: pd.Series | None, loss: float, metrics=None, source="benchmark"):
         """A finished run with its scores."""
@@ -94,12 +96,13 @@ class World:
 
     def load(self, *groups: str) -> RunFrames:
         """The frames of some groups; of all runs by default."""
-        return load(expected_runs(None, self.study, groups or tuple(self.study.sheet["runs"])), self.root)
+        expected = expected_runs(None, self.study, groups or tuple(self.study.sheet["runs"]), self.root)
+        return load(expected, self.root, average="climb_avg")
 
     def _run(self, scale, method, seed, outcome, *, step=None, validation_loss=None, tail=()):
-        spec = self.study.runs[f"transfer/{scale}/{method}/s{seed}"].spec
+        spec = self.study.runs[self.study.key(scale, method, seed)].spec
         folder = self.root / "runs" / spec.key
-        identity = {"run_id": spec.run_id, "study": "transfer", "preset": self.preset, "scale": scale}
+        identity = {"run_id": spec.run_id, "study": spec.study, "preset": self.preset, "scale": scale}
         step = spec.train.steps if step is None else step
         result = {"method": method, "init_seed": seed, "outcome": outcome, "steps": spec.train.steps, "step": step}
         result |= {"validation_loss": validation_loss, "last_finite_loss": 2.6, "last_finite_step": step - 1}

@@ -10,10 +10,11 @@ import warnings
 
 import numpy as np
 
-from plumbline.results.checkers import SIGNIFICANT_Z, Measured, factor, near
-from plumbline.results.measures import Absent, Claim, Measures, Values
+from plumbline.results.checkers import Measured, factor, near, order, signs, statistic
+from plumbline.results.measures import Absent, Measures, Values
+from plumbline.results.published import Claim
 from plumbline.stats import bootstrap_interval, probability_not_above, welch
-from plumbline.studies.transfer.claims.evidence import Evidence
+from plumbline.studies.transfer.claims.evidence import SIGNIFICANT_Z, Evidence
 from plumbline.studies.transfer.tables.noise_floor import noise_floor as noise_floor_table
 
 MEASURES = Measures()
@@ -36,7 +37,7 @@ def counts_by_z(e: Evidence, claim: Claim) -> Values:
 @MEASURES.of("bonferroni_survivors")
 def bonferroni_survivors(e: Evidence, claim: Claim) -> Values:
     left = e.survivors("bonferroni")
-    return {"m": len(e.methods) - 1, "improvers": int((left > 0).sum()), "degraders": int((left < 0).sum())}
+    return {"m": e.study.m, "improvers": int((left > 0).sum()), "degraders": int((left < 0).sum())}
 
 
 @MEASURES.of("bonferroni_names")
@@ -69,17 +70,17 @@ def one_survivor_after_3b(e: Evidence, claim: Claim) -> Values:
 
 
 def _table2(e: Evidence, claim: Claim) -> Values:
-    method = claim["id"].removeprefix("t2_")
+    method = claim.id.removeprefix("t2_")
     return {"climb_avg": e.climb(method), "delta": e.delta(method), "z": e.z(method), "p_bonf": e.p_bonferroni(method)}
 
 
 TABLE_2 = ["softpick", "hybrid_norm", "qknorm", "sandwich_norm", "relu_squared", "selective_attn", "qknorm_geglu"]
 TABLE_2 += ["gated_attn_qknorm", "softmax_cap", "selective_qknorm", "value_residual", "geglu_ffn", "denseformer"]
 TABLE_2 += ["diff_attn", "layerscale", "hyper", "attnres", "ssmax", "sigmoid_attn"]
-MEASURES.of(*(f"t2_{method}" for method in TABLE_2))(_table2)
+MEASURES.of(*(f"t2_{method}" for method in TABLE_2), compare=signs("z", beyond=SIGNIFICANT_Z))(_table2)
 
 
-@MEASURES.of("t2_order")
+@MEASURES.of("t2_order", compare=order("order"))
 def t2_order(e: Evidence, claim: Claim) -> Values:
     values = {method: e.climb(method) for method in e.methods}
     return {"order": sorted(values, key=values.__getitem__, reverse=True)}
@@ -92,13 +93,13 @@ def baseline_mean_sigma(e: Evidence, claim: Claim) -> Values:
 
 @MEASURES.of("baseline_seeds", near=CLIMB)
 def baseline_seeds(e: Evidence, claim: Claim) -> Values:
-    return {"values": _in_the_order_of(claim["values"]["values"], e.seeds(e.reference))}
+    return {"values": _in_the_order_of(claim.values["values"], e.seeds(e.reference))}
 
 
 @MEASURES.of("softpick_seeds", near={"values": CLIMB, "mean": CLIMB, "std": factor(2)})
 def softpick_seeds(e: Evidence, claim: Claim) -> Values:
     seeds = e.seeds("softpick")
-    values = _in_the_order_of(claim["values"]["values"], seeds)
+    values = _in_the_order_of(claim.values["values"], seeds)
     return {"values": values, "mean": float(np.mean(seeds)), "std": float(np.std(seeds, ddof=1))}
 
 
@@ -120,15 +121,15 @@ def sigma_three_refs(e: Evidence, claim: Claim) -> Values:
     return _sigmas(e)
 
 
-@MEASURES.of("sigma_baseline_largest")
+@MEASURES.of("sigma_baseline_largest", compare=order("order"))
 def sigma_baseline_largest(e: Evidence, claim: Claim) -> Values:
     sigmas = _sigmas(e)
     return {"order": sorted(sigmas, key=sigmas.__getitem__, reverse=True)}
 
 
-@MEASURES.of("welch_qknorm", "welch_softpick")
+@MEASURES.of("welch_qknorm", "welch_softpick", compare=statistic("t", p="p"))
 def welch_of(e: Evidence, claim: Claim) -> Values:
-    found = welch(e.seeds(claim["id"].removeprefix("welch_")), e.seeds(e.reference))
+    found = welch(e.seeds(claim.id.removeprefix("welch_")), e.seeds(e.reference))
     return {"t": found.t, "p": found.p}
 
 
@@ -139,15 +140,18 @@ def bootstrap_disjoint(e: Evidence, claim: Claim) -> Values:
     return Measured(values={"n_resamples": 10_000, "prob": max(chances.values())}, shown=chances)
 
 
-@MEASURES.of("stouffer_qknorm", "stouffer_softpick")
+@MEASURES.of("stouffer_qknorm", "stouffer_softpick", compare=statistic("Z", p="p_one"))
 def stouffer_of(e: Evidence, claim: Claim) -> Values:
-    method = claim["id"].removeprefix("stouffer_")
+    method = claim.id.removeprefix("stouffer_")
     for name in (method, e.reference):
         e.seeds(name)
     table = noise_floor_table(e.frames, e.study, e.published)
     names = {"Z": "stouffer_z", "p_one": "stouffer_p_one_sided", "p_two": "stouffer_p_two_sided"}
     names |= {"tasks_higher": "tasks_above", "tasks": "tasks_total", "exceptions": "tasks_not_above"}
-    return {name: table.cell(method, column).value for name, column in names.items()}
+    cells = {name: table.cell(method, column) for name, column in names.items()}
+    if cells["Z"].value is None:
+        raise Absent(cells["Z"].word, f"Stouffer's Z of {method}")
+    return {name: cell.value for name, cell in cells.items()}
 
 
 @MEASURES.of("gain_floor", near={"sigma": factor(2)})
@@ -163,12 +167,12 @@ def extra_runs_needed(e: Evidence, claim: Claim) -> Values:
 
 
 def _attention(e: Evidence) -> list[str]:
-    return [m for m, entry in e.study.methods.items() if entry["category"] == "attention"]
+    return [m for m, entry in e.study.methods.items() if entry.get("category") == "attention"]
 
 
 def _single_attention(e: Evidence) -> list[str]:
     """Attention methods that are no combination: they change one slot of the model."""
-    return [m for m in _attention(e) if len(e.study.methods[m]["model"]) == 1]
+    return [m for m in _attention(e) if len(e.study.methods[m].get("model", {})) == 1]
 
 
 @MEASURES.of("attention_span", near=CLIMB)
@@ -213,10 +217,10 @@ def soft_hard_no_predictor(e: Evidence, claim: Claim) -> Values:
 
 @MEASURES.of("removing_softmax_normalization")
 def removing_softmax_normalization(e: Evidence, claim: Claim) -> Values:
-    return {"ids": [m for m in claim["values"]["ids"] if e.z(m) < -SIGNIFICANT_Z]}
+    return {"ids": [m for m in claim.values["ids"] if e.z(m) < -SIGNIFICANT_Z]}
 
 
-@MEASURES.of("residual_none_improves")
+@MEASURES.of("residual_none_improves", compare=signs("z", "z_denseformer", beyond=SIGNIFICANT_Z))
 def residual_none_improves(e: Evidence, claim: Claim) -> Values:
     z = [e.z(method) for method in ("layerscale", "hyper", "attnres")]
     return {"z": z, "z_denseformer": e.z("denseformer")}
@@ -226,9 +230,9 @@ SINGLE_Z = {"geglu_equals_swiglu": "geglu_ffn", "relu2_nominal": "relu_squared",
 SINGLE_Z |= {"hyper_finite_1p2b": "hyper"}
 
 
-@MEASURES.of(*SINGLE_Z)
+@MEASURES.of(*SINGLE_Z, compare=statistic("z", beyond=SIGNIFICANT_Z))
 def single_z(e: Evidence, claim: Claim) -> Values:
-    return {"z": e.z(SINGLE_Z[claim["id"]])}
+    return {"z": e.z(SINGLE_Z[claim.id])}
 
 
 @MEASURES.of("qknorm_geglu_top_3b")
@@ -250,7 +254,7 @@ def failure_taxonomy(e: Evidence, claim: Claim) -> Values:
     return {
         "replacement": sum(method in ("sigmoid_attn", "ssmax") for method in down),
         "subtraction": sum(method == "diff_attn" for method in down),
-        "residual": sum(e.study.methods[method]["category"] == "residual" for method in down),
+        "residual": sum(e.study.methods[method].get("category") == "residual" for method in down),
     }
 
 

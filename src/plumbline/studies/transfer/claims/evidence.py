@@ -8,28 +8,30 @@ from functools import cached_property
 
 import pandas as pd
 
-from plumbline.results.divergence import Divergence
+from plumbline.results import measures
 from plumbline.results.measures import Absent
 from plumbline.results.published import Published
-from plumbline.results.runs import DIVERGED, RunFrames
+from plumbline.results.runs import DIVERGED, MISSING, RunFrames
+from plumbline.results.table import reference_of
 from plumbline.specs.sheet import Study
 from plumbline.stats import NoiseFloor, noise_floor, two_sided_normal, verdicts
-from plumbline.studies.transfer.tables.table6 import PAPER_STEPS, divergence_of
+from plumbline.studies.transfer.divergence import PAPER_STEPS, Divergence, divergence_of
+from plumbline.studies.transfer.headline import BASE, LARGE
 
-BASE, LARGE = "base", "large"
+#: Beyond this |z| a difference counts as one (section 3.3).
+SIGNIFICANT_Z = 2.0
 
 
-class Evidence:
+class Evidence(measures.Evidence):
     """Accessors raise `Absent` where a run is missing or diverged: the claim then has no value here."""
 
     def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
-        self.frames, self.study, self.published = frames, study, published
-        self.used: set[str] = set()
-        self.reference: str = study.sheet["noise_floor"]["reference"]
+        super().__init__(frames, study, published)
+        self.reference: str = reference_of(study, "every claim")
         self.methods: list[str] = list(study.methods)
         ordered = frames.runs.sort_values("seed", kind="stable")
         self._runs = dict(iter(ordered.groupby(["method", "scale"])))
-        self._facts = frames.runs[["outcome", "climb_avg", "validation_loss"]].to_dict("index")
+        self._facts = frames.runs[["outcome", "average", "validation_loss"]].to_dict("index")
 
     def runs(self, method: str, scale: str = BASE) -> pd.DataFrame:
         """A method's runs at a scale, by seed; no rows where none is expected."""
@@ -39,23 +41,24 @@ class Evidence:
         """The runs behind a table's value: at the base scale all of the baseline's seeds, else the first seed."""
         keys = [str(key) for key in self.runs(method, scale).index]
         if not keys:
-            raise Absent("missing", f"{scale}/{method}")
+            raise Absent(MISSING, f"{scale}/{method}")
         return keys if method == self.reference and scale == BASE else keys[:1]
 
-    def _value(self, key: str, column: str) -> float:
+    def value(self, key: str, column: str) -> float:
+        """A number of a run: its average or its validation loss."""
         self.used.add(key)
         row = self._facts[key]
         if math.isnan(row[column]):
-            raise Absent(DIVERGED if row["outcome"] == DIVERGED else "missing", key)
+            raise Absent(DIVERGED if row["outcome"] == DIVERGED else MISSING, key)
         return float(row[column])
 
     def seeds(self, method: str) -> list[float]:
         """CLIMB-avg of all seeds at the base scale."""
-        return [self._value(str(key), "climb_avg") for key in self.runs(method).index]
+        return [self.value(str(key), "average") for key in self.runs(method).index]
 
     @cached_property
     def _floor(self) -> NoiseFloor:
-        return noise_floor(self.runs(self.reference)["climb_avg"])
+        return noise_floor(self.runs(self.reference)["average"])
 
     @property
     def floor(self) -> NoiseFloor:
@@ -65,7 +68,7 @@ class Evidence:
 
     def climb(self, method: str, scale: str = BASE) -> float:
         """Table 2's or Table 3's value: the baseline's mean at the base scale, else the first seed."""
-        values = [self._value(key, "climb_avg") for key in self.behind(method, scale)]
+        values = [self.value(key, "average") for key in self.behind(method, scale)]
         return sum(values) / len(values)
 
     def delta(self, method: str, scale: str = BASE) -> float:
@@ -84,7 +87,7 @@ class Evidence:
         values = pd.Series({m: self.climb(m) for m in self.methods}, dtype=float)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="no noise floor")
-            return verdicts(values, self.floor, baseline=self.reference)
+            return verdicts(values, self.floor, m=self.study.m, baseline=self.reference)
 
     @property
     def verdicts(self) -> pd.DataFrame:
@@ -99,12 +102,12 @@ class Evidence:
         return table.loc[table[f"p_{correction}"] <= 0.05, "delta"]
 
     def p_bonferroni(self, method: str) -> float:
-        """Bonferroni over all methods but the baseline."""
-        return min(1.0, (len(self.methods) - 1) * float(two_sided_normal(self.z(method))))
+        """Bonferroni over the methods that the study counts."""
+        return min(1.0, self.study.m * float(two_sided_normal(self.z(method))))
 
     def loss(self, method: str, scale: str = BASE) -> float:
         """Final validation loss, as `climb`."""
-        values = [self._value(key, "validation_loss") for key in self.behind(method, scale)]
+        values = [self.value(key, "validation_loss") for key in self.behind(method, scale)]
         return sum(values) / len(values)
 
     def tasks(self, method: str) -> pd.Series:
@@ -118,9 +121,9 @@ class Evidence:
 
     def key(self, method: str, scale: str, seed: int = 42) -> str:
         """A run's key; it is used from here on."""
-        key = f"{self.study.name}/{scale}/{method}/s{seed}"
-        if key not in self.frames.runs.index or self.frames.runs.loc[key, "outcome"] == "missing":
-            raise Absent("missing", key)
+        key = self.frames.key(scale, method, seed)
+        if key is None or self.frames.runs.loc[key, "outcome"] == MISSING:
+            raise Absent(MISSING, key or f"{scale}/{method}/s{seed}")
         self.used.add(key)
         return key
 
@@ -130,7 +133,7 @@ class Evidence:
         run = self.frames.runs.loc[key]
         if run["outcome"] != DIVERGED:
             return None
-        return self.on_paper(run["step"], key), divergence_of(self.frames, self.study, key)
+        return self.on_paper(run["step"], key), divergence_of(self.frames, key)
 
     def on_paper(self, step: float, key: str) -> float:
         """A step as the same share of the document's training."""

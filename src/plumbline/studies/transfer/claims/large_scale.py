@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from plumbline.results.checkers import Measured, factor, near
-from plumbline.results.measures import Absent, Claim, Measures, Values
+from plumbline.results.checkers import Measured, factor, near, order, signs, statistic
+from plumbline.results.measures import Absent, Measures, Values
+from plumbline.results.published import Claim
 from plumbline.stats import spearman
 from plumbline.studies.transfer.claims.base_scale import CLIMB
 from plumbline.studies.transfer.claims.evidence import Evidence
-from plumbline.studies.transfer.tables.table3 import improvers, two_scales
+from plumbline.studies.transfer.two_scales import improvers, two_scales
 
 MEASURES = Measures()
 
@@ -30,15 +31,15 @@ def runs_3b(e: Evidence, claim: Claim) -> Values:
 
 
 def _ranks(e: Evidence, method: str) -> tuple[float, float]:
-    values = two_scales(e.frames, e.study)
+    values = two_scales(e.frames, e.study, e.reference)
     for name in e.methods:
         e.climb(name)
     return float(values.loc[method, "rank_base"]), float(values.loc[method, "rank_large"])
 
 
-@MEASURES.of(*(f"t3_{method}" for method in IMPROVERS + FAILURES))
+@MEASURES.of(*(f"t3_{method}" for method in IMPROVERS + FAILURES), compare=signs("delta_3b"))
 def table3_row(e: Evidence, claim: Claim) -> Values:
-    method = claim["id"].removeprefix("t3_")
+    method = claim.id.removeprefix("t3_")
     values = {"climb_avg_1p2b": e.climb(method), "climb_avg_3b": e.climb(method, "large")}
     return values | {"delta_3b": e.delta(method, "large")}
 
@@ -59,7 +60,7 @@ def _completed(e: Evidence) -> dict[str, float]:
     return values
 
 
-@MEASURES.of("t3_order")
+@MEASURES.of("t3_order", compare=order("order"))
 def t3_order(e: Evidence, claim: Claim) -> Values:
     values = _completed(e)
     return {"order": sorted(values, key=values.__getitem__, reverse=True)}
@@ -87,12 +88,12 @@ def failures_3b(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@MEASURES.of("spearman_7")
+@MEASURES.of("spearman_7", compare=statistic("rho", p="p"))
 def spearman_7(e: Evidence, claim: Claim) -> Values:
     for method in e.methods:
         e.climb(method)
     _completed(e)
-    part = improvers(two_scales(e.frames, e.study), e.reference)
+    part = improvers(two_scales(e.frames, e.study, e.reference), e.reference)
     if len(part) < 3:
         raise Absent("fewer than three improvers", "large")
     found = spearman(part["base"], part["large"])
@@ -156,7 +157,9 @@ def hybrid_spike(e: Evidence, claim: Claim) -> Values:
 def baseline_3b_grad(e: Evidence, claim: Claim) -> Values:
     key = e.key(e.reference, "large")
     train = e.frames.metrics(key).query("split == 'train'")
-    warmed = train[train["step"] > e.study.runs[key].spec.schedule.warmup_steps]["grad_norm"]
+    warmed = train[train["step"] > e.study.runs[key].spec.schedule.warmup_steps]["grad_norm"].dropna()
+    if warmed.empty:
+        raise Absent("without a step after warm-up", key)
     low, high = np.nanquantile(warmed, [0.05, 0.95])
     return {"range": [float(low), float(high)]}
 

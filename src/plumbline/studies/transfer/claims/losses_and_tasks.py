@@ -8,9 +8,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from plumbline.results.checkers import SIGNIFICANT_Z, Measured, factor, near
-from plumbline.results.measures import Absent, Claim, Measures, Values
-from plumbline.studies.transfer.claims.evidence import BASE, Evidence
+from plumbline.results.checkers import Measured, factor, near, order
+from plumbline.results.measures import Absent, Measures, Values
+from plumbline.results.published import Claim
+from plumbline.studies.transfer.claims.evidence import SIGNIFICANT_Z, Evidence
+from plumbline.studies.transfer.headline import BASE
 from plumbline.studies.transfer.tables.table5 import ARM
 
 MEASURES = Measures()
@@ -22,10 +24,10 @@ LOSS = near(0.03)
 
 @MEASURES.of(*(f"t7_val_loss_{method}" for method in TABLE_7), near=LOSS)
 def val_loss(e: Evidence, claim: Claim) -> Values:
-    return {"val_loss": e.loss(claim["id"].removeprefix("t7_val_loss_"))}
+    return {"val_loss": e.loss(claim.id.removeprefix("t7_val_loss_"))}
 
 
-@MEASURES.of("t7_order")
+@MEASURES.of("t7_order", compare=order("order"))
 def t7_order(e: Evidence, claim: Claim) -> Values:
     losses = {method: e.loss(method) for method in TABLE_7}
     return {"order": sorted(losses, key=losses.__getitem__)}
@@ -78,7 +80,7 @@ def decoupling_attention_only(e: Evidence, claim: Claim) -> Values:
         return -100 * e.delta(method) / gap if gap > 0 else float("inf")
 
     bound = min(rate("sigmoid_attn"), rate("ssmax")) / 2
-    rates = {method: rate(method) for method in claim["values"]["track_loss"]}
+    rates = {method: rate(method) for method in claim.values["track_loss"]}
     return Measured(
         values={"track_loss": [method for method, value in rates.items() if 0 < value < bound]},
         shown={f"points_per_nat_{method}": value for method, value in rates.items()},
@@ -89,12 +91,12 @@ def decoupling_attention_only(e: Evidence, claim: Claim) -> Values:
 def winners_track_loss(e: Evidence, claim: Claim) -> Values:
     """Within 1 % of the baseline's curve from the tenth of training on."""
     curves = {}
-    for method in (e.reference, *claim["values"]["ids"]):
+    for method in (e.reference, *claim.values["ids"]):
         metrics = e.frames.metrics(e.key(method, BASE)).query("split == 'validation'")
         curves[method] = metrics.set_index("step")["loss"]
     base = curves[e.reference]
     late = base.index[base.index >= 0.1 * base.index.max()]
-    apart = {m: float((curves[m].reindex(late) / base[late] - 1).abs().max()) for m in claim["values"]["ids"]}
+    apart = {m: float((curves[m].reindex(late) / base[late] - 1).abs().max()) for m in claim.values["ids"]}
     return Measured(values={"ids": [m for m, share in apart.items() if share < 0.01]}, shown=apart)
 
 
@@ -144,10 +146,10 @@ def attnres_broad(e: Evidence, claim: Claim) -> Values:
     return Measured(holds=holds and nats > 0.1, shown=shown | {"nats": nats})
 
 
-@MEASURES.of("attention_failures_sharp_tasks")
+@MEASURES.of("attention_failures_sharp_tasks", compare=order("tasks"))
 def attention_failures_sharp_tasks(e: Evidence, claim: Claim) -> Values:
     drops = -pd.concat([e.task_deltas(m) for m in ("sigmoid_attn", "ssmax", "diff_attn")], axis=1).mean(axis=1)
-    return {"order": list(drops.sort_values(ascending=False, kind="stable").index[:3])}
+    return {"tasks": list(drops.sort_values(ascending=False, kind="stable").index[:3])}
 
 
 def _two_devices(e: Evidence) -> tuple[str, str]:
@@ -168,7 +170,7 @@ def _second_less_first(e: Evidence) -> pd.Series:
 
 @MEASURES.of("a100_match", near={"a100": near(0.0042), "primary": near(0.0042), "diff": near(0.0021)})
 def a100_match(e: Evidence, claim: Claim) -> Values:
-    first, second = (e._value(key, "climb_avg") for key in _two_devices(e))
+    first, second = (e.value(key, "average") for key in _two_devices(e))
     return {"a100": second, "primary": first, "diff": abs(second - first)}
 
 
@@ -180,7 +182,7 @@ def a100_per_task(e: Evidence, claim: Claim) -> Values:
 
 @MEASURES.of("a100_val_loss", near=near(0.015))
 def a100_val_loss(e: Evidence, claim: Claim) -> Values:
-    first, second = (e._value(key, "validation_loss") for key in _two_devices(e))
+    first, second = (e.value(key, "validation_loss") for key in _two_devices(e))
     return {"diff": second - first}
 
 

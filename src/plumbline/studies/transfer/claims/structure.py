@@ -11,15 +11,15 @@ from typing import Any
 
 from plumbline.model.flops import counted
 from plumbline.results.checkers import Measured, near
-from plumbline.results.measures import Claim, Measures, Values
-from plumbline.results.published import Published
+from plumbline.results.measures import Measures, Values
+from plumbline.results.published import Claim, Published
 from plumbline.results.runs import load
 from plumbline.results.table import Table
 from plumbline.specs import sheet
 from plumbline.specs.spec import ModelSpec, RunSpec
 from plumbline.stats import family_wise_error_rate
 from plumbline.studies.transfer.claims.evidence import Evidence
-from plumbline.studies.transfer.tables import table4
+from plumbline.studies.transfer.headline import BASE, LARGE
 
 MEASURES = Measures()
 
@@ -27,31 +27,48 @@ ARITHMETIC = {"scope": "arithmetic"}
 
 
 @cache
-def _spec(study: str, method: str, scale: str = "base") -> RunSpec:
-    return sheet.load(study, "paper").runs[f"{study}/{scale}/{method}/s42"].spec
+def _paper(study: str) -> sheet.Study:
+    return sheet.load(study, "paper")
+
+
+def _document(e: Evidence) -> sheet.Study:
+    """The document's study at its own size; that of the extended one, where a study extends another."""
+    return _paper(e.study.code)
+
+
+def _spec(e: Evidence, method: str, scale: str = BASE) -> RunSpec:
+    specs = (run.spec for run in _document(e).runs.values())
+    return next(spec for spec in specs if (spec.scale, spec.method) == (scale, method))
 
 
 @cache
-def _roles(study: str, method: str) -> dict[str, Any]:
-    """The roles of a method's parameters, with their starts, at paper size."""
+def _roles_of(study: str, method: str) -> dict[str, Any]:
     from plumbline.model.decoder import on_meta
 
-    return on_meta(_spec(study, method).model).parameter_roles
+    key = f"{study}/{BASE}/{method}/s42"
+    return on_meta(_paper(study).runs[key].spec.model).parameter_roles
+
+
+def _roles(e: Evidence, method: str) -> dict[str, Any]:
+    """The roles of a method's parameters, with their starts, at paper size."""
+    return _roles_of(e.study.code, method)
 
 
 def _model(e: Evidence, method: str) -> ModelSpec:
-    return _spec(e.study.name, method).model
+    return _spec(e, method).model
 
 
 @cache
 def _table4(study: str, published: str) -> Table:
     """Table 4, which depends on no run."""
-    return table4(load([], "."), sheet.load(study, "paper"), Published(published))
+    from plumbline.studies.transfer.tables.table4 import table4
+
+    return table4(load([], "."), _paper(study), Published(published))
 
 
 def _cell(e: Evidence, method: str, column: str) -> Any:
-    """A cell of Table 4."""
-    return _table4(e.study.name, str(e.published.directory)).cell(method, column).value
+    """A number of Table 4."""
+    return _table4(e.study.code, str(e.published.directory)).cell(method, column).value
 
 
 def _extra(e: Evidence, method: str) -> int:
@@ -60,8 +77,8 @@ def _extra(e: Evidence, method: str) -> int:
 
 def _starts(e: Evidence, method: str, role: str | None = None) -> list[Any]:
     """The distinct starts of the parameters that a method has and the baseline has not."""
-    known = _roles(e.study.name, e.reference)
-    own = _roles(e.study.name, method)
+    known = _roles(e, e.reference)
+    own = _roles(e, method)
     starts = [entry.init for name, entry in own.items() if name not in known and role in (None, entry.role)]
     return [one for i, one in enumerate(starts) if one not in starts[:i]]
 
@@ -74,7 +91,7 @@ def _constants(e: Evidence, method: str) -> list[float]:
 
 @MEASURES.of("fwer", **ARITHMETIC)
 def fwer(e: Evidence, claim: Claim) -> Values:
-    m = len(e.methods) - 1
+    m = _document(e).m
     return {"alpha": 0.05, "m": m, "fwer_pct": 100 * family_wise_error_rate(0.05, m)}
 
 
@@ -86,7 +103,7 @@ def params_baseline(e: Evidence, claim: Claim) -> Values:
 @MEASURES.of("params_band", **ARITHMETIC)
 def params_band(e: Evidence, claim: Claim) -> Values:
     """The band is that of every method but the two Selective ones, on parameters and on the document's FLOPs."""
-    others = [m for m in e.methods if not m.startswith("selective")]
+    others = [m for m in _document(e).methods if not m.startswith("selective")]
     shares = [abs(_cell(e, m, column)) for m in others for column in ("delta_params_pct", "delta_flops_pct")]
     selective = -_cell(e, "selective_attn", "delta_params_pct")
     return Measured(values={"band_pct": max(shares), "selective_pct": selective}, near=near(0.0101))
@@ -101,7 +118,7 @@ def gated_overhead(e: Evidence, claim: Claim) -> Values:
 
 @MEASURES.of("selective_zero_params", **ARITHMETIC)
 def selective_zero_params(e: Evidence, claim: Claim) -> Values:
-    new = set(_roles(e.study.name, "selective_attn")) - set(_roles(e.study.name, e.reference))
+    new = set(_roles(e, "selective_attn")) - set(_roles(e, e.reference))
     return Measured(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
 
 
@@ -114,8 +131,8 @@ def denseformer_params(e: Evidence, claim: Claim) -> Values:
 
 @MEASURES.of("sandwich_params", **ARITHMETIC)
 def sandwich_params(e: Evidence, claim: Claim) -> Values:
-    known = _roles(e.study.name, e.reference)
-    new = [entry for name, entry in _roles(e.study.name, "sandwich_norm").items() if name not in known]
+    known = _roles(e, e.reference)
+    new = [entry for name, entry in _roles(e, "sandwich_norm").items() if name not in known]
     return Measured(holds=all(entry.role == "norm" for entry in new), shown={"extra": _extra(e, "sandwich_norm")})
 
 
@@ -136,7 +153,7 @@ def relu2_width(e: Evidence, claim: Claim) -> Values:
 def flops_formula(e: Evidence, claim: Claim) -> Values:
     """The formula against the operations of the real modules: the same, or what it leaves out."""
     formula, counted = (_cell(e, e.reference, name) for name in ("flops_formula", "flops_counted"))
-    spec = _spec(e.study.name, e.reference)
+    spec = _spec(e, e.reference)
     model, tokens = spec.model, spec.train.batch_tokens
     head = 3 * 2 * model.width * model.vocabulary * tokens
     weighted = 3 * 2 * model.layers * model.context * model.width * tokens
@@ -148,26 +165,26 @@ def flops_formula(e: Evidence, claim: Claim) -> Values:
 
 @MEASURES.of("cost_3b", **ARITHMETIC)
 def cost_3b(e: Evidence, claim: Claim) -> Values:
-    large, base = (_spec(e.study.name, e.reference, scale).model for scale in ("large", "base"))
+    large, base = (_spec(e, e.reference, scale).model for scale in (LARGE, BASE))
     return {"ratio": (counted(large) / large.context) / (counted(base) / base.context)}
 
 
 @MEASURES.of("tokens_1p2b", **ARITHMETIC)
 def tokens_1p2b(e: Evidence, claim: Claim) -> Values:
-    train = _spec(e.study.name, e.reference).train
+    train = _spec(e, e.reference).train
     batch = math.log2(train.batch_tokens)
     return {"steps": train.steps, "log2_batch": round(batch), "tokens_b": train.steps * train.batch_tokens / 1e9}
 
 
 @MEASURES.of("tokens_3b", **ARITHMETIC)
 def tokens_3b(e: Evidence, claim: Claim) -> Values:
-    train = _spec(e.study.name, e.reference, "large").train
+    train = _spec(e, e.reference, LARGE).train
     return {"tokens_b": train.steps * train.batch_tokens / 1e9, "steps": train.steps}
 
 
 @MEASURES.of("val_pack", **ARITHMETIC)
 def val_pack(e: Evidence, claim: Claim) -> Values:
-    train = _spec(e.study.name, e.reference).train
+    train = _spec(e, e.reference).train
     return {"sequences": train.validation_sequences, "every": train.validate_every}
 
 
@@ -194,8 +211,8 @@ def ssmax_init(e: Evidence, claim: Claim) -> Values:
 
 @MEASURES.of("layer0_value_residual", **ARITHMETIC)
 def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
-    known = _roles(e.study.name, e.reference)
-    new = [entry for name, entry in _roles(e.study.name, "value_residual").items() if name not in known]
+    known = _roles(e, e.reference)
+    new = [entry for name, entry in _roles(e, "value_residual").items() if name not in known]
     return Measured(
         values={"lam": _constants(e, "value_residual")[0]},
         shown={"first_layer_has_one": any(entry.layer == 0 for entry in new)},
@@ -222,7 +239,8 @@ def softpick_zeros(e: Evidence, claim: Claim) -> Values:
     from plumbline.model.decoder import create
     from plumbline.model.visibility import Visibility
 
-    model = sheet.load(e.study.name, "smoke").runs[f"{e.study.name}/base/softpick/s42"].spec.model
+    run = sheet.load(e.study.code, "smoke").runs[f"{e.study.code}/{BASE}/softpick/s42"]
+    model = run.spec.model
     mixer = create(model, init_seed=0).blocks[0].attention.mixer
     generator, time = torch.Generator().manual_seed(0), model.context
     q_BHQW = 4 * torch.randn(1, model.heads, time, model.head_width, generator=generator)

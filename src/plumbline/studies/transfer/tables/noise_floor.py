@@ -7,25 +7,27 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 import pandas as pd
 
-from plumbline.results.published import Published, printed
+from plumbline.results.formats import PROBABILITY
+from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import (
     CONTEXT,
+    REFERENCE,
     Cell,
     Column,
     Table,
     absent,
     context,
-    fixed,
     joint_outcome,
     notes_of,
     number,
-    probability,
+    printed_cells,
+    published_column,
+    reference_of,
+    warnings_of,
 )
 from plumbline.specs.sheet import Study
 from plumbline.stats import (
@@ -37,74 +39,79 @@ from plumbline.stats import (
     welch_per_task,
 )
 from plumbline.stats import noise_floor as floor_of
-
-SCALE = "base"
-
-
-def _measure(name: str, header: str, show: Callable[[Any], str] | None = None, readable: bool = True) -> Column:
-    return Column(name=name, header=header, kind="reproduced", show=show or fixed(2), readable=readable)
+from plumbline.studies.transfer.headline import BASE
 
 
-def _print(name: str, header: str, readable: bool = True) -> Column:
-    return Column(name=f"{name}_published", header=header, kind="published", readable=readable)
+def _ours(name: str, header: str, how: str = ".2f", *, readable: bool = True, narrow: bool = False) -> Column:
+    return Column(name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow)
 
 
 COLUMNS = [
     Column(name="method", header="Method", kind="label", readable=False),
-    Column(name="label", header="Method", kind="label"),
-    Column(name="n_seeds", header="seeds", kind="fact"),
+    Column(name="label", header="Method", kind="label", narrow=True),
+    Column(name="n_seeds", header="seeds", kind="fact", format="d", narrow=True),
     Column(name="outcome", header="outcome", kind="fact"),
-    _measure("climb_avg_mean", "mean", fixed(4)),
-    _print("climb_avg_mean", "mean"),
-    _measure("sigma", "σ", fixed(5)),
-    _print("sigma", "σ"),
-    _measure("interval_low", "bootstrap 95 % low", fixed(4)),
-    _measure("interval_high", "bootstrap 95 % high", fixed(4)),
-    _measure("bca_low", "BCa low", fixed(4), readable=False),
-    _measure("bca_high", "BCa high", fixed(4), readable=False),
-    _measure("probability_not_above", "Pr(method ≤ base)", fixed(4)),
-    _measure("welch_t", "Welch t"),
-    _print("welch_t", "Welch t"),
-    _measure("welch_df", "Welch df", readable=False),
-    _measure("welch_p", "Welch p", probability),
-    _print("welch_p", "Welch p"),
-    _measure("stouffer_z", "Stouffer Z"),
-    _print("stouffer_z", "Stouffer Z"),
-    _measure("stouffer_p_one_sided", "Stouffer p one-sided", probability),
-    _print("stouffer_p_one_sided", "Stouffer p one-sided"),
-    _measure("stouffer_p_two_sided", "Stouffer p two-sided", probability, readable=False),
-    _print("stouffer_p_two_sided", "Stouffer p two-sided", readable=False),
-    _measure("stouffer_z_correlated", "Stouffer Z, correlated tasks"),
-    _measure("stouffer_p_correlated", "one-sided p, correlated tasks", probability),
-    _measure("tasks_above", "tasks above", str),
-    _print("tasks_above", "tasks above"),
-    _measure("tasks_total", "tasks", str),
-    _measure("tasks_not_above", "tasks not above", str, readable=False),
+    _ours("climb_avg_mean", "mean", ".4f", narrow=True),
+    published_column("climb_avg_mean", "mean"),
+    _ours("sigma", "σ", ".5f", narrow=True),
+    published_column("sigma", "σ", narrow=True),
+    _ours("interval_low", "bootstrap 95 % low", ".4f"),
+    _ours("interval_high", "bootstrap 95 % high", ".4f"),
+    _ours("bca_low", "BCa low", ".4f", readable=False),
+    _ours("bca_high", "BCa high", ".4f", readable=False),
+    _ours("probability_not_above", "Pr(method ≤ base)", ".4f"),
+    _ours("welch_t", "Welch t"),
+    published_column("welch_t", "Welch t"),
+    _ours("welch_df", "Welch df", readable=False),
+    _ours("welch_p", "Welch p", PROBABILITY, narrow=True),
+    published_column("welch_p", "Welch p"),
+    _ours("stouffer_z", "Stouffer Z"),
+    published_column("stouffer_z", "Stouffer Z"),
+    _ours("stouffer_p_one_sided", "Stouffer p one-sided", PROBABILITY),
+    published_column("stouffer_p_one_sided", "Stouffer p one-sided"),
+    _ours("stouffer_p_two_sided", "Stouffer p two-sided", PROBABILITY, readable=False),
+    published_column("stouffer_p_two_sided", "Stouffer p two-sided", readable=False),
+    _ours("stouffer_z_correlated", "Stouffer Z, correlated tasks"),
+    _ours("stouffer_p_correlated", "one-sided p, correlated tasks", PROBABILITY),
+    _ours("tasks_above", "tasks above", "d"),
+    published_column("tasks_above", "tasks above"),
+    _ours("tasks_total", "tasks", "d"),
+    Column(name="tasks_not_above", header="tasks not above", kind="reproduced", readable=False),
     *CONTEXT,
 ]
 
 
+#: Our columns, and the printed table's names of them.
+PRINTED = {"climb_avg_mean": "climb_avg_mean", "sigma": "climb_avg_std", "tasks_above": "tasks_above_baseline"}
+PRINTED |= {name: name for name in ("welch_t", "welch_p", "stouffer_z", "stouffer_p_one_sided")}
+PRINTED |= {"stouffer_p_two_sided": "stouffer_p_two_sided"}
+
+#: Columns of numbers that compare a reference with the first.
+TESTS = ("probability_not_above", "welch_t", "welch_df", "welch_p", "stouffer_z", "stouffer_p_one_sided")
+TESTS += ("stouffer_p_two_sided", "stouffer_z_correlated", "stouffer_p_correlated", "tasks_above", "tasks_total")
+
+
 def seeds_by_task(frames: RunFrames, method: str) -> pd.DataFrame:
     """Seeds x tasks of a reference at the base scale; only seeds with scores."""
-    runs = frames.select(SCALE, [method]).sort_values("seed")
+    runs = frames.select(BASE, [method]).sort_values("seed")
     rows = {seed: frames.task_scores(str(key)) for key, seed in runs["seed"].items()}
     return pd.DataFrame({seed: row for seed, row in rows.items() if len(row)}).T.astype(float)
 
 
 def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each reference; tests are against the first."""
-    names = study.sheet["noise_floor"]
-    reference, references = names["reference"], [names["reference"], *names["others"]]
-    base_runs = frames.select(SCALE, [reference])
+    reference = reference_of(study, "noise_floor")
+    references = [reference, *study.sheet["noise_floor"]["others"]]
+    base_runs = frames.select(BASE, [reference])
     base_tasks = seeds_by_task(frames, reference)
     tasks = {method: seeds_by_task(frames, method) for method in references}
     correlation = _correlation(tasks)
     printed_floor = published.table("noise_floor")
     rows = []
     for method in references:
-        runs = frames.select(SCALE, [method]).sort_values("seed")
+        runs = frames.select(BASE, [method]).sort_values("seed")
         own, word = tuple(runs.index), absent(runs["outcome"])
-        floor = floor_of(runs["climb_avg"]) if len(runs) else floor_of([math.nan])
+        floor = floor_of(runs["average"]) if len(runs) else floor_of([math.nan])
         row = {
             "method": Cell(method),
             "label": Cell(study.label(method)),
@@ -113,17 +120,15 @@ def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
             "climb_avg_mean": number(floor.mean, word, own),
             "sigma": number(floor.sigma, word, own),
         }
-        row |= _intervals(runs["climb_avg"], word, own)
+        row |= _intervals(runs["average"], word, own)
         if method == reference:
-            row |= {name: Cell("reference") for name in _TESTS}
+            row |= _no_tests(REFERENCE)
         else:
             row |= _tests(runs, base_runs, tasks[method], base_tasks, correlation, word)
-        for name, source in _PRINTED.items():
-            row[f"{name}_published"] = Cell(printed(printed_floor, method, source))
-        rows.append(row | context(study, SCALE, frames))
+        rows.append(row | printed_cells(printed_floor, method, PRINTED) | context(study, BASE, frames))
     return Table(
         name="noise_floor",
-        title=f"The noise floor at {study.scale_label(SCALE)}: three references over their seeds.",
+        title=f"The noise floor at {study.scale_label(BASE)}: three references over their seeds.",
         study=study.name,
         preset=study.preset,
         key="method",
@@ -133,24 +138,17 @@ def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
             "σ is unbiased. Bootstrap: 10,000 resamples, random state 0; three seeds have ten distinct resamples, so "
             "the intervals cover less than 95 %. Welch: two-sided. Stouffer combines the tasks' one-sided Welch tests; "
             "the correlated variant divides by the tasks' correlation, pooled within the references and of low rank.",
-            *notes_of(study, frames, scores=True),
+            *notes_of(study),
         ],
+        warnings=warnings_of(study, frames),
         published=published.shown("noise_floor"),
     )
-
-
-_PRINTED = {"climb_avg_mean": "climb_avg_mean", "sigma": "climb_avg_std", "welch_t": "welch_t", "welch_p": "welch_p"}
-_PRINTED |= {name: name for name in ("stouffer_z", "stouffer_p_one_sided", "stouffer_p_two_sided")}
-_PRINTED |= {"tasks_above": "tasks_above_baseline"}
-_TESTS = ("probability_not_above", "welch_t", "welch_df", "welch_p", "stouffer_z", "stouffer_p_one_sided")
-_TESTS += ("stouffer_p_two_sided", "stouffer_z_correlated", "stouffer_p_correlated", "tasks_above", "tasks_total")
-_TESTS += ("tasks_not_above",)
 
 
 def _intervals(values: pd.Series, word: str, own: tuple[str, ...]) -> dict[str, Cell]:
     names = {"percentile": ("interval_low", "interval_high"), "BCa": ("bca_low", "bca_high")}
     if values.notna().sum() < 2:
-        return {name: Cell(word, own) for pair in names.values() for name in pair}
+        return {name: Cell(None, own, word=word) for pair in names.values() for name in pair}
     cells = {}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="bootstrap of n")  # the table's note says it
@@ -158,6 +156,10 @@ def _intervals(values: pd.Series, word: str, own: tuple[str, ...]) -> dict[str, 
             found = bootstrap_interval(values, method=method)
             cells |= {low: number(found.low, "undefined", own), high: number(found.high, "undefined", own)}
     return cells
+
+
+def _no_tests(word: str, used: tuple[str, ...] = ()) -> dict[str, Cell]:
+    return {name: Cell(None, used, word=word) for name in TESTS} | {"tasks_not_above": Cell(word, used)}
 
 
 def _tests(
@@ -169,10 +171,10 @@ def _tests(
     word: str,
 ) -> dict[str, Cell]:
     used = (*runs.index, *base_runs.index)
-    sides = (runs["climb_avg"], base_runs["climb_avg"])
+    sides = (runs["average"], base_runs["average"])
     if min(side.notna().sum() for side in sides) < 2 or min(len(tasks), len(base_tasks)) < 2:
         missing = "too few seeds" if word == "missing" and min(side.notna().sum() for side in sides) else word
-        return {name: Cell(missing, used) for name in _TESTS}
+        return _no_tests(missing, used)
     whole, each = welch(*sides), welch_per_task(tasks, base_tasks)
     plain = stouffer(each["p_greater"])
     cells = {

@@ -14,42 +14,41 @@ from plumbline.specs.sheet import Study
 
 COLUMNS = [
     Column(name="method", header="id", kind="label"),
-    Column(name="label", header="Method", kind="label"),
-    Column(name="category", header="Category", kind="reproduced"),
+    Column(name="label", header="Method", kind="label", narrow=True),
+    Column(name="category", header="Category", kind="reproduced", narrow=True),
     Column(name="category_published", header="Category", kind="published"),
     Column(name="subcategory", header="Subcategory", kind="reproduced"),
-    Column(name="mixing", header="soft/hard", kind="reproduced"),
+    Column(name="mixing", header="soft/hard", kind="reproduced", narrow=True),
     Column(name="mixing_published", header="soft/hard", kind="published"),
     Column(name="components", header="Components", kind="fact"),
-    Column(name="agrees", header="agrees", kind="fact"),
+    Column(name="agrees", header="agrees", kind="fact", narrow=True),
 ]
-
-SOURCE = "config/studies/transfer/study.yaml: methods"
 
 
 def table1(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each method; `agrees` says whether category and label are the printed ones."""
     print1 = published.table("table1")
+    source = f"config/studies/{study.name}/study.yaml: methods"
     rows = []
     for method, entry in study.methods.items():
-        mixing = entry.get("mixing", "no label")
+        mixing, category = entry.get("mixing", "no label"), entry.get("category", "none")
         category_print, mixing_print = printed(print1, method, "category"), printed(print1, method, "soft_hard")
-        agrees = category_print == entry["category"] and mixing_print == entry.get("mixing", "not printed")
+        agrees = category_print == category and mixing_print == entry.get("mixing", "not printed")
         components = ", ".join(f"{slot}: {chosen['name']}" for slot, chosen in entry.get("model", {}).items())
         rows.append(
             {
                 "method": Cell(method),
                 "label": Cell(study.label(method)),
-                "category": Cell(entry["category"], source=SOURCE),
+                "category": Cell(category, source=source),
                 "category_published": Cell(category_print),
-                "subcategory": Cell(entry.get("subcategory", "none"), source=SOURCE),
-                "mixing": Cell(mixing, source=SOURCE),
+                "subcategory": Cell(entry.get("subcategory", "none"), source=source),
+                "mixing": Cell(mixing, source=source),
                 "mixing_published": Cell(mixing_print),
-                "components": Cell(components or "the recipe's", source=SOURCE),
+                "components": Cell(components or "the recipe's", source=source),
                 "agrees": Cell("yes" if agrees else "no"),
             }
         )
-    counts = Counter(entry["category"] for entry in study.methods.values())
+    counts = Counter(entry.get("category", "none") for entry in study.methods.values())
     printed_counts = Counter(print1["category"])
     return Table(
         name="table1",

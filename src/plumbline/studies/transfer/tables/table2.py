@@ -12,7 +12,8 @@ import warnings
 
 import pandas as pd
 
-from plumbline.results.published import NOT_PRINTED, Published, printed
+from plumbline.results.formats import PROBABILITY
+from plumbline.results.published import Published, printed
 from plumbline.results.runs import COMPLETED, RunFrames
 from plumbline.results.table import (
     CONTEXT,
@@ -23,69 +24,68 @@ from plumbline.results.table import (
     Table,
     absent,
     context,
-    fixed,
+    from_print,
     joint_outcome,
     notes_of,
     number,
-    probability,
+    printed_cells,
+    published_column,
+    reference_of,
+    warnings_of,
 )
 from plumbline.specs.sheet import Study
 from plumbline.stats import NoiseFloor, noise_floor, verdicts
+from plumbline.studies.transfer.headline import BASE, base_values, best_first, headline_runs
 
-SCALE = "base"
+
+def _ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False) -> Column:
+    return Column(name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow)
+
 
 COLUMNS = [
     Column(name="method", header="Method", kind="label", readable=False),
-    Column(name="label", header="Method", kind="label"),
-    Column(name="climb_avg", header="CLIMB-avg", kind="reproduced", show=fixed(4)),
-    Column(name="climb_avg_published", header="CLIMB-avg", kind="published"),
-    Column(name="delta", header="Δ", kind="reproduced", show=fixed(4, sign=True)),
-    Column(name="delta_published", header="Δ", kind="published"),
-    Column(name="z", header="z", kind="reproduced", show=fixed(2, sign=True)),
-    Column(name="z_published", header="z", kind="published"),
-    Column(name="p", header="p", kind="reproduced", show=probability, readable=False),
-    Column(name="p_bonferroni", header="p Bonferroni", kind="reproduced", show=probability),
-    Column(name="p_bonferroni_published", header="p Bonferroni", kind="published"),
-    Column(name="p_holm", header="p Holm", kind="reproduced", show=probability),
-    Column(name="p_bh", header="p BH", kind="reproduced", show=probability),
-    Column(name="prediction_t", header="t (prediction)", kind="reproduced", show=fixed(2, sign=True), readable=False),
-    Column(name="p_prediction", header="p prediction", kind="reproduced", show=probability),
-    Column(name="validation_loss", header="val. loss", kind="reproduced", show=fixed(4)),
-    Column(name="validation_loss_published", header="val. loss", kind="published", readable=False),
+    Column(name="label", header="Method", kind="label", narrow=True),
+    _ours("climb_avg", "CLIMB-avg", ".4f", narrow=True),
+    published_column("climb_avg", "CLIMB-avg"),
+    _ours("delta", "Δ", "+.4f", narrow=True),
+    published_column("delta", "Δ"),
+    _ours("z", "z", "+.2f", narrow=True),
+    published_column("z", "z", narrow=True),
+    _ours("p", "p", PROBABILITY, readable=False),
+    _ours("p_bonferroni", "p Bonferroni", PROBABILITY, narrow=True),
+    published_column("p_bonferroni", "p Bonferroni"),
+    _ours("p_holm", "p Holm", PROBABILITY),
+    _ours("p_bh", "p BH", PROBABILITY),
+    _ours("prediction_t", "t (prediction)", "+.2f", readable=False),
+    _ours("p_prediction", "p prediction", PROBABILITY),
+    _ours("validation_loss", "val. loss", ".4f"),
+    published_column("validation_loss", "val. loss", readable=False),
     Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact"),
+    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
     Column(name="value_of", header="value of", kind="fact", readable=False),
-    Column(name="climb_avg_all_seeds", header="mean of all seeds", kind="reproduced", show=fixed(4), readable=False),
-    Column(name="sigma_all_seeds", header="σ of all seeds", kind="reproduced", show=fixed(5), readable=False),
+    _ours("climb_avg_all_seeds", "mean of all seeds", ".4f", readable=False),
+    _ours("sigma_all_seeds", "σ of all seeds", ".5f", readable=False),
     Column(name="run_ids", header="runs", kind="fact", readable=False),
     Column(name="category", header="category", kind="fact", readable=False),
     *CONTEXT,
 ]
 
 
-def headline_runs(runs: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
-    """The runs behind a method's value: all seeds of the reference, the first seed of any other method."""
-    mine = runs[runs["method"] == method].sort_values("seed")
-    return mine if method == reference else mine.head(1)
-
-
 def table2(frames: RunFrames, study: Study, published: Published) -> Table:
     """All methods of the study, best CLIMB-avg first, the rows without a value last."""
-    reference = study.sheet["noise_floor"]["reference"]
-    runs = frames.select(SCALE, study.methods)
+    reference = reference_of(study, "table2")
+    runs = frames.select(BASE, study.methods)
     floor_runs = headline_runs(runs, reference, reference)
-    floor = noise_floor(floor_runs["climb_avg"]) if len(floor_runs) else noise_floor([math.nan])
-    values = pd.Series(
-        {method: headline_runs(runs, method, reference)["climb_avg"].mean() for method in study.methods}, dtype=float
-    )
+    floor = noise_floor(floor_runs["average"]) if len(floor_runs) else noise_floor([math.nan])
+    values = base_values(frames, study, reference)
     with warnings.catch_warnings():
         # A missing floor is a word in every cell that needs it.
         warnings.filterwarnings("ignore", message="no noise floor")
-        judged = verdicts(values, floor, baseline=reference)
+        judged = verdicts(values, floor, m=study.m, baseline=reference)
     print2, print7 = published.table("table2"), published.table("table7")
     everything = tuple(runs.index)
     rows = []
-    for method in values.sort_values(ascending=False, kind="stable", na_position="last").index:
+    for method in best_first(values):
         mine, behind = runs[runs["method"] == method], headline_runs(runs, method, reference)
         own = tuple(behind.index)
         word = absent(behind["outcome"])
@@ -94,63 +94,60 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
         no_p = REFERENCE if method == reference else no_z
         loss = behind["validation_loss"].mean()
         verdict = judged.loc[method]
-        bound = printed(print2, method, "p_bonf_bound")
         rows.append(
             {
                 "method": Cell(method),
                 "label": Cell(study.label(method)),
                 "climb_avg": number(float(values[method]), word, own),
-                "climb_avg_published": Cell(printed(print2, method, "climb_avg")),
                 "delta": number(float(verdict["delta"]), no_z, compared),
-                "delta_published": Cell(printed(print2, method, "delta")),
                 "z": number(float(verdict["z"]), no_z, compared),
-                "z_published": Cell(printed(print2, method, "z")),
                 "p": number(float(verdict["p"]), no_p, compared),
                 "p_bonferroni": number(float(verdict["p_bonferroni"]), no_p, compared),
-                "p_bonferroni_published": Cell(
-                    printed(print2, method, "p_bonf") if bound == NOT_PRINTED else f"<{bound}"
+                "p_bonferroni_published": from_print(
+                    printed(print2, method, "p_bonf"), bound=printed(print2, method, "p_bonf_bound")
                 ),
                 "p_holm": number(float(verdict["p_holm"]), no_p, everything),
                 "p_bh": number(float(verdict["p_bh"]), no_p, everything),
                 "prediction_t": number(float(verdict["prediction_t"]), no_z, compared),
                 "p_prediction": number(float(verdict["p_prediction"]), no_p, compared),
                 "validation_loss": number(float(loss), word, own),
-                "validation_loss_published": Cell(printed(print7, method, "val_loss")),
                 "outcome": Cell(joint_outcome(mine["outcome"]), tuple(mine.index)),
                 "n_seeds": Cell(int((mine["outcome"] == COMPLETED).sum()), tuple(mine.index)),
                 "value_of": Cell(_value_of(behind)),
-                "climb_avg_all_seeds": number(float(mine["climb_avg"].mean()), word, mine.index),
+                "climb_avg_all_seeds": number(float(mine["average"].mean()), word, mine.index),
                 "sigma_all_seeds": number(
-                    float(mine["climb_avg"].std()), absent(mine["outcome"]) if len(mine) > 1 else "one seed", mine.index
+                    float(mine["average"].std()), absent(mine["outcome"]) if len(mine) > 1 else "one seed", mine.index
                 ),
                 "run_ids": Cell(" ".join(mine["run_id"]), tuple(mine.index)),
-                "category": Cell(study.methods[method]["category"]),
+                "category": Cell(study.methods[method].get("category", "none")),
             }
-            | context(study, SCALE, frames)
+            | printed_cells(print2, method, {"climb_avg": "climb_avg", "delta": "delta", "z": "z"})
+            | printed_cells(print7, method, {"validation_loss": "val_loss"})
+            | context(study, BASE, frames)
         )
     return Table(
         name="table2",
-        title=f"Main results at {study.scale_label(SCALE)}, sorted by CLIMB-avg.",
+        title=f"Main results at {study.scale_label(BASE)}, sorted by CLIMB-avg.",
         study=study.name,
         preset=study.preset,
         key="method",
         columns=COLUMNS,
         rows=rows,
-        notes=[*_notes(study, floor, floor_runs, len(values) - 1), *notes_of(study, frames, scores=True)],
+        notes=[*_notes(study, floor, floor_runs, study.label(reference)), *notes_of(study)],
+        warnings=warnings_of(study, frames),
         published=published.shown("table2"),
     )
 
 
 def _value_of(behind: pd.DataFrame) -> str:
-    there = behind[behind["climb_avg"].notna()]
+    there = behind[behind["average"].notna()]
     seeds = ", ".join(str(seed) for seed in there["seed"])
     if there.empty:
         return "no run"
     return f"mean of seeds {seeds}" if len(behind) > 1 else f"seed {seeds}"
 
 
-def _notes(study: Study, floor: NoiseFloor, floor_runs: pd.DataFrame, m: int) -> list[str]:
-    label = study.label(study.sheet["noise_floor"]["reference"])
+def _notes(study: Study, floor: NoiseFloor, floor_runs: pd.DataFrame, label: str) -> list[str]:
     if floor.usable:
         floor_note = f"{label}: mean {floor.mean:.4f}, unbiased σ {floor.sigma:.5f} over {floor.n} seeds."
     else:
@@ -160,6 +157,6 @@ def _notes(study: Study, floor: NoiseFloor, floor_runs: pd.DataFrame, m: int) ->
     freedom = f" with {floor.n - 1} degrees of freedom" if floor.usable else ""
     return [
         floor_note + " Its row is the mean of its seeds; every other row is its first seed, as in the document.",
-        f"Δ = x − mean, z = Δ/σ, p two-sided normal, corrected for m = {m} methods; p prediction reads the same Δ as "
-        f"the prediction of one new run, Δ/(σ√(1 + 1/n)), Student's t{freedom}.",
+        f"Δ = x − mean, z = Δ/σ, p two-sided normal, corrected for m = {study.m} methods; p prediction reads the same "
+        f"Δ as the prediction of one new run, Δ/(σ√(1 + 1/n)), Student's t{freedom}.",
     ]

@@ -8,39 +8,48 @@ from __future__ import annotations
 
 from plumbline.model.decoder import on_meta
 from plumbline.model.flops import counted
-from plumbline.results.published import Published, printed
+from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Column, Table, fixed
+from plumbline.results.table import Cell, Column, Table, printed_cells, published_column, reference_of
 from plumbline.specs import sheet
 from plumbline.specs.sheet import Study
 from plumbline.studies.transfer.flops import appendix_c
+from plumbline.studies.transfer.headline import BASE
 
-SCALE, SIZE = "base", "paper"
+SIZE = "paper"
+
+
+def _ours(name: str, header: str, how: str, *, narrow: bool = False) -> Column:
+    return Column(name=name, header=header, kind="reproduced", format=how, narrow=narrow)
+
 
 COLUMNS = [
-    Column(name="method", header="Method", kind="label"),
+    Column(name="method", header="Method", kind="label", narrow=True),
     Column(name="category", header="Category", kind="fact"),
-    Column(name="parameters", header="Parameters", kind="reproduced", show=lambda value: f"{value:,}"),
-    Column(name="params_b", header="Params (B)", kind="reproduced", show=fixed(3)),
-    Column(name="params_b_published", header="Params (B)", kind="published"),
-    Column(name="delta_params_pct", header="ΔP (%)", kind="reproduced", show=fixed(2, sign=True)),
-    Column(name="delta_params_pct_published", header="ΔP (%)", kind="published"),
-    Column(name="flops_formula", header="step FLOPs, formula", kind="reproduced", show=lambda value: f"{value:.4e}"),
-    Column(name="delta_flops_pct", header="ΔF (%)", kind="reproduced", show=fixed(2, sign=True)),
-    Column(name="delta_flops_pct_published", header="ΔF (%)", kind="published"),
-    Column(name="flops_counted", header="step FLOPs, counted", kind="reproduced", show=lambda value: f"{value:.4e}"),
-    Column(name="delta_flops_counted_pct", header="ΔF counted (%)", kind="reproduced", show=fixed(2, sign=True)),
+    _ours("parameters", "Parameters", ",d"),
+    _ours("params_b", "Params (B)", ".3f", narrow=True),
+    published_column("params_b", "Params (B)", narrow=True),
+    _ours("delta_params_pct", "ΔP (%)", "+.2f", narrow=True),
+    published_column("delta_params_pct", "ΔP (%)"),
+    _ours("flops_formula", "step FLOPs, formula", ".4e"),
+    _ours("delta_flops_pct", "ΔF (%)", "+.2f", narrow=True),
+    published_column("delta_flops_pct", "ΔF (%)"),
+    _ours("flops_counted", "step FLOPs, counted", ".4e"),
+    _ours("delta_flops_counted_pct", "ΔF counted (%)", "+.2f"),
     Column(name="spec", header="run id", kind="fact", readable=False),
     Column(name="preset", header="size", kind="fact", readable=False),
     Column(name="scale", header="scale", kind="fact", readable=False),
 ]
 
+#: Columns of ours that the document prints, under the same names.
+PRINTED = {name: name for name in ("params_b", "delta_params_pct", "delta_flops_pct")}
+
 
 def table4(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each method at paper size, whatever the preset of the runs."""
     paper = study if study.preset == SIZE else sheet.load(study.name, SIZE)
-    reference = paper.sheet["noise_floor"]["reference"]
-    specs = {run.spec.method: run.spec for run in paper.runs.values() if run.spec.scale == SCALE}
+    reference = reference_of(paper, "table4")
+    specs = {run.spec.method: run.spec for run in paper.runs.values() if run.spec.scale == BASE}
     counts = {}
     for method in paper.methods:
         spec = specs[method]
@@ -58,25 +67,23 @@ def table4(frames: RunFrames, study: Study, published: Published) -> Table:
         rows.append(
             {
                 "method": Cell(method),
-                "category": Cell(paper.methods[method]["category"]),
+                "category": Cell(paper.methods[method].get("category", "none")),
                 "parameters": Cell(parameters, source=source),
                 "params_b": Cell(parameters / 1e9, source=source),
-                "params_b_published": Cell(printed(print4, method, "params_b")),
                 "delta_params_pct": Cell(against[0], source=source),
-                "delta_params_pct_published": Cell(printed(print4, method, "delta_params_pct")),
                 "flops_formula": Cell(formula, source=source + ", appendix C.1"),
                 "delta_flops_pct": Cell(against[1], source=source + ", appendix C.1"),
-                "delta_flops_pct_published": Cell(printed(print4, method, "delta_flops_pct")),
                 "flops_counted": Cell(operations, source=source),
                 "delta_flops_counted_pct": Cell(against[2], source=source),
                 "spec": Cell(specs[method].run_id),
                 "preset": Cell(SIZE),
-                "scale": Cell(paper.scale_label(SCALE)),
+                "scale": Cell(paper.scale_label(BASE)),
             }
+            | printed_cells(print4, method, PRINTED)
         )
     return Table(
         name="table4",
-        title=f"Parameters and training FLOPs of one step at {paper.scale_label(SCALE)}.",
+        title=f"Parameters and training FLOPs of one step at {paper.scale_label(BASE)}.",
         study=study.name,
         preset=SIZE,
         key="method",

@@ -6,22 +6,44 @@ Source: transfer study, appendix D and Table 5. A preset without a second device
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from plumbline.results.published import Published, printed
-from plumbline.results.runs import AGGREGATE, RunFrames
-from plumbline.results.table import CONTEXT, Cell, Column, Table, absent, context, fixed, notes_of, number
+import pandas as pd
+
+from plumbline.results.published import Published
+from plumbline.results.runs import MISSING, RunFrames
+from plumbline.results.table import (
+    CONTEXT,
+    Cell,
+    Column,
+    Table,
+    absent,
+    context,
+    notes_of,
+    number,
+    printed_cells,
+    published_column,
+    reference_of,
+    warnings_of,
+)
 from plumbline.specs.sheet import Study
+from plumbline.studies.transfer.headline import BASE
 
-SCALE, ARM = "base", "second_hardware"
+ARM = "second_hardware"
+
+
+def _ours(name: str, header: str, how: str) -> Column:
+    return Column(name=name, header=header, kind="reproduced", format=how, narrow=True)
+
 
 COLUMNS = [
-    Column(name="task", header="Task", kind="label"),
-    Column(name="primary", header="Primary", kind="reproduced", show=fixed(4)),
-    Column(name="primary_published", header="Primary", kind="published"),
-    Column(name="second", header="Second", kind="reproduced", show=fixed(4)),
-    Column(name="second_published", header="Second", kind="published"),
-    Column(name="delta", header="Δ", kind="reproduced", show=fixed(4, sign=True)),
-    Column(name="delta_published", header="Δ", kind="published"),
+    Column(name="task", header="Task", kind="label", narrow=True),
+    _ours("primary", "Primary", ".4f"),
+    published_column("primary", "Primary"),
+    _ours("second", "Second", ".4f"),
+    published_column("second", "Second"),
+    _ours("delta", "Δ", "+.4f"),
+    published_column("delta", "Δ", narrow=True),
     Column(name="higher", header="higher", kind="reproduced"),
     Column(name="primary_profile", header="primary profile", kind="fact", readable=False),
     Column(name="second_profile", header="second profile", kind="fact", readable=False),
@@ -29,72 +51,84 @@ COLUMNS = [
     *CONTEXT,
 ]
 
+#: Our columns, and the printed table's names of them.
+PRINTED = {"primary": "primary", "second": "a100", "delta": "delta"}
+
+
+class Profile:
+    """The baseline's run on one profile; a study that has no such run has a profile without values."""
+
+    def __init__(self, frames: RunFrames, study: Study, method: str) -> None:
+        self.key = frames.key(BASE, method)
+        self.used = () if self.key is None else (self.key,)
+        self.facts: dict[str, Any] = {} if self.key is None else frames.runs.loc[self.key].to_dict()
+        self.word = absent([self.facts.get("outcome", MISSING)])
+        self.scores = pd.Series(dtype=float) if self.key is None else frames.task_scores(self.key)
+        self.name = "no such run" if self.key is None else _device(frames, study, self.key)
+
+    def value(self, name: str) -> float:
+        """Accuracy on a task, or a number of the run itself; NaN where there is none."""
+        return float(self.scores.get(name, self.facts.get(name, math.nan)))
+
 
 def table5(frames: RunFrames, study: Study, published: Published) -> Table:
     """Twelve tasks, their mean, and the validation loss, on both profiles."""
-    reference = study.sheet["noise_floor"]["reference"]
-    keys = [_key(frames, reference), _key(frames, ARM)]
-    words = [absent([frames.runs.loc[key, "outcome"]]) for key in keys]
-    profiles = [_profile(frames, study, key) for key in keys]
+    primary, second = Profile(frames, study, reference_of(study, "table5")), Profile(frames, study, ARM)
     stand_in = _stand_in(study)
     print5 = published.table("table5", key="task")
-    scores = [frames.task_scores(key) for key in keys]
-    tasks = list(print5.index[print5.index != AGGREGATE])
-    tasks += [task for task in scores[0].index if task not in tasks]
-    measured = [(task, *(float(side.get(task, math.nan)) for side in scores)) for task in tasks]
-    for name, column in ((AGGREGATE, "climb_avg"), ("validation_loss", "validation_loss")):
-        measured.append((name, *(float(frames.runs.loc[key, column]) for key in keys)))
+    tasks = list(print5.index[print5.index != frames.average])
+    tasks += [task for task in primary.scores.index if task not in tasks]
+    sources = {task: task for task in tasks} | {frames.average: "average", "validation_loss": "validation_loss"}
+    both = (*primary.used, *second.used)
     rows = []
-    for task, first, second in measured:
-        delta = second - first
+    for task, source in sources.items():
+        first, other = primary.value(source), second.value(source)
+        delta = other - first
         higher = "equal" if delta == 0 else "primary" if delta < 0 else "second"
-        word = words[0] if math.isnan(first) else words[1]
+        word = primary.word if math.isnan(first) else second.word
         rows.append(
             {
                 "task": Cell(task),
-                "primary": number(first, words[0], keys[:1]),
-                "primary_published": Cell(printed(print5, task, "primary")),
-                "second": number(second, words[1], keys[1:]),
-                "second_published": Cell(printed(print5, task, "a100")),
-                "delta": number(delta, word, keys),
-                "delta_published": Cell(printed(print5, task, "delta")),
-                "higher": Cell(word if math.isnan(delta) else higher, tuple(keys)),
-                "primary_profile": Cell(profiles[0], (keys[0],)),
-                "second_profile": Cell(profiles[1], (keys[1],)),
+                "primary": number(first, primary.word, primary.used),
+                "second": number(other, second.word, second.used),
+                "delta": number(delta, word, both),
+                "higher": Cell(word if math.isnan(delta) else higher, both),
+                "primary_profile": Cell(primary.name, primary.used),
+                "second_profile": Cell(second.name, second.used),
                 "stand_in": Cell(stand_in or "none"),
             }
-            | context(study, SCALE, frames)
+            | printed_cells(print5, task, PRINTED)
+            | context(study, BASE, frames)
         )
     return Table(
         name="table5",
-        title=f"The baseline at {study.scale_label(SCALE)} on two profiles.",
+        title=f"The baseline at {study.scale_label(BASE)} on two profiles.",
         study=study.name,
         preset=study.preset,
         key="task",
         columns=COLUMNS,
         rows=rows,
         notes=[
-            f"Primary: {profiles[0]}. Second: {profiles[1]}. Published: the document's accelerator and an A100.",
+            f"Primary: {primary.name}. Second: {second.name}. Published: the document's accelerator and an A100.",
             *([f"Stand-in: there is no second device here; {stand_in}."] if stand_in else []),
-            *notes_of(study, frames, scores=True),
+            *([] if second.key else [f"This study has no run {ARM}."]),
+            *notes_of(study),
         ],
+        warnings=warnings_of(study, frames),
         published=published.shown("table5"),
     )
 
 
-def _key(frames: RunFrames, method: str) -> str:
-    mine = frames.select(SCALE, [method]).sort_values("seed")
-    return str(mine.index[0])
+def _device(frames: RunFrames, study: Study, key: str) -> str:
+    """Where a run was made and at which precision."""
+    manifest = frames.manifests.get(key)
+    if manifest is None:
+        return f"no run yet, {study.runs[key].spec.train.precision}"
+    return f"{manifest['device']}, {manifest['spec']['train']['precision']}"
 
 
 def _stand_in(study: Study) -> str:
     """What the arm changes under this preset, in words; nothing where the spec is the baseline's own."""
-    change = study.sheet["arms"][ARM].get(study.preset, {})
+    change = study.sheet.get("arms", {}).get(ARM, {}).get(study.preset, {})
     parts = [f"{part}.{name} = {value}" for part, values in change.items() for name, value in values.items()]
     return f"the second profile is the same run with {', '.join(parts)}" if parts else ""
-
-
-def _profile(frames: RunFrames, study: Study, key: str) -> str:
-    manifest = frames.manifests.get(key)
-    precision = study.runs[key].spec.train.precision
-    return f"{manifest['device'] if manifest else 'no run yet'}, {precision}"

@@ -1,59 +1,71 @@
 """Table 6: what diverged, when, and what its gradient norms looked like before.
 
-Source: transfer study, section 5.3 and Table 6. The classifier's rules are in `plumbline.results.divergence`.
+Source: transfer study, section 5.3 and Table 6. The classifier's rules are in `plumbline.studies.transfer.divergence`.
 """
 
 from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.results.divergence import BRIEF, ELEVATED, GROWTH, MECHANISMS, MONOTONE, PRINTED, Divergence, classify
 from plumbline.results.published import NOT_PRINTED, Published, printed
-from plumbline.results.runs import DIVERGED, RunFrames
-from plumbline.results.table import Cell, Column, Table, context, fixed, notes_of, number
+from plumbline.results.runs import COMPLETED, DIVERGED, MISSING, RunFrames
+from plumbline.results.table import (
+    Cell,
+    Column,
+    Table,
+    context,
+    from_print,
+    notes_of,
+    number,
+    published_column,
+    warnings_of,
+)
 from plumbline.specs.sheet import Study
+from plumbline.studies.transfer.divergence import (
+    BRIEF,
+    ELEVATED,
+    GROWTH,
+    MECHANISMS,
+    MONOTONE,
+    PAPER_STEPS,
+    PRINTED,
+    divergence_of,
+)
+from plumbline.studies.transfer.headline import LARGE
 
-LARGE, ARM = "large", "provoked_divergence"
-#: Steps of the document's training (section 3.2), of which its divergences are a share.
-PAPER_STEPS = 44_000
+ARM = "provoked_divergence"
+PROVOKED = "not of the document; an absurd learning rate, so that a divergence is seen end to end."
 
 
-def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+def _ours(name: str, header: str, how: str, *, narrow: bool = False) -> Column:
+    return Column(name=name, header=header, kind="reproduced", format=how, narrow=narrow)
 
 
 COLUMNS = [
-    Column(name="run", header="Run", kind="label"),
+    Column(name="run", header="Run", kind="label", narrow=True),
     Column(name="label", header="Method", kind="label", readable=False),
-    Column(name="seed", header="seed", kind="fact", readable=False),
+    Column(name="seed", header="seed", kind="fact", format="d", readable=False),
     Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="nan_step", header="step", kind="reproduced"),
-    Column(name="nan_step_published", header="step", kind="published"),
-    Column(name="nan_share", header="share of training", kind="reproduced", show=fixed(3)),
-    Column(name="nan_share_published", header="share of training", kind="published"),
-    Column(name="stable_grad_norm", header="stable grad norm", kind="reproduced", show=_short),
-    Column(name="stable_grad_norm_published", header="stable grad norm", kind="published"),
-    Column(name="peak_grad_norm", header="peak", kind="reproduced", show=_short),
-    Column(name="last_grad_norm", header="last", kind="reproduced", show=_short),
-    Column(name="elevated_from", header="elevated from", kind="reproduced", show=fixed(0)),
-    Column(name="elevated_from_published", header="elevated from", kind="published"),
-    Column(name="elevated_steps", header="elevated for", kind="reproduced"),
-    Column(name="elevated_steps_published", header="elevated for", kind="published"),
-    Column(name="signature", header="signature", kind="reproduced"),
-    Column(name="signature_published", header="signature", kind="published"),
+    _ours("nan_step", "step", "d"),
+    published_column("nan_step", "step"),
+    _ours("nan_share", "share of training", ".3f", narrow=True),
+    published_column("nan_share", "share of training"),
+    _ours("stable_grad_norm", "stable grad norm", ".3g"),
+    published_column("stable_grad_norm", "stable grad norm"),
+    _ours("peak_grad_norm", "peak", ".3g"),
+    _ours("last_grad_norm", "last", ".3g"),
+    _ours("elevated_from", "elevated from", ".0f"),
+    published_column("elevated_from", "elevated from"),
+    _ours("elevated_steps", "elevated for", "d"),
+    published_column("elevated_steps", "elevated for"),
+    Column(name="signature", header="signature", kind="reproduced", narrow=True),
+    Column(name="signature_published", header="signature", kind="published", narrow=True),
     Column(name="mechanism", header="reads", kind="reproduced"),
-    Column(name="last_finite_loss", header="last finite loss", kind="reproduced", show=fixed(4)),
+    _ours("last_finite_loss", "last finite loss", ".4f"),
     Column(name="reason", header="reason", kind="fact", readable=False),
     Column(name="preset", header="preset", kind="fact", readable=False),
     Column(name="scale", header="scale", kind="fact", readable=False),
 ]
-
-
-def divergence_of(frames: RunFrames, study: Study, key: str) -> Divergence:
-    """A diverged run's classified history."""
-    metrics = frames.metrics(key)
-    train = metrics[metrics["split"] == "train"]
-    return classify(train["step"], train["grad_norm"], warmup_steps=study.runs[key].spec.schedule.warmup_steps)
 
 
 def table6(frames: RunFrames, study: Study, published: Published) -> Table:
@@ -61,54 +73,16 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
     print6 = published.table("table6", key=["method_id", "seed"])
     rows = []
     for key, run in _listed(frames, print6).iterrows():
-        key, place = str(key), (run["method"], str(run["seed"]))
-        name = (
-            f"{run['method']}/s{run['seed']}"
-            if run["scale"] == LARGE
-            else f"{run['scale']}/{run['method']}/s{run['seed']}"
-        )
-        found = divergence_of(frames, study, key) if run["outcome"] == DIVERGED else None
-        own = (key,)
-        word = "no divergence" if run["outcome"] == "completed" else "missing"
-        in_print = place in print6.index and run["scale"] == LARGE
-        nan_step = printed(print6, place, "nan_step") if in_print else NOT_PRINTED
-        mechanism = printed(print6, place, "mechanism") if in_print else NOT_PRINTED
-
-        def of(value: float | None, word: str = word, own: tuple[str, ...] = own) -> Cell:
-            return number(value, word, own)
-
-        rows.append(
-            {
-                "run": Cell(name, own),
-                "label": Cell(study.label(run["method"])),
-                "seed": Cell(int(run["seed"])),
-                "outcome": Cell(run["outcome"], own),
-                "nan_step": of(int(run["step"]) if found else None),
-                "nan_step_published": Cell(nan_step),
-                "nan_share": of(run["step"] / run["steps"] if found else None),
-                "nan_share_published": Cell(
-                    nan_step if nan_step == NOT_PRINTED else f"{int(nan_step) / PAPER_STEPS:.3f}"
-                ),
-                "stable_grad_norm": of(found.stable, found.signature) if found else of(None),
-                "stable_grad_norm_published": Cell(
-                    printed(print6, place, "pre_nan_grad_norm") if in_print else NOT_PRINTED
-                ),
-                "peak_grad_norm": of(found.peak, "no norm") if found else of(None),
-                "last_grad_norm": of(found.last, "no norm") if found else of(None),
-                "elevated_from": of(found.elevated_from, "never") if found else of(None),
-                "elevated_from_published": Cell(
-                    printed(print6, place, "sustained_from_step") if in_print else NOT_PRINTED
-                ),
-                "elevated_steps": of(found.elevated_steps) if found else of(None),
-                "elevated_steps_published": Cell(_printed_length(print6, place) if in_print else NOT_PRINTED),
-                "signature": of(found.signature) if found else of(None),
-                "signature_published": Cell(PRINTED.get(mechanism, mechanism)),
-                "mechanism": of(MECHANISMS[found.signature]) if found else of(None),
-                "last_finite_loss": of(float(run["last_finite_loss"]) if found else None),
-                "reason": of(run["reason"] if found else None),
-            }
-            | context(study, run["scale"])
-        )
+        place = (run["method"], str(run["seed"])) if run["scale"] == LARGE else ("", "")
+        row = {
+            "run": Cell(_name(run), (str(key),)),
+            "label": Cell(study.label(run["method"])),
+            "seed": Cell(int(run["seed"])),
+            "outcome": Cell(run["outcome"], (str(key),)),
+        }
+        row |= _history(frames, str(key), run) | _printed(print6, place)
+        rows.append(row | context(study, run["scale"]))
+    absent = [f"{method}/s{seed}" for method, seed in print6.index if frames.key(LARGE, method, int(seed)) is None]
     return Table(
         name="table6",
         title=f"Divergences at {study.scale_label(LARGE)} under the shared recipe.",
@@ -122,11 +96,58 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
             f"half; elevated: above {ELEVATED:g} times it, up to the end. sudden: elevated for at most {BRIEF:.0%} of "
             f"the steps before; rise: longer, rank correlation with the step at least {MONOTONE:g} and {GROWTH:g} "
             "times higher at its end; inflation: longer, otherwise. A signature does not prove a mechanism.",
-            f"{ARM}: not of the document; an absurd learning rate, so that a divergence is seen end to end.",
-            *notes_of(study, frames),
+            *([f"{ARM}: {PROVOKED}"] if ARM in study.sheet.get("arms", {}) else []),
+            *([f"Printed, and no run of this study: {', '.join(absent)}."] if absent else []),
+            *notes_of(study),
         ],
+        warnings=warnings_of(study),
         published=published.shown("table6"),
     )
+
+
+def _name(run: pd.Series) -> str:
+    name = f"{run['method']}/s{run['seed']}"
+    return name if run["scale"] == LARGE else f"{run['scale']}/{name}"
+
+
+def _history(frames: RunFrames, key: str, run: pd.Series) -> dict[str, Cell]:
+    """How a run diverged, or the word for why it did not."""
+    numbers = ("nan_step", "nan_share", "stable_grad_norm", "peak_grad_norm", "last_grad_norm", "elevated_from")
+    numbers += ("elevated_steps", "last_finite_loss")
+    own = (key,)
+    if run["outcome"] != DIVERGED:
+        word = "no divergence" if run["outcome"] == COMPLETED else MISSING
+        words = {name: Cell(word, own) for name in ("signature", "mechanism", "reason")}
+        return {name: Cell(None, own, word=word) for name in numbers} | words
+    found = divergence_of(frames, key)
+    return {
+        "nan_step": Cell(int(run["step"]), own),
+        "nan_share": Cell(float(run["step"] / run["steps"]), own),
+        "stable_grad_norm": number(found.stable, found.signature, own),
+        "peak_grad_norm": number(found.peak, "no norm", own),
+        "last_grad_norm": number(found.last, "no norm", own),
+        "elevated_from": number(found.elevated_from, "never", own),
+        "elevated_steps": Cell(found.elevated_steps, own),
+        "last_finite_loss": number(float(run["last_finite_loss"]), "no finite loss", own),
+        "signature": Cell(found.signature, own),
+        "mechanism": Cell(MECHANISMS[found.signature], own),
+        "reason": Cell(run["reason"], own),
+    }
+
+
+def _printed(print6: pd.DataFrame, place: tuple[str, str]) -> dict[str, Cell]:
+    """What the document prints of a run; it prints either the length of a rise or that of a spike."""
+    nan_step, mechanism = printed(print6, place, "nan_step"), printed(print6, place, "mechanism")
+    share = nan_step if nan_step == NOT_PRINTED else f"{int(nan_step) / PAPER_STEPS:.3f}"
+    rise, spike = printed(print6, place, "grad_rise_steps"), printed(print6, place, "spike_steps")
+    return {
+        "nan_step_published": from_print(nan_step),
+        "nan_share_published": from_print(share),
+        "stable_grad_norm_published": from_print(printed(print6, place, "pre_nan_grad_norm")),
+        "elevated_from_published": from_print(printed(print6, place, "sustained_from_step")),
+        "elevated_steps_published": from_print(spike if rise == NOT_PRINTED else rise),
+        "signature_published": Cell(PRINTED.get(mechanism, mechanism)),
+    }
 
 
 def _listed(frames: RunFrames, print6: pd.DataFrame) -> pd.DataFrame:
@@ -139,9 +160,3 @@ def _listed(frames: RunFrames, print6: pd.DataFrame) -> pd.DataFrame:
     shown = runs.assign(order=order, arm=runs["method"] == ARM)
     keep = pd.Series(known, index=runs.index) | (runs["outcome"] == DIVERGED) | shown["arm"]
     return shown[keep].sort_values(["arm", "order"], kind="stable")
-
-
-def _printed_length(print6: pd.DataFrame, place: tuple[str, str]) -> str:
-    """The printed rise or spike length."""
-    rise = printed(print6, place, "grad_rise_steps")
-    return rise if rise != NOT_PRINTED else printed(print6, place, "spike_steps")

@@ -5,53 +5,71 @@ Source: transfer study, appendix E.1 and Table 7.
 
 from __future__ import annotations
 
-from plumbline.results.published import Published, printed
+from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
-from plumbline.results.table import CONTEXT, Cell, Column, Table, fixed, notes_of
+from plumbline.results.table import (
+    CONTEXT,
+    Cell,
+    Column,
+    Table,
+    notes_of,
+    printed_cells,
+    published_column,
+    reference_of,
+    warnings_of,
+)
 from plumbline.specs.sheet import Study
-from plumbline.studies.transfer.tables.table2 import SCALE, table2
+from plumbline.studies.transfer.headline import BASE
+from plumbline.studies.transfer.tables.table2 import table2
+
+
+def _ours(name: str, header: str, how: str, *, narrow: bool = False) -> Column:
+    return Column(name=name, header=header, kind="reproduced", format=how, narrow=narrow)
+
 
 COLUMNS = [
     Column(name="method", header="Method", kind="label", readable=False),
-    Column(name="label", header="Method", kind="label"),
-    Column(name="validation_loss", header="val. loss", kind="reproduced", show=fixed(4)),
-    Column(name="validation_loss_published", header="val. loss", kind="published"),
-    Column(name="loss_gap", header="gap (nats)", kind="reproduced", show=fixed(4, sign=True)),
-    Column(name="loss_gap_pct", header="gap (%)", kind="reproduced", show=fixed(2, sign=True)),
-    Column(name="climb_avg", header="CLIMB-avg", kind="reproduced", show=fixed(4)),
-    Column(name="climb_avg_published", header="CLIMB-avg", kind="published"),
-    Column(name="z", header="z", kind="reproduced", show=fixed(2, sign=True)),
-    Column(name="z_published", header="z", kind="published"),
+    Column(name="label", header="Method", kind="label", narrow=True),
+    _ours("validation_loss", "val. loss", ".4f", narrow=True),
+    published_column("validation_loss", "val. loss", narrow=True),
+    _ours("loss_gap", "gap (nats)", "+.4f"),
+    _ours("loss_gap_pct", "gap (%)", "+.2f", narrow=True),
+    _ours("climb_avg", "CLIMB-avg", ".4f", narrow=True),
+    published_column("climb_avg", "CLIMB-avg"),
+    _ours("z", "z", "+.2f", narrow=True),
+    published_column("z", "z"),
     Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact"),
+    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
     *CONTEXT,
 ]
 
+#: Columns that are Table 2's, and the printed table's names of ours.
+SHARED = ("method", "label", "validation_loss", "climb_avg", "z", "outcome", "n_seeds")
+SHARED += ("preset", "scale", "task_source")
+PRINTED = {"validation_loss": "val_loss", "climb_avg": "climb_avg", "z": "z"}
+
 
 def table7(frames: RunFrames, study: Study, published: Published) -> Table:
-    """The printed six methods in the printed order; the gap is from the baseline's mean loss."""
-    reference = study.sheet["noise_floor"]["reference"]
+    """The printed methods that the study has, in the printed order; the gap is from the baseline's mean loss."""
+    reference = reference_of(study, "table7")
     whole, print7 = table2(frames, study, published), published.table("table7")
     base = whole.cell(reference, "validation_loss")
+    left_out = [method for method in print7.index if method not in study.methods]
     rows = []
-    for method in print7.index:
-        row = {name: whole.cell(method, name) for name in _SHARED}
+    for method in [method for method in print7.index if method in study.methods]:
+        row = {name: whole.cell(method, name) for name in SHARED}
         loss = row["validation_loss"]
         runs = tuple(dict.fromkeys((*loss.runs, *base.runs)))
         if isinstance(loss.value, float) and isinstance(base.value, float):
             gap = loss.value - base.value
             row |= {"loss_gap": Cell(gap, runs), "loss_gap_pct": Cell(100 * gap / base.value, runs)}
         else:
-            word = base.value if isinstance(loss.value, float) else loss.value
-            row |= {"loss_gap": Cell(word, runs), "loss_gap_pct": Cell(word, runs)}
-        row |= {
-            f"{name}_published": Cell(printed(print7, method, source))
-            for name, source in (("validation_loss", "val_loss"), ("climb_avg", "climb_avg"), ("z", "z"))
-        }
-        rows.append(row)
+            word = loss.word or base.word
+            row |= {"loss_gap": Cell(None, runs, word=word), "loss_gap_pct": Cell(None, runs, word=word)}
+        rows.append(row | printed_cells(print7, method, PRINTED))
     return Table(
         name="table7",
-        title=f"Final validation loss, CLIMB-avg and z at {study.scale_label(SCALE)}.",
+        title=f"Final validation loss, CLIMB-avg and z at {study.scale_label(BASE)}.",
         study=study.name,
         preset=study.preset,
         key="method",
@@ -59,11 +77,9 @@ def table7(frames: RunFrames, study: Study, published: Published) -> Table:
         rows=rows,
         notes=[
             "The baseline's row is the mean of its seeds, its loss too; gaps are from that loss.",
-            *notes_of(study, frames, scores=True),
+            *([f"Printed, and no method of this study: {', '.join(left_out)}."] if left_out else []),
+            *notes_of(study),
         ],
+        warnings=warnings_of(study, frames),
         published=published.shown("table7"),
     )
-
-
-_SHARED = ("method", "label", "validation_loss", "climb_avg", "z", "outcome", "n_seeds")
-_SHARED += ("preset", "scale", "task_source")

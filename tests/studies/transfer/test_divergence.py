@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from plumbline.results.divergence import classify
+from plumbline.studies.transfer.divergence import classify
 from tests.studies.transfer.world import history
 
 RNG = np.random.default_rng(0)

@@ -23,7 +23,12 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
+from plumbline.results.runs import RunFrames
+
 Signature = Literal["sudden", "rise", "inflation", "too short"]
+
+#: Steps of the document's training (section 3.2), of which its divergences are a share.
+PAPER_STEPS = 44_000
 
 ELEVATED, BRIEF, MONOTONE, GROWTH, ENOUGH = 3.0, 0.05, 0.8, 3.0, 5
 
@@ -92,6 +97,14 @@ def classify(steps: Iterable[int], norms: Iterable[float], *, warmup_steps: int)
         first=float(stretch[0]) if at.size else math.nan,
         last=float(norm[-1]),
     )
+
+
+def divergence_of(frames: RunFrames, key: str) -> Divergence:
+    """A diverged run's classified history, by the warm-up that the run had."""
+    metrics = frames.metrics(key)
+    train = metrics[metrics["split"] == "train"]
+    warmup = int(frames.manifests[key]["spec"]["schedule"]["warmup_steps"])
+    return classify(train["step"], train["grad_norm"], warmup_steps=warmup)
 
 
 def _growth(stretch: np.ndarray) -> float:

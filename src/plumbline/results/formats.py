@@ -1,0 +1,30 @@
+"""How numbers are printed: by a name or a format of Python's, both plain text, so that a file can carry them."""
+
+from __future__ import annotations
+
+#: A p-value; a printed number, whose text is kept. Any other format is one of Python's, such as ``+.4f``.
+PROBABILITY, AS_PRINTED = "probability", "as printed"
+
+#: Below this a double cannot tell a p from zero, and no p is zero.
+UNDERFLOW = "<1e-300"
+
+
+def formatted(value: float | int | str, how: str) -> str:
+    """A value as people read it. Counts print as they are where `how` asks for decimals; words always do."""
+    if isinstance(value, str) or how in ("", AS_PRINTED):
+        return str(value)
+    if how == PROBABILITY:
+        return probability(value)
+    return str(value) if isinstance(value, int) and how[-1] in "fg" else format(value, how)
+
+
+def probability(value: float) -> str:
+    """A p-value: 1.00, 0.23, 0.027, 1.5e-04; one that underflows is a bound."""
+    if value == 0:
+        return UNDERFLOW
+    return f"{value:.2f}" if value >= 0.0995 else f"{value:#.2g}" if value >= 0.00095 else f"{value:.1e}"
+
+
+def bound(value: float | int | str, how: str) -> str:
+    """The bound that a number stands for: a p of 0 is an underflow. Nothing for any other number."""
+    return UNDERFLOW if how == PROBABILITY and value == 0 else ""

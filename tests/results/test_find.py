@@ -1,0 +1,69 @@
+"""Parts of a study are found by their names, without running them; a wrong name is answered with the nearest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.results import find
+
+
+@pytest.fixture
+def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of studies: one of packages, one of plain modules."""
+    for name, text in {
+        "big/tables/__init__.py": "from elsewhere import borrowed\n\n\ndef inline():\n    pass\n",
+        "big/tables/own.py": "import torch_is_not_here\n\n\ndef own():\n    pass\n",
+        "big/tables/_shared.py": "def helper():\n    pass\n",
+        "big/tables/empty.py": "",
+        "small/tables.py": "def only():\n    pass\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(find, "STUDIES", tmp_path)
+    return tmp_path
+
+
+def test_a_function_in_a_module_of_its_name_or_in_the_part_itself(studies: Path) -> None:
+    assert find.file("big", "tables", "own") == studies / "big/tables/own.py"
+    assert find.file("big", "tables", "inline") == find.file("big", "tables", "borrowed")
+    assert find.file("big", "tables", "inline") == studies / "big/tables/__init__.py"
+    assert find.file("small", "tables", "only") == studies / "small/tables.py"
+    assert find.targets("big", "tables") == ["empty", "inline", "own"]
+
+
+@pytest.mark.parametrize(
+    ("study", "target", "message"),
+    [
+        (
+            "big",
+            "onw",
+            r"no function 'onw'; did you mean 'own'\? \(the study's tables are \['empty', 'inline', 'own'\]",
+        ),
+        ("big", "empty", r"big/tables/empty.py: there is no function 'empty'"),
+        ("small", "onyl", "small/tables.py: there is no function 'onyl'; did you mean 'only'"),
+        ("small", "_helper", "there is no function '_helper'"),
+        ("none", "only", "the study 'none' has no tables"),
+    ],
+)
+def test_what_is_not_there_is_answered(studies: Path, study: str, target: str, message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
+        find.file(study, "tables", target)
+
+
+def test_parts_that_a_study_has_not(studies: Path) -> None:
+    assert find.has("big", "tables") and not find.has("big", "figures") and not find.has("none", "tables")
+    with pytest.raises(PlumblineError, match="the study 'small' has no claims"):
+        find.part("small", "claims")
+
+
+def test_one_table_loads_no_other(repository: Path) -> None:
+    """So that an edit of one is an edit of one; and Table 4 alone needs torch."""
+    code = "import sys; from plumbline.results import find; find.function('transfer', 'tables', 'table2'); "
+    code += "print([n for n in sys.modules if '.tables.' in n or n in ('torch', 'matplotlib')])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['plumbline.studies.transfer.tables.table2']"

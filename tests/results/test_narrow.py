@@ -1,0 +1,77 @@
+"""A finished table in 80 columns: warnings above, read from the csv and its provenance alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from plumbline.cli import PlumblineError
+from plumbline.results import find, render
+from plumbline.results.narrow import show
+from plumbline.results.runs import load
+from plumbline.results.table import Cell, Column, Table, number
+from plumbline.specs import sheet
+from tests.studies.transfer.world import PUBLISHED, World, tasks_of
+
+TABLES = find.targets("transfer", "tables")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_fits(published: World, tmp_path: Path, name: str) -> None:
+    groups = published.study.sheet["targets"][name]["runs"]
+    frames = published.load(*groups) if groups else load([], published.root)
+    table = find.function("transfer", "tables", name)(frames, published.study, PUBLISHED)
+    render.write(table, frames, tmp_path / f"{name}.csv")
+    shown = show(tmp_path / f"{name}.csv")
+    assert max(map(cell_len, shown.replace(str(tmp_path), "").splitlines())) <= 80
+    labels = [column for column in table.columns if column.kind == "label" and column.readable]
+    names = next((column for column in labels if column.narrow), labels[0])
+    assert all(table.shown(row, names)[:6] in shown for row in table.rows)
+
+
+def test_table2_at_demo_with_a_long_name(tmp_path: Path) -> None:
+    world = World(tmp_path / "work", "demo")
+    for seed, value in ((42, 0.30), (43, 0.31), (44, 0.302)):
+        world.completed("base", "baseline", seed, tasks_of(value), 5.0, source="proxy")
+    world.completed("base", "softpick", 42, tasks_of(0.32), 4.9, source="proxy")
+    frames = world.load("base", "noise_floor")
+    methods = world.study.sheet["methods"]
+    long = {"softpick": methods["softpick"] | {"label": "Softpick with a very long name and " + "x" * 60}}
+    renamed = sheet.Study(
+        name="transfer", preset="demo", sheet=world.study.sheet | {"methods": methods | long}, runs=world.study.runs
+    )
+    render.write(find.function("transfer", "tables", "table2")(frames, renamed, PUBLISHED), frames, tmp_path / "t.csv")
+    lines = show(tmp_path / "t.csv").splitlines()
+    assert max(map(len, lines)) <= 80 and "".join(lines).count("x") >= 60, "folded, and nothing cut off"
+    head = next(i for i, line in enumerate(lines) if line.startswith("Method"))
+    assert lines[head].split() == ["Method", "CLIMB-avg", "Δ", "z", "p", "Bonferroni", "z", "(published)"]
+    above = " ".join(lines[:head])
+    assert above.startswith("Preset: demo.") and "say nothing about the methods" in above
+    assert "Stand-in: 12 of 12 tasks are scored on proxies" in above
+    softpick = next(line for line in lines if line.startswith("Softpick"))
+    assert softpick.split()[-5:] == ["0.3200", "+0.0160", "+3.02", "0.047", "4.47"]
+    hyper = next(line for line in lines if line.startswith("HyperConnections"))
+    assert hyper.split()[-5:] == ["missing", "missing", "missing", "missing", "-9.79"]
+    assert "t.md (9 more columns)" in " ".join(lines[-2:])
+
+
+def test_without_marked_columns_as_many_as_there_is_room_for(published: World, tmp_path: Path) -> None:
+    columns = [Column(name="a", header="A", kind="label")]
+    columns += [Column(name=f"v{n}", header=f"value {n}", kind="reproduced", format=".3f") for n in range(12)]
+    row = {"a": Cell("a" * 100)} | {f"v{n}": number(n / 7, "missing") for n in range(12)}
+    table = Table(name="t", title="T.", study="x", preset="demo", key="a", columns=columns, rows=[row])
+    render.write(table, load([], tmp_path), tmp_path / "t.csv")
+    shown = show(tmp_path / "t.csv")
+    assert max(map(len, shown.splitlines())) <= 80 and "value 6" in shown and "value 8" not in shown
+    assert shown.count("a") >= 100 and "1.000" not in shown and "0.857" in shown
+
+
+def test_a_table_of_no_rows_and_a_table_that_is_not_there(tmp_path: Path) -> None:
+    columns = [Column(name="a", header="A", kind="label", narrow=True)]
+    table = Table(name="t", title="T.", study="x", preset="demo", key="a", columns=columns, rows=[])
+    render.write(table, load([], tmp_path), tmp_path / "t.csv")
+    assert "T." in show(tmp_path / "t.csv")
+    with pytest.raises(PlumblineError, match="there is no table"):
+        show(tmp_path / "u.csv")

@@ -1,0 +1,33 @@
+"""What each target declares in study.yaml is what it reads of the printed numbers: no more, no less."""
+
+from __future__ import annotations
+
+import pytest
+
+from plumbline.results import find
+from plumbline.results.published import Published
+from plumbline.results.runs import load
+from plumbline.specs import sheet
+from tests.studies.transfer.world import PUBLISHED
+
+TARGETS = sheet.load("transfer", "smoke").sheet["targets"]
+
+
+class Watched(Published):
+    """Printed numbers that note which of their files are read."""
+
+    def __init__(self) -> None:
+        super().__init__(PUBLISHED.directory)
+        self.seen: set[str] = set()
+
+    def _file(self, name: str):
+        self.seen.add(name.partition(".")[0])
+        return super()._file(name)
+
+
+@pytest.mark.parametrize("target", list(TARGETS))
+def test_a_target_reads_what_it_declares(published, target: str) -> None:
+    entry, watched = TARGETS[target], Watched()
+    frames = published.load(*entry["runs"]) if entry["runs"] else load([], published.root)
+    find.function("transfer", f"{entry['kind']}s", target)(frames, published.study, watched)
+    assert watched.seen == set(entry["published"])
