@@ -97,9 +97,11 @@ rule deviations:
         "../../envs/plumbline.yaml"
     params:
         preset=PLAN.name,
+        source=PLAN.config["data"]["source"],
         made_of=made_of("deviations"),
     shell:
-        "exec python -m plumbline.results.deviations {wildcards.study} --preset {params.preset} --out {output} "
+        "exec python -m plumbline.results.deviations {wildcards.study} --preset {params.preset} "
+        "--source {params.source} --out {output} "
         "> {log} 2>&1"
 
 
