@@ -30,8 +30,7 @@ demo: setup
 
 # What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100".
 plan: setup
-	@$(BIN)/snakemake plan --quiet all $(if $(CONFIG),--config $(CONFIG))
-	@cat results/plan.md
+	@$(BIN)/python -m plumbline.plan $(foreach setting,$(CONFIG),--config $(setting))
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks
