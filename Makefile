@@ -30,8 +30,7 @@ demo: setup
 
 # What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100".
 plan: setup
-	@$(BIN)/snakemake plan --quiet all $(if $(CONFIG),--config $(CONFIG))
-	@cat results/plan.md
+	@$(BIN)/python -m plumbline.plan $(foreach entry,$(CONFIG),--config $(entry))
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks
