@@ -30,7 +30,7 @@ demo: setup
 
 # What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100".
 plan: setup
-	@$(BIN)/python -m plumbline.plan $(foreach setting,$(CONFIG),--config $(setting))
+	@$(BIN)/python -m plumbline.plan $(foreach entry,$(CONFIG),--config $(entry))
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks

@@ -60,8 +60,9 @@ def test_jobs_of_a_workflow_never_share_a_device(repository: Path, tmp_path: Pat
 def test_the_workflow_launches_by_size(repository: Path) -> None:
     """At paper size a run has whole nodes, its evaluation one device; at smoke size each has one."""
     profile = ("--dry-run", "results/table2.csv", "--profile", "profiles/gpus", "--config")
-    paper = snakemake(repository, *profile, "preset=paper", devices="0,1,2").stdout
-    found = set(re.findall(r"launch=(.*?),.*?gpu=(\d)", paper))
+    paper = snakemake(repository, *profile, "preset=paper", devices="0,1,2")
+    assert paper.returncode == 0, paper.stdout[-2000:]
+    found = set(re.findall(r"launch=(.*?),.*?gpu=(\d)", paper.stdout))
     torchrun = "python -m plumbline.operate.device --devices 3 torchrun --standalone --nproc-per-node=3"
     assert found == {(torchrun, "3"), ("python -m plumbline.operate.device python", "1")}
     smoke = snakemake(repository, *profile, "preset=smoke", devices="0,1,2").stdout

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.operate.forecast import Forecast
-from plumbline.operate.progress import events, tail
+from plumbline.operate.progress import events, roughly, tail
 from plumbline.operate.stages import HIDDEN, RUN_STAGES, order, stage
 from plumbline.train.state import read_json
 
@@ -115,6 +115,11 @@ class Snapshot:
     done_weight: float
     wall: float | None
     began: float
+
+    def left(self) -> str:
+        """``about 9 min left``; empty where nothing tells, and when nearly nothing is left."""
+        seconds = self.seconds_left()
+        return "" if seconds is None or seconds < 1 else f"about {roughly(seconds)} left"
 
     def seconds_left(self) -> float | None:
         """Time left, by the forecast at first and more and more by the pace so far; None where neither tells."""

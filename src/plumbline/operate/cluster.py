@@ -22,7 +22,7 @@ import yaml
 from plumbline.cli import PlumblineError, run
 from plumbline.plan import machines
 from plumbline.project import Plan, plan
-from plumbline.specs.config import ROOT, read_yaml
+from plumbline.specs.config import ROOT, load_config
 
 NAMES = ("config.v9+.yaml", "config.yaml", "profile.v9+.yaml", "profile.yaml")
 #: Seconds that SLURM must remember an ended job: the executor polls at most every 180 s.
@@ -65,7 +65,7 @@ def evaluated(value: Any, **names: Any) -> Any:
 
 def configured(profile: dict[str, Any], root: Path = ROOT) -> Plan:
     """The configuration that jobs of a profile have: config/config.yaml with what the profile sets."""
-    config = read_yaml(root / "config" / "config.yaml")
+    config = load_config(root / "config" / "config.yaml")
     for entry in profile.get("config", []):
         key, _, value = entry.partition("=")
         config[key] = yaml.safe_load(value)

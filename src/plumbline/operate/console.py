@@ -95,7 +95,8 @@ class Console:
         done, total = self.account.done[name], self.account.total[name]
         outcome = job.outcome()
         if self.live is None and name in RUN_STAGES:
-            self.say(f"{job.title} {outcome} ({done} of {total}{self._left()})")
+            count = "; ".join([f"{done} of {total}", *filter(None, [self.account.snapshot().left()])])
+            self.say(f"{job.title} {outcome} ({count})")
         elif self.live is None and done == total:
             self.say(f"{self._amount(name, total)} done")
         elif outcome.startswith("diverged"):  # a result, not a failure; but one to hear of now
@@ -203,18 +204,12 @@ class Console:
         lines = [at_work_line(job, steps[job.number], width) for job in runs[:SHOWN]]
         if len(runs) > SHOWN:
             lines.append(f"  and {len(runs) - SHOWN} more")
-        left = now.seconds_left()
-        about = "" if left is None else f", about {roughly(left)} left"
-        times = f"{clock(time.time() - now.began)} passed{about}"
+        times = ", ".join([f"{clock(time.time() - now.began)} passed", *filter(None, [now.left()])])
         return Group(bars, *(Text(line, no_wrap=True, overflow="ellipsis") for line in [*lines, times]))
 
     def _amount(self, name: str, number: int) -> str:
         unit = f" {_COUNTED[name]}{'s' * (number != 1)}" if name in _COUNTED else ""
         return f"{name} {number}{unit}"
-
-    def _left(self) -> str:
-        left = self.account.snapshot().seconds_left()
-        return "" if left is None else f"; about {roughly(left)} left"
 
 
 def at_work_line(job: Job, event: dict[str, Any], width: int) -> str:
