@@ -52,6 +52,7 @@ rule smoke:
 
 onstart:
     driver.hold(workflow.persistence.path)
+    forecast.announce(workflow, ESTIMATOR)
 
 
 onsuccess:

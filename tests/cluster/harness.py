@@ -25,7 +25,8 @@ STANDIN = HERE / "standin" / "Snakefile"
 #: Only account and partition names differ from what a user of a real cluster types.
 PROFILES = ("--profile", "slurm", "--profile", str(HERE / "profile"))
 #: Polls soon and often; the product's own values are made for jobs of hours.
-IMPATIENT = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5")
+#: Snakemake's own account (which --printshellcmds brings back) is what these tests read.
+IMPATIENT = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5", "--printshellcmds")
 
 
 def cluster_environment() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -46,3 +47,10 @@ def test_it_replaces_the_one_block_of_a_page(tmp_path: Path, monkeypatch: pytest
     page.write_text("No block.\n")
     with pytest.raises(PlumblineError, match="has 0 blocks"):
         rulegraph.main()
+
+
+def test_the_readme_shows_the_rules_of_today(repository: Path) -> None:
+    """To mend: python -m plumbline.operate.rulegraph --into README.md."""
+    command = [sys.executable, "-m", "plumbline.operate.rulegraph"]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True)
+    assert rulegraph.BLOCK.findall((repository / "README.md").read_text()) == [done.stdout]

@@ -66,8 +66,8 @@ class Project:
         )
 
     def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run Snakemake in this project and wait for it."""
-        return self.python("-m", "snakemake", *arguments)
+        """Run Snakemake in this project and wait for it; its own account is shown, not what a person sees."""
+        return self.python("-m", "snakemake", *arguments, "--printshellcmds")
 
     def start_snakemake(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start Snakemake as the leader of a process group of its own."""

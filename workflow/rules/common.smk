@@ -2,7 +2,7 @@
 
 import json
 
-from plumbline.operate import driver
+from plumbline.operate import driver, forecast
 from plumbline.plan.estimate import estimator
 from plumbline.project import RESULTS, pin, plan, use_this_interpreter
 
