@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.model_specs import run_spec
 from tests.train import helpers
 
 
@@ -19,5 +20,5 @@ def packs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def undisturbed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small run, trained without interruption."""
     work = tmp_path_factory.mktemp("undisturbed")
-    assert helpers.train(helpers.run_spec(), helpers.settings(packs, work)) == 0
+    assert helpers.train(run_spec(), helpers.settings(packs, work)) == 0
     return work

@@ -21,7 +21,8 @@ from plumbline.train import loop as loop_module
 from plumbline.train import pretrain
 from plumbline.train.interventions import Attachment, Intervention
 from plumbline.train.stop import StopRequest
-from tests.train.helpers import products, read, run_spec, settings, start_child, train
+from tests.model_specs import run_spec
+from tests.train.helpers import products, read, settings, start_child, train
 
 
 def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) -> None:
@@ -390,12 +391,13 @@ def test_bad_input_is_named(packs: Path, tmp_path: Path) -> None:
         train(run_spec(train__validation_sequences=41), settings(packs, tmp_path / "c"))
     with pytest.raises(PlumblineError, match=r"none.json is missing"):
         train(run_spec(), settings(packs, tmp_path / "d", data=tmp_path / "none.json"))
-    with pytest.raises(PlumblineError, match=r"optimizer.name: there is no 'adam'; did you mean 'adamw'"):
-        train(run_spec(optimizer__name="adam"), settings(packs, tmp_path / "e"))
-    with pytest.raises(PlumblineError, match=r"schedule.warmup_steps"):
-        train(run_spec(schedule__warmup_steps=13), settings(packs, tmp_path / "f"))
-    with pytest.raises(PlumblineError, match=r"interventions\[0\].name: there is no 'slow'"):
-        train(run_spec(interventions=({"name": "slow"},)), settings(packs, tmp_path / "g"))
+    for mistake, said in (
+        ({"optimizer__name": "adam"}, r"optimizer\.name: no component 'adam'; did you mean 'adamw'"),
+        ({"schedule__warmup_steps": 13}, r"schedule\.warmup_steps"),
+        ({"interventions": [{"name": "slow"}]}, r"interventions\[0\]\.name: no component 'slow'"),
+    ):
+        with pytest.raises(PlumblineError, match=said):
+            run_spec(**mistake)
 
 
 def test_tensorboard_is_optional(packs: Path, tmp_path: Path) -> None:
