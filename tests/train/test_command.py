@@ -27,7 +27,9 @@ def test_a_bad_spec_is_an_error_in_one_line_and_is_recorded(packs: Path, tmp_pat
     text = run_spec().to_json().replace('"adamw"', '"adamw","beta3":1')
     done = subprocess.run(command(packs, tmp_path, text), capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: transfer/base/baseline: optimizer: the component 'adamw' has no option 'beta3'")
+    assert done.stderr.startswith(
+        "error: transfer/base/baseline: optimizer: the component 'adamw' has no option 'beta3'"
+    )
     assert done.stderr.count("\n") == 1
     assert "no option 'beta3'" in read(tmp_path / "state/fault.json")["reason"]
 

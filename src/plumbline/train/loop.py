@@ -6,7 +6,6 @@ updates made, and the batch of step n is number n - 1 of the data order.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import time
@@ -31,6 +30,7 @@ from plumbline.train.distributed import Ranks, gradient_sync
 from plumbline.train.interventions import Intervention
 from plumbline.train.lease import Lease
 from plumbline.train.metrics import Metrics
+from plumbline.train.numerics import autocast
 from plumbline.train.optim import Optimizer
 from plumbline.train.progress import Progress
 from plumbline.train.settings import Settings
@@ -140,14 +140,9 @@ class Loop:
 
     def _loss_sum(self, tokens_BT: torch.Tensor) -> torch.Tensor:
         """Summed cross-entropy (nats) of the next tokens."""
-        with self._autocast():
+        with autocast(self.parts.spec.train.precision, self.parts.ranks.device):
             logits_BTV = self.parts.forward(tokens_BT[:, :-1])
         return cross_entropy(logits_BTV.flatten(0, 1), tokens_BT[:, 1:].flatten(), reduction="sum")
-
-    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
-        if self.parts.spec.train.precision == "float32":
-            return contextlib.nullcontext()
-        return torch.autocast(self.parts.ranks.device.type, dtype=torch.bfloat16)
 
     def _tokens(self, pack: Pack, indices: np.ndarray) -> torch.Tensor:
         tokens_BT = torch.from_numpy(pack.rows(indices))

@@ -21,6 +21,7 @@ from plumbline.train.checkpoint import Checkpoint, Checkpoints
 from plumbline.train.distributed import Ranks, parallel, ranks
 from plumbline.train.lease import Lease
 from plumbline.train.loop import Loop, Parts
+from plumbline.train.numerics import numerics
 from plumbline.train.optim import Optimizer
 from plumbline.train.progress import NullSink, Progress, Sink, TensorBoardSink
 from plumbline.train.settings import Settings
@@ -47,14 +48,6 @@ def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
             return _Run(spec, settings, stop, group, lease).carry_out()
         except Stopped:
             return EXIT_RUN_AGAIN
-
-
-def numerics(device: torch.device) -> None:
-    """Deterministic on a CPU; float32 products in float32 everywhere (architecture.md, section 7)."""
-    # The same as use_deterministic_algorithms, without its import of torch.compile's machinery.
-    torch.set_deterministic_debug_mode("error" if device.type == "cpu" else "default")
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
 
 
 class _Run:
