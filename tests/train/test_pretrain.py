@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -32,7 +33,7 @@ def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) ->
     metrics = frames.read(out / "metrics.parquet", "metrics")
     training = metrics[metrics.split == "train"]
     assert sorted(path.name for path in out.iterdir()) == [
-        "manifest.json", "metrics.parquet", "model.safetensors", "outcome.json",
+        "manifest.json", "metrics.parquet", "model.safetensors", "outcome.json", "points",
     ]  # fmt: skip
     assert outcome["outcome"] == "completed" and outcome["reason"] is None
     assert outcome["run_id"] == manifest["run_id"] == spec.run_id == frames.metadata(out / "metrics.parquet")["run_id"]
@@ -247,8 +248,7 @@ def test_an_absurd_learning_rate_ends_as_an_outcome(packs: Path, tmp_path: Path)
     assert all(torch.isfinite(value).all() for value in weights.values())
     # It is a result: whoever asks again gets the same one, and nothing is trained.
     before = products(tmp_path)
-    for path in (tmp_path / "out").iterdir():
-        path.unlink()
+    shutil.rmtree(tmp_path / "out")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_module.Loop, "_train_step", lambda self: pytest.fail("trained again"))
         assert train(spec, chosen) == 0
@@ -271,8 +271,7 @@ def test_a_finished_run_gives_its_outputs_again_without_training(packs: Path, tm
     chosen = settings(packs, tmp_path)
     assert train(run_spec(), chosen) == 0
     before = products(tmp_path)
-    for path in (tmp_path / "out").iterdir():
-        path.unlink()
+    shutil.rmtree(tmp_path / "out")
     for _ in range(4):
         assert train(run_spec(), chosen) == 0
     assert products(tmp_path) == before and read(tmp_path / "out/manifest.json")["attempts"] == 1
@@ -404,7 +403,7 @@ def test_tensorboard_is_optional(packs: Path, tmp_path: Path) -> None:
     try:
         import tensorboard  # noqa: F401
     except ImportError:
-        with pytest.raises(PlumblineError, match=r"pip install 'plumbline\[tensorboard\]'"):
+        with pytest.raises(PlumblineError, match=r"pip install 'plumbline-lm\[tensorboard\]'"):
             train(run_spec(), settings(packs, tmp_path, tensorboard=tmp_path / "events"))
     else:
         assert train(run_spec(), settings(packs, tmp_path, tensorboard=tmp_path / "events")) == 0

@@ -7,6 +7,7 @@ plumbline.probes``), or online from inside training; both go through `read`.
 from __future__ import annotations
 
 from plumbline.probes._base import Probe, Reading
+from plumbline.probes._frame import rows, write
 from plumbline.probes._pass import build, read
 
-__all__ = ["Probe", "Reading", "build", "read"]
+__all__ = ["Probe", "Reading", "build", "read", "rows", "write"]
