@@ -22,3 +22,11 @@ def undisturbed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     work = tmp_path_factory.mktemp("undisturbed")
     assert helpers.train(run_spec(), helpers.settings(packs, work)) == 0
     return work
+
+
+@pytest.fixture(scope="session")
+def probed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small run with probe points, trained without interruption."""
+    work = tmp_path_factory.mktemp("probed")
+    assert helpers.train(run_spec(probes=helpers.PROBES), helpers.settings(packs, work)) == 0
+    return work

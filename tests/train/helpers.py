@@ -20,6 +20,13 @@ PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["tests.train.children"])
 
 
+#: Probe points of every kind: at fractions (one of them the end) and online, on different numbers of sequences.
+PROBES = [
+    {"name": "query_key_norms", "at": [0.0, 0.3, 0.9, 1.0], "sequences": 4},
+    {"name": "query_key_norms", "every": 5, "sequences": 3},
+]
+
+
 def make_packs(directory: Path) -> Path:
     """A training and a validation pack of sequences that a model can learn from."""
     generator = np.random.default_rng(7)
@@ -67,8 +74,10 @@ def train(spec: RunSpec, chosen: Settings, stop: StopRequest | None = None) -> i
 
 
 def products(work: Path) -> dict[str, str]:
-    """SHA-256 of the outputs that must not depend on how a run was interrupted."""
-    return {name: sha256_file(work / "out" / name) for name in ("model.safetensors", "metrics.parquet")}
+    """SHA-256 of the outputs that must not depend on how a run was interrupted, by their paths."""
+    files = [path for path in (work / "out").rglob("*") if path.is_file()]
+    names = {str(path.relative_to(work / "out")) for path in files} - {"manifest.json", "outcome.json"}
+    return {name: sha256_file(work / "out" / name) for name in sorted(names)}
 
 
 def read(path: Path) -> Any:

@@ -23,7 +23,7 @@ from plumbline.train import pretrain
 from plumbline.train.interventions import Attachment, Intervention
 from plumbline.train.stop import StopRequest
 from tests.model_specs import run_spec
-from tests.train.helpers import products, read, settings, start_child, train
+from tests.train.helpers import PROBES, products, read, settings, start_child, train
 
 
 def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) -> None:
@@ -81,20 +81,23 @@ def test_bfloat16_autocast_stays_near_float32(packs: Path, tmp_path: Path, undis
 
 @pytest.mark.parametrize("seed", range(4))
 def test_killed_at_any_moment_a_run_resumes_to_the_same_bits(
-    packs: Path, tmp_path: Path, undisturbed: Path, seed: int
+    packs: Path, tmp_path: Path, probed: Path, seed: int
 ) -> None:
-    """Killed inside writing a checkpoint, between its files, in the rotation, in the outputs; and in mid-step."""
-    moments = random.Random(seed)
+    """Killed inside writing a checkpoint or a probe point, between files, in the rotation, in the outputs; in mid-step.
+
+    What probes read is the same to the bit, too.
+    """
+    moments, spec = random.Random(seed), run_spec(probes=PROBES)
     chosen = settings(packs, tmp_path, checkpoint_steps=1, starts_without_progress=0)
     reached, process = [], None
     for attempt in range(40):
         if attempt % 4 == 3:
-            process = start_child(run_spec(), chosen)
+            process = start_child(spec, chosen)
             _wait_for_a_start(chosen.state, process)
             process.join(moments.uniform(0.0, 0.15))
             process.kill()
         else:
-            process = start_child(run_spec(), chosen, operations=moments.randrange(1, 80 + 15 * attempt))
+            process = start_child(spec, chosen, operations=moments.randrange(1, 80 + 15 * attempt))
         process.join(60)
         reached.append(max((int(path.name[5:12]) for path in chosen.state.glob("step-*")), default=0))
         if process.exitcode == 0:
@@ -102,7 +105,8 @@ def test_killed_at_any_moment_a_run_resumes_to_the_same_bits(
         assert process.exitcode == -signal.SIGKILL
     assert process is not None and process.exitcode == 0
     assert len(reached) >= 4 and len(set(reached)) >= 3
-    assert products(tmp_path) == products(undisturbed)
+    assert products(tmp_path) == products(probed)
+    assert not list((tmp_path / "out").rglob(".*")), "nothing is left of those that were killed"
 
 
 def _wait_for_a_start(state: Path, process: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,17 @@ from plumbline.train.numerics import autocast
 def build(specs: Sequence[ProbeSpec]) -> list[Probe]:
     """New probes, in the order of their specs."""
     return [load("probe", spec.name)(**spec.options) for spec in specs]
+
+
+def read_all(
+    model: Decoder, specs: Sequence[ProbeSpec], tokens_BT: torch.Tensor, precision: Precision
+) -> list[Reading]:
+    """What new probes of `specs` read on the first of the sequences `tokens_BT`, each on its own number of them; those
+    that read the same ones share a pass."""
+    found = []
+    for sequences, together in itertools.groupby(sorted(specs, key=_sequences), key=_sequences):
+        found += read(model, build(list(together)), tokens_BT[:sequences], precision)
+    return found
 
 
 @torch.no_grad()
@@ -54,3 +66,7 @@ def _watched(module: nn.Module, layer: int, told: list[Callable[..., None]]) -> 
         yield
     finally:
         handle.remove()
+
+
+def _sequences(probe: ProbeSpec) -> int:
+    return probe.sequences

@@ -21,6 +21,7 @@ from torch.nn.functional import cross_entropy
 
 from plumbline.data.loader import Pack, batch_indices
 from plumbline.files import atomic_write_json
+from plumbline.probes import read_all
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness, schedule, snapshot
 from plumbline.train.batch import Batching
@@ -40,9 +41,7 @@ from plumbline.train.stop import Stopped, StopRequest
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """What the loop works with. `model` is the decoder, sharded or not; `forward` calls it, wrapped or compiled.
-    `made_with` are code and torch of this start.
-    """
+    """What the loop works with. `model` is the decoder, sharded or not; `forward` calls it, wrapped or compiled."""
 
     spec: RunSpec
     settings: Settings
@@ -190,7 +189,7 @@ class Loop:
         parts.ranks.poll(parts.stop)
         tokens_BT = self._tokens(parts.validation, np.arange(max(probe.sequences for probe in due)))
         with randomness.preserved(parts.ranks.device):
-            readings = self.online.read(parts.model, due, tokens_BT)
+            readings = read_all(parts.model, due, tokens_BT, parts.spec.train.precision)
         self.online.add(self.step, parts.ranks.broadcast(readings))
 
     def _keep_point(self) -> None:

@@ -6,14 +6,11 @@ read is part of every checkpoint, so that a run that was interrupted ends with t
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 
-from plumbline.probes import Reading, build, read, rows, write
+from plumbline.probes import Reading, rows, write
 from plumbline.specs.spec import ProbeSpec, RunSpec
 
 FILE = "online.parquet"
@@ -45,14 +42,6 @@ class Online:
         if self.readings and self.readings[-1][0] >= step:
             return []
         return [probe for probe in self.probes if step % probe.every == 0 or step == self.spec.train.steps]
-
-    def read(self, model: Any, due: list[ProbeSpec], tokens_BT: torch.Tensor) -> list[Reading]:
-        """What the probes that are `due` read on the first of the validation sequences `tokens_BT`, each on its own
-        number of them; those that read the same ones share a pass."""
-        found = []
-        for sequences, together in itertools.groupby(sorted(due, key=_sequences), key=_sequences):
-            found += read(model, build(list(together)), tokens_BT[:sequences], self.spec.train.precision)
-        return found
 
     def add(self, step: int, readings: list[Reading]) -> None:
         """Keep what was read after `step`."""
@@ -100,7 +89,3 @@ class Online:
         steps = self.spec.train.steps
         found = [(step, step / steps, reading) for step, reading in self.readings]
         write(path, rows(self.spec.run_id, "online", found), {"run_id": self.spec.run_id})
-
-
-def _sequences(probe: ProbeSpec) -> int:
-    return probe.sequences
