@@ -30,6 +30,21 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("tokens", pa.int64()),
         ]
     ),
+    # What probes read, offline from checkpoints or online from inside training. `layer` and `head` are null where a
+    # number is of none; `null` is what a model would give that does nothing of what the probe looks for.
+    "probes": pa.schema(
+        [
+            ("run_id", pa.string()),
+            ("step", pa.int64()),
+            ("fraction", pa.float64()),
+            ("layer", pa.int64()),
+            ("head", pa.int64()),
+            ("probe", pa.string()),
+            ("value", pa.float64()),
+            ("null", pa.float64()),
+            ("source", pa.string()),
+        ]
+    ),
     "scores": pa.schema(
         [
             ("run_id", pa.string()),

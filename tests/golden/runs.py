@@ -24,16 +24,14 @@ SEQUENCES = 4
 OPTIMIZER = OptimizerSpec(
     name="adamw",
     learning_rate=3e-3,
-    beta1=0.9,
-    beta2=0.95,
-    eps=1e-8,
     weight_decay=0.1,
     decay_embeddings=True,
     decay_norms=False,
     decay_scalars=False,
     gradient_clip=1.0,
+    options={"beta1": 0.9, "beta2": 0.95, "eps": 1e-8},
 )
-SCHEDULE = ScheduleSpec(name="cosine", warmup_steps=4, floor=0.1)
+SCHEDULE = ScheduleSpec(name="cosine", warmup_steps=4, options={"floor": 0.1})
 
 
 def tokens(step: int, vocabulary: int, context: int) -> torch.Tensor:

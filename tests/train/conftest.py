@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.model_specs import run_spec
 from tests.train import helpers
 
 
@@ -19,5 +20,13 @@ def packs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def undisturbed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small run, trained without interruption."""
     work = tmp_path_factory.mktemp("undisturbed")
-    assert helpers.train(helpers.run_spec(), helpers.settings(packs, work)) == 0
+    assert helpers.train(run_spec(), helpers.settings(packs, work)) == 0
+    return work
+
+
+@pytest.fixture(scope="session")
+def probed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small run with probe points, trained without interruption."""
+    work = tmp_path_factory.mktemp("probed")
+    assert helpers.train(run_spec(probes=helpers.PROBES), helpers.settings(packs, work)) == 0
     return work

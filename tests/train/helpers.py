@@ -14,54 +14,17 @@ from plumbline.files import sha256_file
 from plumbline.specs.spec import RunSpec
 from plumbline.train.settings import Settings
 from plumbline.train.stop import StopRequest
-from tests.model_specs import BASELINE
 
 #: Children are forked from a server that has imported torch and done nothing else: they start at once.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["tests.train.children"])
 
-SPEC: dict[str, Any] = {
-    "study": "transfer",
-    "preset": "smoke",
-    "scale": "base",
-    "method": "baseline",
-    "init_seed": 42,
-    "data_seed": 0,
-    "model": BASELINE | {"layers": 2, "width": 32, "heads": 4, "ffn_width": 48},
-    "optimizer": {
-        "name": "adamw",
-        "learning_rate": 0.003,
-        "beta1": 0.9,
-        "beta2": 0.95,
-        "eps": 1e-8,
-        "weight_decay": 0.1,
-        "decay_embeddings": True,
-        "decay_norms": False,
-        "decay_scalars": False,
-        "gradient_clip": 1.0,
-    },
-    "schedule": {"name": "cosine", "warmup_steps": 3, "floor": 0.1},
-    "train": {
-        "steps": 12,
-        "batch_tokens": 256,
-        "precision": "float32",
-        "validate_every": 5,
-        "validation_sequences": 10,
-    },
-    "data": {"pack": "base", "tokenizer_vocabulary": 97},
-}
 
-
-def run_spec(**overrides: Any) -> RunSpec:
-    """The small run with some keys changed, given as ``section__key=value`` or ``key=value``."""
-    given = json.loads(json.dumps(SPEC))
-    for name, value in overrides.items():
-        *sections, key = name.split("__")
-        target = given
-        for section in sections:
-            target = target[section]
-        target[key] = value
-    return RunSpec.from_dict(given)
+#: Probe points of every kind: at fractions (one of them the end) and online, on different numbers of sequences.
+PROBES = [
+    {"name": "query_key_norms", "at": [0.0, 0.3, 0.9, 1.0], "sequences": 4},
+    {"name": "query_key_norms", "every": 5, "sequences": 3},
+]
 
 
 def make_packs(directory: Path) -> Path:
@@ -111,8 +74,10 @@ def train(spec: RunSpec, chosen: Settings, stop: StopRequest | None = None) -> i
 
 
 def products(work: Path) -> dict[str, str]:
-    """SHA-256 of the outputs that must not depend on how a run was interrupted."""
-    return {name: sha256_file(work / "out" / name) for name in ("model.safetensors", "metrics.parquet")}
+    """SHA-256 of the outputs that must not depend on how a run was interrupted, by their paths."""
+    files = [path for path in (work / "out").rglob("*") if path.is_file()]
+    names = {str(path.relative_to(work / "out")) for path in files} - {"manifest.json", "outcome.json"}
+    return {name: sha256_file(work / "out" / name) for name in sorted(names)}
 
 
 def read(path: Path) -> Any:

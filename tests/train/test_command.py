@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli import EXIT_RUN_AGAIN
-from tests.train.helpers import products, read, run_spec
+from tests.model_specs import run_spec
+from tests.train.helpers import products, read
 
 
 def command(packs: Path, work: Path, spec: str, *launcher: str) -> list[str]:
@@ -26,9 +27,11 @@ def test_a_bad_spec_is_an_error_in_one_line_and_is_recorded(packs: Path, tmp_pat
     text = run_spec().to_json().replace('"adamw"', '"adamw","beta3":1')
     done = subprocess.run(command(packs, tmp_path, text), capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: transfer/base/baseline: optimizer: unknown key 'beta3'")
+    assert done.stderr.startswith(
+        "error: transfer/base/baseline: optimizer: the component 'adamw' has no option 'beta3'"
+    )
     assert done.stderr.count("\n") == 1
-    assert "unknown key 'beta3'" in read(tmp_path / "state/fault.json")["reason"]
+    assert "no option 'beta3'" in read(tmp_path / "state/fault.json")["reason"]
 
 
 def test_a_signal_during_the_imports_is_heeded_and_the_next_start_trains(

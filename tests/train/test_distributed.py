@@ -13,7 +13,8 @@ from safetensors.torch import load_file
 
 from plumbline import frames
 from plumbline.cli import EXIT_RUN_AGAIN
-from tests.train.helpers import read, run_spec, settings, start_ranks, train, train_ranks
+from tests.model_specs import run_spec
+from tests.train.helpers import read, settings, start_ranks, train, train_ranks
 
 
 def assert_alike(work: Path, reference: Path) -> None:

@@ -135,6 +135,7 @@ def test_without_locks_the_lease_file_alone_decides(tmp_path: Path, monkeypatch:
 
 def test_a_trainer_that_lost_its_lease_writes_nothing(packs: Path, tmp_path: Path) -> None:
     from plumbline.train import loop as loop_module
+    from tests.model_specs import run_spec
     from tests.train import helpers
 
     original = loop_module.Loop._train_step
@@ -146,6 +147,6 @@ def test_a_trainer_that_lost_its_lease_writes_nothing(packs: Path, tmp_path: Pat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_module.Loop, "_train_step", lose)
         with pytest.raises(LeaseError, match=r"was taken over"):
-            helpers.train(helpers.run_spec(), helpers.settings(packs, tmp_path, checkpoint_steps=1))
+            helpers.train(run_spec(), helpers.settings(packs, tmp_path, checkpoint_steps=1))
     assert not list((tmp_path / "state").glob("*step-*")) and not (tmp_path / "out").exists()
     assert lease.read(tmp_path / "state" / lease.NAME)["token"] == "thief"  # type: ignore[index]

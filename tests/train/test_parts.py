@@ -16,9 +16,10 @@ from plumbline.model.roles import ParameterRole
 from plumbline.specs.spec import ScheduleSpec
 from plumbline.train import schedule
 from plumbline.train.batch import Batching
-from plumbline.train.interventions import Intervention, Null, build
+from plumbline.train.interventions import Intervention, build
+from plumbline.train.interventions.none import Null
 from plumbline.train.optim import Optimizer, decayed
-from tests.train.helpers import run_spec
+from tests.model_specs import run_spec
 
 
 @settings(deadline=None, max_examples=50)
@@ -39,26 +40,26 @@ def test_a_batch_that_cannot_be_cut_says_what_can_be() -> None:
 
 
 def test_cosine_warms_up_peaks_and_ends_at_the_floor() -> None:
-    share = schedule.factor(ScheduleSpec(name="cosine", warmup_steps=4, floor=0.1), 104)
+    share = schedule.factor(ScheduleSpec(name="cosine", warmup_steps=4, options={"floor": 0.1}), 104)
     assert [share(step) for step in (1, 2, 3, 4)] == [0.25, 0.5, 0.75, 1.0]
     assert share(54) == pytest.approx(0.55) and share(104) == pytest.approx(0.1)
     assert all(share(step) > share(step + 1) for step in range(4, 104))
 
 
 def test_the_sum_of_rates_is_the_printed_one() -> None:
-    """methods.md, section 1.4: 44k steps, 3e-4, 2k warm-up, cosine to 10 %: the rates sum to 7.23."""
-    share = schedule.factor(ScheduleSpec(name="cosine", warmup_steps=2000, floor=0.1), 44000)
+    """The transfer study's recipe, 44k steps, 3e-4, 2k warm-up, cosine to 10 %: the rates sum to 7.23."""
+    share = schedule.factor(ScheduleSpec(name="cosine", warmup_steps=2000, options={"floor": 0.1}), 44000)
     assert 3e-4 * sum(share(step) for step in range(1, 44001)) == pytest.approx(7.23, abs=0.005)
 
 
 def test_constant_holds_the_peak_and_may_have_no_warm_up() -> None:
-    share = schedule.factor(ScheduleSpec(name="constant", warmup_steps=0, floor=0.1), 5)
+    share = schedule.factor(ScheduleSpec(name="constant", warmup_steps=0), 5)
     assert [share(step) for step in range(1, 6)] == [1.0] * 5
 
 
 def test_an_unknown_schedule_is_named() -> None:
-    with pytest.raises(PlumblineError, match=r"schedule.name: there is no 'cosin'; did you mean 'cosine'"):
-        schedule.factor(ScheduleSpec(name="cosin", warmup_steps=0, floor=0.1), 5)
+    with pytest.raises(PlumblineError, match=r"schedule.name: no component 'cosin'; did you mean 'cosine'"):
+        schedule.factor(ScheduleSpec(name="cosin", warmup_steps=0), 5)
 
 
 def optimizer(*hooks: Intervention, **overrides: Any) -> tuple[torch.nn.Module, Optimizer]:
@@ -176,8 +177,11 @@ def test_the_state_survives_by_name(tmp_path) -> None:
 
 
 def test_interventions_are_chosen_by_name_and_their_options_checked() -> None:
-    assert [type(hook) for hook in build(({"name": "none"},))] == [Null]
-    with pytest.raises(PlumblineError, match=r"interventions\[0\]: .*unexpected keyword argument 'rate'"):
-        build(({"name": "none", "rate": 1},))
-    with pytest.raises(PlumblineError, match=r"interventions\[0\]: 'name' is missing"):
-        build(({"rate": 1},))
+    assert [type(hook) for hook in build(run_spec(interventions=[{"name": "none"}]).interventions)] == [Null]
+    for entry, said in (
+        ({"name": "none", "rate": 1}, r"interventions\[0\]: the component 'none' has no option 'rate'"),
+        ({"name": "non"}, r"interventions\[0\]\.name: no component 'non'; did you mean 'none'"),
+        ({"rate": 1}, r"interventions\[0\]: 'name' is missing"),
+    ):
+        with pytest.raises(PlumblineError, match=said):
+            run_spec(interventions=[entry])

@@ -1,1 +1,1 @@
-"""Pretraining: one run from its spec to weights, metrics, a manifest and an outcome (architecture.md, section 5)."""
+"""Pretraining: one run from its spec to weights, metrics, a manifest and an outcome."""

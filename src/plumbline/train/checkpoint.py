@@ -6,6 +6,7 @@
 | `optimizer.safetensors` | the optimizer's tensors, ``<parameter>.<key>``                               |
 | `shards/`               | instead of these two for sharded training: torch.distributed.checkpoint       |
 | `metrics.npy`           | the metrics so far                                                           |
+| `online.npy`            | what online probes read so far, where a run has any                          |
 | `loop.json`             | step (= the data position), random states, interventions, a divergence if any |
 | `metadata.json`         | written last: identity, and size and SHA-256 of every file                   |
 
@@ -46,8 +47,8 @@ class Checkpoint:
 class Checkpoints:
     """The checkpoints of one state directory. Used by rank 0 only."""
 
-    def __init__(self, directory: Path, keep: int) -> None:
-        """`keep` newest checkpoints stay, and the newest finite one in any case."""
+    def __init__(self, directory: Path, keep: int | None) -> None:
+        """`keep` newest checkpoints stay, and the newest finite one in any case; None keeps all."""
         self.directory, self.keep = directory, keep
 
     def name(self, step: int, diverged: bool = False) -> Path:
@@ -75,7 +76,8 @@ class Checkpoints:
         final = self.name(step, diverged)
         os.rename(temporary, final)
         fsync_directory(self.directory)
-        self._rotate()
+        if self.keep is not None:
+            self._rotate(self.keep)
         return final
 
     def newest(self) -> Checkpoint | None:
@@ -114,14 +116,14 @@ class Checkpoints:
         found = [(int(match[1]), match[2] is not None, path) for path, match in matches if match]
         return [path for _, _, path in sorted(found, reverse=True)]
 
-    def _rotate(self) -> None:
+    def _rotate(self, keep: int) -> None:
         finite_seen = False
         for number, path in enumerate(self._all()):
             try:
                 finite = bool(json.loads((path / METADATA).read_text(encoding="utf-8"))["finite"])
             except (OSError, ValueError, KeyError):
                 finite = False
-            needed = number < self.keep or (finite and not finite_seen)
+            needed = number < keep or (finite and not finite_seen)
             finite_seen |= finite
             if not needed:
                 doomed = path.with_name(f".{path.name}")
@@ -130,8 +132,8 @@ class Checkpoints:
                 shutil.rmtree(doomed, ignore_errors=True)
 
 
-def damage(path: Path) -> str | None:
-    """What is wrong with a checkpoint; None if it is whole."""
+def damage(path: Path, checksums: bool = True) -> str | None:
+    """What is wrong with a checkpoint; None if it is whole. Without `checksums` its files are sized and not read."""
     try:
         content = json.loads((path / METADATA).read_text(encoding="utf-8"))
         checksum = content.pop("sha256")
@@ -147,7 +149,7 @@ def damage(path: Path) -> str | None:
             return f"{name} is missing"
         if file.stat().st_size != expected["bytes"]:
             return f"{name} has {file.stat().st_size} bytes, not {expected['bytes']}"
-        if sha256_file(file) != expected["sha256"]:
+        if checksums and sha256_file(file) != expected["sha256"]:
             return f"{name} does not have its checksum"
     return None
 

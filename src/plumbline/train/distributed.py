@@ -27,11 +27,17 @@ class Ranks:
     rank: int
     world: int
     device: torch.device
+    local_rank: int = 0
 
     @property
     def leader(self) -> bool:
         """Rank 0 holds the lease, writes the files and speaks."""
         return self.rank == 0
+
+    @property
+    def node_leader(self) -> bool:
+        """The first rank of each node does what is done once a node."""
+        return self.local_rank == 0
 
     def sum(self, values: list[float]) -> list[float]:
         """Element-wise sum over the ranks, in float64."""
@@ -89,11 +95,11 @@ def ranks(device: str) -> Iterator[Ranks]:
         PlumblineError: CUDA is asked for and not there.
     """
     world, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    local = int(os.environ.get("LOCAL_RANK", "0"))
     kind = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
     if kind == "cuda":
         if not torch.cuda.is_available():
             raise PlumblineError("--device cuda: this machine has no CUDA device; use --device cpu")
-        local = int(os.environ.get("LOCAL_RANK", "0"))
         torch.cuda.set_device(local)
         chosen = torch.device("cuda", local)
     else:
@@ -105,7 +111,7 @@ def ranks(device: str) -> Iterator[Ranks]:
 
     distributed.init_process_group("nccl" if kind == "cuda" else "gloo", device_id=chosen if kind == "cuda" else None)
     try:
-        yield Ranks(rank=rank, world=world, device=chosen)
+        yield Ranks(rank=rank, world=world, device=chosen, local_rank=local)
     finally:
         distributed.destroy_process_group()
 

@@ -6,7 +6,6 @@ updates made, and the batch of step n is number n - 1 of the data order.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import time
@@ -22,7 +21,7 @@ from torch.nn.functional import cross_entropy
 
 from plumbline.data.loader import Pack, batch_indices
 from plumbline.files import atomic_write_json
-from plumbline.model.init import initialise
+from plumbline.probes import read_all
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness, schedule, snapshot
 from plumbline.train.batch import Batching
@@ -31,7 +30,10 @@ from plumbline.train.distributed import Ranks, gradient_sync
 from plumbline.train.interventions import Intervention
 from plumbline.train.lease import Lease
 from plumbline.train.metrics import Metrics
+from plumbline.train.numerics import autocast
+from plumbline.train.online import Online
 from plumbline.train.optim import Optimizer
+from plumbline.train.points import Points
 from plumbline.train.progress import Progress
 from plumbline.train.settings import Settings
 from plumbline.train.stop import Stopped, StopRequest
@@ -47,6 +49,7 @@ class Parts:
     stop: StopRequest
     lease: Lease | None
     checkpoints: Checkpoints
+    points: Points
     progress: Progress
     pack: Pack
     validation: Pack
@@ -55,6 +58,7 @@ class Parts:
     forward: Callable[[torch.Tensor], torch.Tensor]
     optimizer: Optimizer
     interventions: list[Intervention]
+    made_with: dict[str, str]
 
 
 class Loop:
@@ -64,6 +68,7 @@ class Loop:
         self.parts = parts
         self.step = 0
         self.metrics = Metrics()
+        self.online = Online(parts.spec)
         self.divergence: dict[str, Any] | None = None
         self.seconds = 0.0
         self.factor = schedule.factor(parts.spec.schedule, parts.spec.train.steps)
@@ -88,9 +93,11 @@ class Loop:
         steps, validate_every = self.parts.spec.train.steps, self.parts.spec.train.validate_every
         self.parts.ranks.poll(self.parts.stop)
         while self.divergence is None:
+            self._keep_point()
             due = self.step == steps or (self.step > 0 and self.step % validate_every == 0)
             if due and self.metrics.validated(self.step) is None:
                 self._validate()
+            self._probe()
             if self.step == steps:
                 return
             stop, save = self._train_step()
@@ -140,14 +147,9 @@ class Loop:
 
     def _loss_sum(self, tokens_BT: torch.Tensor) -> torch.Tensor:
         """Summed cross-entropy (nats) of the next tokens."""
-        with self._autocast():
+        with autocast(self.parts.spec.train.precision, self.parts.ranks.device):
             logits_BTV = self.parts.forward(tokens_BT[:, :-1])
         return cross_entropy(logits_BTV.flatten(0, 1), tokens_BT[:, 1:].flatten(), reduction="sum")
-
-    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
-        if self.parts.spec.train.precision == "float32":
-            return contextlib.nullcontext()
-        return torch.autocast(self.parts.ranks.device.type, dtype=torch.bfloat16)
 
     def _tokens(self, pack: Pack, indices: np.ndarray) -> torch.Tensor:
         tokens_BT = torch.from_numpy(pack.rows(indices))
@@ -177,6 +179,32 @@ class Loop:
         rate = parts.spec.optimizer.learning_rate * self.factor(self.step)
         self.metrics.validation(self.step, loss, rate, self.tokens)
         parts.progress.validation(self.step, loss)
+
+    def _probe(self) -> None:
+        """Read the online probes that are due, on the same sequences every time."""
+        parts = self.parts
+        due = self.online.due(self.step)
+        if not due:
+            return
+        parts.ranks.poll(parts.stop)
+        tokens_BT = self._tokens(parts.validation, np.arange(max(probe.sequences for probe in due)))
+        with randomness.preserved(parts.ranks.device):
+            readings = read_all(parts.model, due, tokens_BT, parts.spec.train.precision)
+        self.online.add(self.step, parts.ranks.broadcast(readings))
+
+    def _keep_point(self) -> None:
+        """Keep the weights for good, where the step is a probe point."""
+        parts = self.parts
+        if not parts.points.due(self.step):
+            return
+        if parts.ranks.broadcast(parts.ranks.leader and parts.points.has(self.step, parts.made_with)):
+            return
+        weights = snapshot.whole_weights(parts.model, parts.ranks)
+        if parts.lease is not None:
+            parts.lease.check()
+            metadata = {"run_id": parts.spec.run_id, **parts.made_with}
+            guarded(parts.points.kept.directory, lambda: parts.points.keep(self.step, weights, metadata))
+        parts.ranks.barrier()
 
     def _save_due(self, step: int) -> bool:
         """Whether rank 0 wants a checkpoint after `step`."""
@@ -214,6 +242,7 @@ class Loop:
     def _finish(self, temporary: Path, finite: bool, states: list[dict[str, Any]]) -> None:
         parts = self.parts
         self.metrics.save(temporary / "metrics.npy")
+        self.online.save(temporary)
         loop = {
             "step": self.step,
             "seconds": self.seconds + time.monotonic() - self.began,
@@ -227,8 +256,10 @@ class Loop:
             "data_fingerprint": parts.pack.fingerprint,
             "validation_fingerprint": parts.validation.fingerprint,
             "finite": finite,
+            "diverged": self.divergence is not None,
             "ranks": parts.ranks.world,
             "strategy": parts.settings.strategy,
+            **parts.made_with,
         }
         assert parts.lease is not None
         parts.lease.check()
@@ -241,6 +272,7 @@ class Loop:
         loop = json.loads((checkpoint.path / "loop.json").read_text(encoding="utf-8"))
         snapshot.load(checkpoint.path, parts.model, parts.optimizer)
         self.metrics = Metrics.load(checkpoint.path / "metrics.npy")
+        self.online.load(checkpoint.path)
         self.step, self.seconds, self.divergence = loop["step"], loop["seconds"], loop["divergence"]
         for intervention, state in zip(parts.interventions, loop["interventions"], strict=True):
             intervention.load_state(state)
@@ -262,16 +294,6 @@ class Loop:
                 snapshot.load(found.path, parts.model, None)
                 self.divergence["weights_step"] = found.step
             else:
-                initialise_again(parts.model, parts.spec.init_seed)
+                snapshot.initialise_again(parts.model, parts.spec.init_seed)
                 self.divergence["weights_step"] = 0
         self.save()
-
-
-def initialise_again(model: nn.Module, init_seed: int) -> None:
-    """The weights of step 0, sharded or not."""
-    from plumbline.model.decoder import create
-
-    if snapshot.is_sharded(model):
-        snapshot.place(model, dict(create(model.spec, init_seed).named_parameters()))
-    else:
-        initialise(model, init_seed)

@@ -1,19 +1,23 @@
-"""What a run leaves behind: weights, metrics, manifest, and last of all the outcome."""
+"""What a run leaves behind: weights, metrics, probe points, manifest, and last of all the outcome."""
 
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from plumbline.files import atomic_write_json, fsync_directory
+from plumbline.files import atomic_write_json
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint import guarded
 from plumbline.train.metrics import Metrics
-from plumbline.train.snapshot import write_weights
+from plumbline.train.online import FILE, Online
+from plumbline.train.points import FOLDER, Points
+from plumbline.train.snapshot import MODEL, write_weights
+
+#: The files beside the folder of probe points.
+OURS = ("metrics.parquet", MODEL, "manifest.json", "outcome.json")
 
 #: Steps of gradient norms that a divergence is classified by.
 TAIL = 200
@@ -51,25 +55,29 @@ def write(
     *,
     weights: dict[str, torch.Tensor],
     metrics: Metrics,
+    points: Points,
+    online: Online,
+    last: int,
     manifest: dict[str, Any],
     result: dict[str, Any],
 ) -> None:
-    """Write all outputs into `directory`, each atomically, ``outcome.json`` last.
+    """Write all outputs into `directory`, each atomically, ``outcome.json`` last; `last` is the last step made.
 
     Raises:
-        PlumblineError: the disk is full.
+        PlumblineError: the disk is full, or a probe point is damaged.
     """
 
     def write_all() -> None:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "outcome.json").unlink(missing_ok=True)
+        for name in OURS:  # what a trainer that was killed here was about to rename
+            for leftover in directory.glob(f".{name}.*"):
+                leftover.unlink()
         metrics.write(directory / "metrics.parquet", result["run_id"])
-        temporary = directory / ".model.safetensors"
-        write_weights(temporary, weights)
-        with open(temporary, "rb") as handle:
-            os.fsync(handle.fileno())
-        os.replace(temporary, directory / "model.safetensors")
-        fsync_directory(directory)
+        write_weights(directory / MODEL, weights)
+        points.leave(directory / FOLDER, last, result["outcome"] == "completed")
+        if online.probes:
+            online.write(directory / FOLDER / FILE)
         atomic_write_json(directory / "manifest.json", manifest)
         atomic_write_json(directory / "outcome.json", result)
 

@@ -6,22 +6,22 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
-from plumbline.data.loader import Pack
 from plumbline.model.decoder import create
-from plumbline.specs.spec import RunSpec
-from plumbline.train import interventions, outcome, provenance, snapshot
+from plumbline.specs.spec import RunSpec, require_present_code
+from plumbline.train import interventions, outcome, packs, provenance, snapshot
 from plumbline.train.batch import Batching
 from plumbline.train.checkpoint import Checkpoint, Checkpoints
 from plumbline.train.distributed import Ranks, parallel, ranks
 from plumbline.train.lease import Lease
 from plumbline.train.loop import Loop, Parts
+from plumbline.train.numerics import numerics
 from plumbline.train.optim import Optimizer
+from plumbline.train.points import Points
 from plumbline.train.progress import NullSink, Progress, Sink, TensorBoardSink
 from plumbline.train.settings import Settings
 from plumbline.train.state import StateDirectory, clock
@@ -34,6 +34,7 @@ def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
     Raises:
         PlumblineError: something a user can mend.
     """
+    require_present_code(spec)
     with ranks(settings.device) as group, contextlib.ExitStack() as stack:
         numerics(group.device)
         try:
@@ -49,22 +50,16 @@ def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
             return EXIT_RUN_AGAIN
 
 
-def numerics(device: torch.device) -> None:
-    """Deterministic on a CPU; float32 products in float32 everywhere (architecture.md, section 7)."""
-    # The same as use_deterministic_algorithms, without its import of torch.compile's machinery.
-    torch.set_deterministic_debug_mode("error" if device.type == "cpu" else "default")
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-
-
 class _Run:
     def __init__(self, spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks, lease: Lease | None) -> None:
         self.spec, self.settings, self.stop, self.group, self.lease = spec, settings, stop, group, lease
         self.state = StateDirectory(settings.state)
         self.checkpoints = Checkpoints(settings.state, settings.keep)
-        self.pack = open_pack(settings.data, spec, "--data", spec.sequences_per_batch)
-        self.validation = open_pack(settings.validation, spec, "--validation", spec.train.validation_sequences)
-        self.circumstances = settings.circumstances() | {"ranks": group.world, "code_sha256": provenance.code_sha256()}
+        self.pack = packs.open_pack(settings.data, spec, "--data", spec.sequences_per_batch)
+        self.validation = packs.open_pack(settings.validation, spec, "--validation", spec.train.validation_sequences)
+        self.points = Points(settings.state, spec)
+        self.made_with = provenance.made_with()
+        self.circumstances = settings.circumstances() | {"ranks": group.world} | self.made_with
 
     def carry_out(self) -> int:
         found = self.group.broadcast(self._claim() if self.group.leader else None)
@@ -75,6 +70,7 @@ class _Run:
         started_at = loop.step
         try:
             if loop.step < self.spec.train.steps and loop.divergence is None:
+                packs.verify([self.pack, self.validation], self.group, self.stop)
                 progress.start(loop.step, micro_batch=loop.parts.batching.micro_batch)
             loop.run()
         except Stopped:
@@ -112,6 +108,13 @@ class _Run:
         if found is None and self.checkpoints.found_any():
             self.state.set_aside("none of its checkpoints is whole")
             self.state.claim(identity)
+        lost = self.points.lost(found.step, found.metadata["diverged"]) if found is not None else []
+        if lost:
+            self.state.set_aside(
+                f"the weights of its probe point at step {lost[0]} are lost, which only training makes"
+            )
+            self.state.claim(identity)
+            found = None
         step = 0 if found is None else found.step
         threads, before = torch.get_num_threads(), [entry["threads"] for entry in self.state.starts][-1:]
         if before and before != [threads]:
@@ -121,7 +124,8 @@ class _Run:
                 file=sys.stderr,
             )
         if step < self.spec.train.steps:
-            details = provenance.code() | {"threads": threads, "resumed": found is not None}
+            details = provenance.code() | provenance.machine(self.group.device) | self.made_with
+            details |= {"threads": threads, "resumed": found is not None}
             self.state.start(step, self.settings.starts_without_progress, details, self.circumstances)
         return found
 
@@ -156,6 +160,7 @@ class _Run:
                 stop=self.stop,
                 lease=self.lease,
                 checkpoints=self.checkpoints,
+                points=self.points,
                 progress=progress,
                 pack=self.pack,
                 validation=self.validation,
@@ -164,6 +169,7 @@ class _Run:
                 forward=torch.compile(forward, dynamic=False) if settings.compile else forward,
                 optimizer=optimizer,
                 interventions=hooks,
+                made_with=self.made_with,
             )
         )
         progress.say(f"{self.parameters:,} parameters on {group.device}; {batching.describe()}; {optimizer.describe()}")
@@ -173,13 +179,22 @@ class _Run:
         return loop
 
     def _leave(self, loop: Loop) -> None:
-        weights = snapshot.whole_weights(loop.parts.model)
+        weights = snapshot.whole_weights(loop.parts.model, self.group)
         if self.lease is None:
             return
         self.lease.check()
         result = outcome.outcome(self.spec, loop.metrics, loop.divergence, loop.step)
         manifest = self._manifest(loop)
-        outcome.write(self.settings.out, weights=weights, metrics=loop.metrics, manifest=manifest, result=result)
+        outcome.write(
+            self.settings.out,
+            weights=weights,
+            metrics=loop.metrics,
+            points=self.points,
+            online=loop.online,
+            last=loop.step,
+            manifest=manifest,
+            result=result,
+        )
         loop.parts.progress.event(result["outcome"], result["step"], loss=result["validation_loss"])
         loss = result["validation_loss"]
         loop.parts.progress.say(
@@ -189,20 +204,22 @@ class _Run:
     def _manifest(self, loop: Loop) -> dict[str, Any]:
         starts = self.state.starts
         batching = loop.parts.batching
+        begun = starts[-1]  # a finished run's outputs may be given again elsewhere, under other code
         return {
             "run_id": self.spec.run_id,
             "spec": self.spec.to_dict(),
-            **provenance.code(),
-            "code_sha256": self.circumstances["code_sha256"],
+            **{key: begun[key] for key in provenance.code()},
+            "code": provenance.code_of(starts),
+            "code_sha256": provenance.one_code(starts),
             "packages": provenance.packages(),
             "lock_sha256": provenance.lock_sha256(),
             "data_fingerprint": self.pack.fingerprint,
             "validation_fingerprint": self.validation.fingerprint,
-            **provenance.machine(self.group.device),
+            **{key: begun[key] for key in provenance.machine(self.group.device)},
             "precision": self.spec.train.precision,
             "strategy": self.settings.strategy,
             "compiled": self.settings.compile,
-            "started": starts[0]["time"] if starts else None,
+            "started": starts[0]["time"],
             "finished": clock(),
             "wall_seconds": round(loop.seconds + time.monotonic() - loop.began, 3),
             "attempts": len(starts),
@@ -241,20 +258,3 @@ class _Run:
         if self.group.leader:
             self.state.give_up(reason, self.circumstances)
         raise PlumblineError(reason) from error
-
-
-def open_pack(manifest: Path, spec: RunSpec, option: str, sequences: int) -> Pack:
-    """Open a pack and check that the spec can be trained on it.
-
-    Raises:
-        PlumblineError: no such pack, another context length or tokenizer, too few sequences.
-    """
-    pack = Pack(manifest, context=spec.model.context)
-    if pack.vocabulary > spec.data.tokenizer_vocabulary:
-        raise PlumblineError(
-            f"{option}: the tokenizer of {manifest} has {pack.vocabulary} entries, data.tokenizer_vocabulary is "
-            f"{spec.data.tokenizer_vocabulary}; use a pack of the spec's tokenizer"
-        )
-    if pack.sequences < sequences:
-        raise PlumblineError(f"{option}: {manifest} has {pack.sequences} sequences; {spec.key} needs {sequences}")
-    return pack

@@ -14,7 +14,7 @@ from typing import Any
 from plumbline.files import sha256_file, sha256_text
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-PACKAGES = ("plumbline", "torch", "numpy", "safetensors", "pandas", "pyarrow", "tokenizers")
+PACKAGES = ("plumbline-lm", "torch", "numpy", "safetensors", "pandas", "pyarrow", "tokenizers")
 
 
 @functools.cache
@@ -45,9 +45,37 @@ def lock_sha256() -> str | None:
 def code_sha256() -> str:
     """SHA-256 over the sources that training runs through, in order of their paths."""
     package = Path(__file__).resolve().parents[1]
-    folders = ("data", "kernels", "model", "studies", "train")
+    folders = ("data", "kernels", "model", "probes", "specs", "train")
     files = sorted(path for folder in folders for path in (package / folder).rglob("*.py"))
     return sha256_text("".join(f"{path.relative_to(package)}:{sha256_file(path)}\n" for path in files))
+
+
+def made_with() -> dict[str, str]:
+    """What the same spec and data can give other numbers with: the code that training runs through, and torch."""
+    import torch
+
+    return {"code_sha256": code_sha256(), "torch": str(torch.__version__)}
+
+
+def code_of(starts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a run's steps were made with: code and torch, with the steps at which starts with them began.
+
+    A start counts if the run went on from what it made: one that a later start went back behind left nothing.
+    """
+    counted: list[dict[str, Any]] = []
+    for start in reversed(starts):
+        if not counted or start["step"] < counted[-1]["step"]:
+            counted.append(start)
+    found: dict[tuple[str, str], list[int]] = {}
+    for start in reversed(counted):
+        found.setdefault((start["code_sha256"], start["torch"]), []).append(start["step"])
+    return [{"code_sha256": code, "torch": torch, "steps": steps} for (code, torch), steps in found.items()]
+
+
+def one_code(starts: list[dict[str, Any]]) -> str:
+    """The hash of the code of all of a run's steps, or "mixed"."""
+    hashes = {entry["code_sha256"] for entry in code_of(starts)}
+    return hashes.pop() if len(hashes) == 1 else "mixed"
 
 
 def machine(device: Any) -> dict[str, Any]:

@@ -5,8 +5,10 @@ Nothing in the loop draws at random today; a component that does (dropout, say) 
 
 from __future__ import annotations
 
+import contextlib
 import random
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,21 @@ def restore(encoded: dict[str, Any], device: torch.device) -> None:
     torch.set_rng_state(_tensor(encoded["torch"]))
     if device.type == "cuda" and encoded["cuda"] is not None:
         torch.cuda.set_rng_state(_tensor(encoded["cuda"]), device)
+
+
+@contextlib.contextmanager
+def preserved(device: torch.device) -> Iterator[None]:
+    """Whatever draws at random inside leaves no trace."""
+    before = capture(device)
+    try:
+        yield
+    finally:
+        python, numpy, cpu, cuda = before
+        random.setstate(python)
+        np.random.set_state(numpy)
+        torch.set_rng_state(cpu)
+        if cuda is not None:
+            torch.cuda.set_rng_state(cuda, device)
 
 
 def _text(state: torch.Tensor) -> str:

@@ -12,6 +12,9 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from plumbline.cli import PlumblineError
+from plumbline.files import atomic
+from plumbline.model.decoder import create
+from plumbline.model.init import initialise
 from plumbline.train.distributed import Ranks, full
 from plumbline.train.optim import Optimizer
 
@@ -47,16 +50,19 @@ def save(directory: Path, model: nn.Module, optimizer: Optimizer, ranks: Ranks) 
 
 
 def write_weights(path: Path, tensors: dict[str, torch.Tensor]) -> None:
-    """One safetensors file, with the permissions of any other file (safetensors writes it for the owner alone)."""
-    path.touch()
-    mode = path.stat().st_mode
-    save_file({name: value.contiguous() for name, value in tensors.items()}, path)
-    path.chmod(mode)
+    """One safetensors file, whole or not there, readable like any other file (safetensors alone makes it private)."""
+    with atomic(path) as file:
+        save_file({name: value.contiguous() for name, value in tensors.items()}, file.name)
 
 
-def whole_weights(model: nn.Module) -> dict[str, torch.Tensor]:
-    """All weights in one piece on the CPU (a collective if they are sharded)."""
-    return {name: full(value.detach()).cpu() for name, value in model.named_parameters()}
+def whole_weights(model: nn.Module, ranks: Ranks) -> dict[str, torch.Tensor]:
+    """All weights in one piece on the CPU of rank 0, which writes them (a collective if they are sharded)."""
+    whole = {}
+    for name, value in model.named_parameters():
+        piece = full(value.detach())
+        if ranks.leader:
+            whole[name] = piece.cpu()
+    return whole
 
 
 def load(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> None:
@@ -86,6 +92,14 @@ def place(model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
     with torch.no_grad():
         for name, value in parameters.items():
             value.copy_(_like(tensors[name], value))
+
+
+def initialise_again(model: nn.Module, init_seed: int) -> None:
+    """The weights of step 0, sharded or not."""
+    if is_sharded(model):
+        place(model, dict(create(model.spec, init_seed).named_parameters()))
+    else:
+        initialise(model, init_seed)
 
 
 def _like(value: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:

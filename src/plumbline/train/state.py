@@ -37,7 +37,7 @@ class StateDirectory:
     def claim(self, identity: dict[str, Any]) -> None:
         """Make this the state of the run `identity`; state of any other run is set aside, never overwritten."""
         held = read_json(self.path / IDENTITY)
-        if held is None and any(self.path.glob("step-*")):
+        if held is None and (any(self.path.glob("step-*")) or any(self.path.glob("points/step-*"))):
             self.set_aside(f"it holds checkpoints, but no {IDENTITY} says whose they are")
         elif held is not None:
             changed = [key for key in ("run_id", "data_fingerprint", "validation_fingerprint")

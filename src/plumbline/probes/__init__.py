@@ -1,0 +1,13 @@
+"""Probes: numbers per layer and head that a model gives on some sequences, one component file a family.
+
+`_base` has the interface. A probe reads a run at its probe points: offline from checkpoints (``python -m
+plumbline.probes``), or online from inside training; both go through `read_all`.
+"""
+
+from __future__ import annotations
+
+from plumbline.probes._base import Probe, Reading
+from plumbline.probes._frame import rows, write
+from plumbline.probes._pass import build, read, read_all
+
+__all__ = ["Probe", "Reading", "build", "read", "read_all", "rows", "write"]

@@ -1,0 +1,39 @@
+"""Readings as the frame of probes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from plumbline.probes._base import Reading
+
+Row = dict[str, Any]
+
+
+def rows(run_id: str, source: Literal["offline", "online"], found: Iterable[tuple[int, float, Reading]]) -> list[Row]:
+    """Rows of readings, each with its step and its fraction of training."""
+    return [
+        {
+            "run_id": run_id,
+            "step": step,
+            "fraction": fraction,
+            "layer": reading.layer,
+            "head": reading.head,
+            "probe": reading.probe,
+            "value": reading.value,
+            "null": reading.null,
+            "source": source,
+        }
+        for step, fraction, reading in found
+    ]
+
+
+def write(path: Path, rows: list[Row], metadata: dict[str, str]) -> None:
+    """Write the frame, which may have no rows."""
+    import pandas as pd
+
+    from plumbline import frames
+
+    frame = pd.DataFrame(rows, columns=frames.SCHEMAS["probes"].names).astype({"layer": "Int64", "head": "Int64"})
+    frames.write(frame, "probes", path, metadata=metadata)

@@ -1,0 +1,122 @@
+"""What a finished run's probes say, those that were read while it trained included."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from plumbline import frames
+from plumbline.cli import PlumblineError
+from plumbline.data.loader import Pack
+from plumbline.data.verify import verify_once
+from plumbline.evaluate.checkpoint import FinishedRun
+from plumbline.files import sha256_file
+from plumbline.model.decoder import Decoder
+from plumbline.probes._base import Reading
+from plumbline.probes._frame import Row, rows
+from plumbline.probes._pass import read_all
+from plumbline.specs.components import code_class
+from plumbline.specs.spec import RunSpec, require_present_code
+from plumbline.train.online import FILE
+from plumbline.train.points import FOLDER, read_index
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """Rows of the frame, and what they were read from and with; `missed` are points that were never reached."""
+
+    run: FinishedRun
+    rows: list[Row]
+    missed: list[dict[str, Any]]
+    validation: Pack
+    device: torch.device
+
+    def metadata(self) -> dict[str, str]:
+        """For the frame."""
+        spec, cuda = self.run.spec, self.device.type == "cuda"
+        return {
+            "run_id": spec.run_id,
+            "outcome": self.run.outcome,
+            "validation_fingerprint": self.validation.fingerprint,
+            "probes": json.dumps({probe.name: code_class("probe", probe.name) for probe in spec.probes}),
+            "never_reached": json.dumps([{key: point[key] for key in ("fraction", "step")} for point in self.missed]),
+            "torch": str(torch.__version__),
+            "device": torch.cuda.get_device_name(self.device) if cuda else "cpu",
+        }
+
+
+def read_run(folder: Path, manifest: Path, device: torch.device) -> Found:
+    """Read a finished run, which lies in `folder`, on the validation pack of `manifest`.
+
+    Raises:
+        PlumblineError: the run has not finished, its code is not the code here, the pack is not the one that it was
+            validated on, or a file is damaged.
+    """
+    run = FinishedRun.read(folder)
+    spec = run.spec
+    require_present_code(spec)
+    points = read_index(folder)["points"]
+    validation = Pack(manifest, context=spec.model.context)
+    its_own = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["validation_fingerprint"]
+    if validation.fingerprint != its_own:
+        raise PlumblineError(
+            f"--validation: {manifest} is not the pack that {folder} was validated on, and what probes read on two "
+            "packs cannot be compared; give the run's own"
+        )
+    verify_once(validation)
+    reached = [point for point in points if point["reached"]]
+    found = rows(spec.run_id, "offline", read_points(folder / FOLDER, spec, reached, validation, device))
+    if any(probe.every for probe in spec.probes):
+        found += frames.read(folder / FOLDER / FILE, "probes").to_dict("records")
+    missed = [point for point in points if not point["reached"]]
+    return Found(run=run, rows=found, missed=missed, validation=validation, device=device)
+
+
+def read_points(
+    folder: Path, spec: RunSpec, points: list[dict[str, Any]], validation: Pack, device: torch.device
+) -> Iterator[tuple[int, float, Reading]]:
+    """Step, fraction and reading of every offline probe at each of the `points` that it is read at.
+
+    Args:
+        folder: the run's folder of points.
+        points: entries of its index, all of them reached.
+
+    Raises:
+        PlumblineError: a file of weights is damaged, or is not of this run's model.
+    """
+    with torch.device(device):
+        model = Decoder(spec.model)
+    for point in points:
+        fill(model, folder / point["file"], point["sha256"])
+        due = [probe for probe in spec.probes if point["fraction"] in probe.at]
+        rows = validation.rows(np.arange(max(probe.sequences for probe in due)))
+        tokens_BT = torch.from_numpy(rows).to(device)
+        for reading in read_all(model, due, tokens_BT, spec.train.precision):
+            yield point["step"], point["fraction"], reading
+
+
+def fill(model: Decoder, path: Path, sha256: str) -> None:
+    """Give `model` the weights of a point. They need not be finite: of a run that diverged they are what they are.
+
+    Raises:
+        PlumblineError: the file is not there, is not as it was written, or is of another model.
+    """
+    remedy = f"delete {path.parent.parent} and pretrain again: what is whole in the run's state is not trained twice"
+    if not path.is_file():
+        raise PlumblineError(f"{path} is missing, though the index of probe points names it; {remedy}")
+    if sha256_file(path) != sha256:
+        raise PlumblineError(f"{path} is damaged: its SHA-256 is not the one in the index of probe points; {remedy}")
+    try:
+        model.load_state_dict(load_file(path, device=str(next(model.parameters()).device)))
+    except (RuntimeError, SafetensorError) as error:
+        raise PlumblineError(
+            f"{path} does not hold weights of the spec in manifest.json ({error}); {remedy}"
+        ) from error

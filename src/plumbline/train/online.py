@@ -1,0 +1,91 @@
+"""Probes that are read while a run trains: every so many steps, before the first step, and after the last one.
+
+They change nothing: the model is in evaluation mode, no gradient is kept, and random states are put back. What was
+read is part of every checkpoint, so that a run that was interrupted ends with the same frame.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from plumbline.probes import Reading, rows, write
+from plumbline.specs.spec import ProbeSpec, RunSpec
+
+FILE = "online.parquet"
+STATE = "online.npy"
+
+#: A checkpoint keeps the readings so far in this form: -1 is no layer or head, not-a-number is no null.
+ROW = np.dtype(
+    [
+        ("step", "<i8"),
+        ("probe", "<U64"),
+        ("layer", "<i8"),
+        ("head", "<i8"),
+        ("value", "<f8"),
+        ("null", "<f8"),
+    ]
+)
+
+
+class Online:
+    """The online probes of one run and what they read, in the order of the steps."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec = spec
+        self.probes = [probe for probe in spec.probes if probe.every]
+        self.readings: list[tuple[int, Reading]] = []
+
+    def due(self, step: int) -> list[ProbeSpec]:
+        """The probes that are still to be read after `step`."""
+        if self.readings and self.readings[-1][0] >= step:
+            return []
+        return [probe for probe in self.probes if step % probe.every == 0 or step == self.spec.train.steps]
+
+    def add(self, step: int, readings: list[Reading]) -> None:
+        """Keep what was read after `step`."""
+        assert all(len(reading.probe) <= 64 for reading in readings), "a checkpoint keeps 64 letters of a probe's name"
+        self.readings += [(step, reading) for reading in readings]
+
+    def save(self, directory: Path) -> None:
+        """Into a checkpoint's directory, where the run has such probes."""
+        if not self.probes:
+            return
+        rows = [
+            (
+                step,
+                reading.probe,
+                -1 if reading.layer is None else reading.layer,
+                -1 if reading.head is None else reading.head,
+                reading.value,
+                float("nan") if reading.null is None else reading.null,
+            )
+            for step, reading in self.readings
+        ]
+        with open(directory / STATE, "wb") as handle:
+            np.save(handle, np.array(rows, dtype=ROW), allow_pickle=False)
+
+    def load(self, directory: Path) -> None:
+        """Out of a checkpoint's directory."""
+        if not self.probes:
+            return
+        self.readings = [
+            (
+                step,
+                Reading(
+                    probe=probe,
+                    layer=None if layer < 0 else layer,
+                    head=None if head < 0 else head,
+                    value=value,
+                    null=None if np.isnan(null) else null,
+                ),
+            )
+            for step, probe, layer, head, value, null in np.load(directory / STATE, allow_pickle=False).tolist()
+        ]
+
+    def write(self, path: Path) -> None:
+        """As the declared frame."""
+        steps = self.spec.train.steps
+        found = [(step, step / steps, reading) for step, reading in self.readings]
+        write(path, rows(self.spec.run_id, "online", found), {"run_id": self.spec.run_id})

@@ -1,0 +1,64 @@
+"""The packs of a run: that they fit its spec, and that their shards are what was packed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from plumbline.cli import PlumblineError
+from plumbline.data.loader import Pack
+from plumbline.data.verify import verify_once
+from plumbline.specs.spec import RunSpec
+from plumbline.train.distributed import Ranks
+from plumbline.train.stop import StopRequest
+
+
+def open_pack(manifest: Path, spec: RunSpec, option: str, sequences: int) -> Pack:
+    """Open a pack and check that the spec can be trained on it.
+
+    Raises:
+        PlumblineError: no such pack, another context length or tokenizer, too few sequences.
+    """
+    pack = Pack(manifest, context=spec.model.context)
+    if pack.vocabulary > spec.data.tokenizer_vocabulary:
+        raise PlumblineError(
+            f"{option}: the tokenizer of {manifest} has {pack.vocabulary} entries, data.tokenizer_vocabulary is "
+            f"{spec.data.tokenizer_vocabulary}; use a pack of the spec's tokenizer"
+        )
+    if pack.sequences < sequences:
+        raise PlumblineError(f"{option}: {manifest} has {pack.sequences} sequences; {spec.key} needs {sequences}")
+    return pack
+
+
+def verify(packs: Sequence[Pack], ranks: Ranks, stop: StopRequest) -> None:
+    """Make sure that all shards are what was packed, once on each node; every rank waits for the slowest node.
+
+    It may take minutes, so the ranks meet every second meanwhile: no collective times out, and a stop is heeded.
+
+    Raises:
+        PlumblineError: a shard is damaged or cannot be read, on any node.
+        Stopped: asked to stop meanwhile.
+    """
+    said: list[str] = []
+
+    def work() -> None:
+        for pack in packs:
+            try:
+                verify_once(pack)
+            except PlumblineError as error:
+                said.append(str(error))
+            except Exception as error:
+                said.append(f"{pack.path}: its shards cannot be verified: {type(error).__name__}: {error}")
+
+    worker = threading.Thread(target=work, name="verify packs", daemon=True)
+    if ranks.node_leader:
+        worker.start()
+        worker.join(1.0)
+    while ranks.sum([float(worker.is_alive())])[0]:
+        ranks.poll(stop)
+        if worker.is_alive():
+            worker.join(1.0)
+    for texts in ranks.gather(said):
+        if texts:
+            raise PlumblineError(texts[0])

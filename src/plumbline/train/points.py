@@ -1,0 +1,146 @@
+"""Probe points: the weights at stated fractions of training, kept for good.
+
+A point of fraction f is at step round(f x steps), 0 being before the first step. While a run trains, its points lie in
+its state directory, written and named like rolling checkpoints; with the outcome they come into ``points/`` of the
+outputs, by a hard link where both are on one file system. The state keeps them, so that outputs that were deleted can
+be given again. The last step's point is the run's own ``model.safetensors``.
+
+``points/index.json`` names every point that was asked for; of a run that diverged, also those that it never reached.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from plumbline.cli import PlumblineError
+from plumbline.files import atomic, atomic_write_json, fsync_directory, sha256_file
+from plumbline.specs.spec import RunSpec
+from plumbline.train.checkpoint import METADATA, Checkpoints, damage
+from plumbline.train.snapshot import MODEL, write_weights
+
+FOLDER = "points"
+INDEX = "index.json"
+
+
+class Points:
+    """The probe points of one run. All but `due` is for rank 0 only."""
+
+    def __init__(self, state: Path, spec: RunSpec) -> None:
+        self.spec = spec
+        self.kept = Checkpoints(state / FOLDER, keep=None)
+        fractions = sorted({fraction for probe in spec.probes for fraction in probe.at})
+        #: Fraction -> step.
+        self.steps = {fraction: round(fraction * spec.train.steps) for fraction in fractions}
+
+    def due(self, step: int) -> bool:
+        """Whether the weights after `step` are to be kept. (Those of the last step are an output of every run.)"""
+        return step in self.steps.values() and step < self.spec.train.steps
+
+    def has(self, step: int, made_with: dict[str, str]) -> bool:
+        """Whether the point of `step` is there, whole, and made with this code; one that is not is set aside."""
+        path = self.kept.name(step)
+        if not path.exists():
+            return False
+        fault = damage(path)
+        if fault is None:
+            metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
+            others = [key for key, value in made_with.items() if metadata.get(key) != value]
+            if not others:
+                return True
+            fault = f"made with another {', '.join(others)}"
+        self._set_aside(path, fault)
+        return False
+
+    def keep(self, step: int, weights: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
+        """Write the point of `step`, whole or not at all."""
+        self.kept.directory.mkdir(exist_ok=True)
+        fsync_directory(self.kept.directory.parent)
+        temporary = self.kept.begin(step)
+        write_weights(temporary / MODEL, weights)
+        self.kept.finish(temporary, step, metadata)
+
+    def lost(self, step: int, diverged: bool) -> list[int]:
+        """Steps of points that a run which goes on after `step` cannot make any more, and has not got.
+
+        Sizes are compared here, not checksums: it costs nothing at a start.
+        """
+        passed = {point for point in self.steps.values() if self.due(point) and point < step + diverged}
+        return sorted(point for point in passed if damage(self.kept.name(point), checksums=False) is not None)
+
+    def leave(self, directory: Path, step: int, completed: bool) -> None:
+        """Put all points up to `step`, the last one made, into `directory`, and an index of all that were asked for.
+
+        Raises:
+            PlumblineError: a point is not as it was written.
+        """
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        found: dict[int, dict[str, Any]] = {}
+        for point in sorted({point for point in self.steps.values() if point <= step}):
+            if completed and point == self.spec.train.steps:
+                weights = directory.parent / MODEL
+                note = "the run's final weights, not stored twice"
+                found[point] = {"file": f"../{MODEL}", "sha256": sha256_file(weights), "note": note}
+            elif self.due(point):
+                found[point] = self._leave_one(directory, point)
+        unreached = {"file": None, "sha256": None}
+        entries = [
+            {"fraction": fraction, "step": point, "reached": point in found, **found.get(point, unreached)}
+            for fraction, point in self.steps.items()
+        ]
+        index = {"run_id": self.spec.run_id, "steps": self.spec.train.steps, "points": entries}
+        atomic_write_json(directory / INDEX, index)
+
+    def _leave_one(self, directory: Path, step: int) -> dict[str, Any]:
+        """Link or copy one point; returns where it is, and its checksum."""
+        kept = self.kept.name(step)
+        fault = damage(kept)
+        if fault is not None:
+            aside = self._set_aside(kept, fault) if kept.exists() else kept
+            raise PlumblineError(
+                f"{aside}: the weights of a probe point are damaged ({fault}), and only training makes them: start the "
+                "run again, it is then trained afresh"
+            )
+        target = directory / f"{kept.name}.safetensors"
+        try:
+            os.link(kept / MODEL, target)
+        except OSError:  # another file system, or one without links
+            with open(kept / MODEL, "rb") as original, atomic(target) as copy:
+                shutil.copyfileobj(original, copy, 1 << 20)
+        fsync_directory(directory)
+        metadata = json.loads((kept / METADATA).read_text(encoding="utf-8"))
+        return {"file": target.name, "sha256": metadata["files"][MODEL]["sha256"]}
+
+    def _set_aside(self, path: Path, why: str) -> Path:
+        aside = path.with_name(f"{path.name}.set-aside")
+        shutil.rmtree(aside, ignore_errors=True)
+        os.rename(path, aside)
+        print(f"probe point {path}: {why}; set aside as {aside.name}", file=sys.stderr)
+        return aside
+
+
+def read_index(run: Path) -> dict[str, Any]:
+    """The index of the points that a finished run left in its folder `run`.
+
+    Raises:
+        PlumblineError: there is none, or it is no index.
+    """
+    path = run / FOLDER / INDEX
+    try:
+        index = json.loads(path.read_text(encoding="utf-8"))
+        if not all({"fraction", "step", "reached", "file", "sha256"} <= entry.keys() for entry in index["points"]):
+            raise KeyError("an entry lacks a key")
+    except FileNotFoundError as error:
+        raise PlumblineError(f"--run: there is no {path}; the run has not finished") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PlumblineError(
+            f"{path} is no index of probe points ({error}); delete {run} and pretrain again"
+        ) from error
+    return index

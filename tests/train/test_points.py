@@ -1,0 +1,308 @@
+"""Probe points: permanent weights at fractions of training, and probes that are read from inside it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from plumbline import frames
+from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
+from plumbline.files import sha256_file
+from plumbline.model.decoder import create
+from plumbline.probes import Probe, Reading, _pass
+from plumbline.train import loop as loop_module
+from plumbline.train import points as points_module
+from plumbline.train import pretrain, provenance
+from tests.model_specs import run_spec
+from tests.train.helpers import PROBES, products, read, settings, train
+from tests.train.test_pretrain import Hooked, StopAt
+
+SPEC = run_spec(probes=PROBES)
+
+
+def index(work: Path) -> list[dict[str, Any]]:
+    return read(work / "out/points/index.json")["points"]
+
+
+def test_weights_are_kept_at_fractions_of_training(packs: Path, probed: Path, undisturbed: Path) -> None:
+    """Of 12 steps: 0, round(3.6), round(10.8), 12."""
+    entries = index(probed)
+    assert [(entry["fraction"], entry["step"]) for entry in entries] == [(0.0, 0), (0.3, 4), (0.9, 11), (1.0, 12)]
+    assert all(entry["reached"] for entry in entries)
+    out = probed / "out/points"
+    for entry in entries:
+        assert sha256_file(out / entry["file"]) == entry["sha256"]
+    assert [entry["file"] for entry in entries[:3]] == [f"step-{step:07d}.safetensors" for step in (0, 4, 11)]
+    assert entries[3]["file"] == "../model.safetensors" and "not stored twice" in entries[3]["note"]
+    initial = create(SPEC.model, SPEC.init_seed)
+    assert all(
+        torch.equal(value, load_file(out / entries[0]["file"])[name]) for name, value in initial.named_parameters()
+    )
+    assert len({entry["sha256"] for entry in entries}) == 4
+    # The state keeps them, and on one file system they take no room a second time.
+    assert [path.name for path in sorted((probed / "state/points").iterdir())] == [
+        "step-0000000", "step-0000004", "step-0000011",
+    ]  # fmt: skip
+    assert all((out / entry["file"]).stat().st_nlink == 2 for entry in entries[:3])
+    # A run without probes has the folder, too; it was not changed by the probes of the other one.
+    assert [path.name for path in (undisturbed / "out/points").iterdir()] == ["index.json"] and index(undisturbed) == []
+    assert sha256_file(undisturbed / "out/model.safetensors") == sha256_file(probed / "out/model.safetensors")
+
+
+def test_a_point_holds_what_a_run_that_ends_there_ends_with(packs: Path, tmp_path: Path, probed: Path) -> None:
+    """With a constant rate, the first 4 of 12 steps are the 4 steps of a shorter run."""
+    constant = {"schedule": {"name": "constant", "warmup_steps": 0}}
+    assert (
+        train(run_spec(probes=[{"name": "query_key_norms", "at": [0.3]}], **constant), settings(packs, tmp_path)) == 0
+    )
+    assert train(run_spec(train__steps=4, **constant), settings(packs, tmp_path / "short")) == 0
+    mine, short = tmp_path / "out/points/step-0000004.safetensors", tmp_path / "short/out/model.safetensors"
+    assert sha256_file(mine) == sha256_file(short)
+
+
+def test_online_readings_are_a_frame_that_changes_nothing(packs: Path, probed: Path, undisturbed: Path) -> None:
+    frame = frames.read(probed / "out/points/online.parquet", "probes")
+    heads = SPEC.model.layers * (SPEC.model.heads + SPEC.model.key_value_heads)
+    assert frame.step.tolist() == [step for step in (0, 5, 10, 12) for _ in range(heads)]
+    assert (frame.fraction == frame.step / 12).all() and (frame.source == "online").all()
+    assert frame.null.isna().all() and set(frame.probe) == {"query_norm", "key_norm"}
+    model = create(SPEC.model, SPEC.init_seed)
+    from plumbline.data.loader import Pack
+
+    tokens_BT = torch.from_numpy(Pack(packs / "validation.json").rows(np.arange(3)))
+    expected = [reading.value for reading in _pass.read_all(model, list(SPEC.probes[1:]), tokens_BT, "float32")]
+    assert frame[frame.step == 0].value.tolist() == expected
+    assert frame.groupby("step").value.mean().nunique() == 4
+
+
+class Drawing(Probe):
+    """A probe that draws at random from every generator, and would leave the model in training mode."""
+
+    def query_key(self, layer: int, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor) -> None:
+        random.random(), np.random.rand(), torch.rand(3)
+
+    def readings(self, model: Any) -> list[Reading]:
+        model.train()
+        return [Reading(probe="drawing", value=torch.rand(()).item())]
+
+
+def test_a_probe_that_draws_at_random_changes_no_weight(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a run whose loss has a random term: another random state would be another run."""
+    monkeypatch.setattr(pretrain.interventions, "build", lambda specs: [Hooked()])
+    monkeypatch.setattr(_pass, "build", lambda specs: [Drawing() for _ in specs])
+    for name, probes in (("with", PROBES), ("without", [])):
+        torch.manual_seed(1), random.seed(1), np.random.seed(1)
+        assert train(run_spec(probes=probes), settings(packs, tmp_path / name)) == 0
+    weights = [sha256_file(tmp_path / name / "out/model.safetensors") for name in ("with", "without")]
+    assert weights[0] == weights[1]
+    assert len(frames.read(tmp_path / "with/out/points/online.parquet", "probes")) == 4
+
+
+def test_a_stop_at_every_poll_loses_no_reading(packs: Path, tmp_path: Path, probed: Path) -> None:
+    chosen = settings(packs, tmp_path, starts_without_progress=0, checkpoint_seconds=1e9)
+    codes = [train(SPEC, chosen, StopAt(polls)) for polls in (3, 5, 4, 8, 9, 30)]
+    assert codes[:3] == [EXIT_RUN_AGAIN] * 3 and codes[-1] == 0
+    assert read(tmp_path / "out/manifest.json")["attempts"] >= 4
+    assert products(tmp_path) == products(probed)
+
+
+def test_a_reading_that_is_no_number_survives_a_checkpoint(tmp_path: Path) -> None:
+    from plumbline.train.online import Online
+
+    online, again = Online(SPEC), Online(SPEC)
+    readings = [
+        Reading(probe="a", layer=0, head=1, value=0.1 + 0.2, null=8.0),
+        Reading(probe="b", value=float("nan")),
+        Reading(probe="c", layer=3, value=float("-inf"), null=0.0),
+    ]
+    online.add(0, readings)
+    online.add(5, readings)
+    online.save(tmp_path)
+    again.load(tmp_path)
+    assert repr(again.readings) == repr(online.readings)
+    assert again.due(5) == [] and [probe.every for probe in again.due(10)] == [5] and not again.due(11)
+    assert again.due(12), "the last step"
+
+
+def test_a_run_that_diverged_says_which_points_it_never_reached(packs: Path, tmp_path: Path) -> None:
+    spec = run_spec(probes=[PROBES[0], PROBES[1] | {"every": 1}], optimizer__learning_rate=1e9)
+    chosen = settings(packs, tmp_path)
+    assert train(spec, chosen) == 0
+    outcome = read(tmp_path / "out/outcome.json")
+    assert outcome["outcome"] == "diverged"
+    last = outcome["step"] - 1
+    assert 0 < last < 11, "between the first point and the last but one"
+    for entry in index(tmp_path):
+        assert entry["reached"] == (entry["step"] <= last)
+        assert (entry["file"] is not None) == (entry["sha256"] is not None) == entry["reached"]
+    assert [entry["reached"] for entry in index(tmp_path)][-2:] == [False, False]
+    online = frames.read(tmp_path / "out/points/online.parquet", "probes")
+    assert sorted(set(online.step)) == list(range(last + 1))
+    before = products(tmp_path)
+    shutil.rmtree(tmp_path / "out")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop_module.Loop, "_train_step", lambda self: pytest.fail("trained again"))
+        assert train(spec, chosen) == 0
+    assert products(tmp_path) == before and read(tmp_path / "out/outcome.json") == outcome
+
+
+def test_deleted_outputs_are_given_again_from_the_state(packs: Path, tmp_path: Path, probed: Path) -> None:
+    chosen = settings(packs, tmp_path)
+    assert train(SPEC, chosen) == 0
+    shutil.rmtree(tmp_path / "out")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop_module.Loop, "_train_step", lambda self: pytest.fail("trained again"))
+        patch.setattr(loop_module.Loop, "_probe", lambda self: None)
+        assert train(SPEC, chosen) == 0
+    assert products(tmp_path) == products(probed)
+
+
+def test_points_are_copied_to_another_file_system(
+    packs: Path, tmp_path: Path, probed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(source: Any, target: Any) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "link", link)
+    assert train(SPEC, settings(packs, tmp_path)) == 0
+    assert products(tmp_path) == products(probed)
+    assert (tmp_path / "out/points/step-0000004.safetensors").stat().st_nlink == 1
+    assert not list((tmp_path / "out/points").glob(".*"))
+
+
+def test_a_whole_point_is_not_written_again_and_a_lost_one_has_the_same_bytes(
+    packs: Path, tmp_path: Path, probed: Path, capfd
+) -> None:
+    """Checkpoints after steps 2, 4, ... 12; the later ones are taken away, so that step 11 is made again."""
+    chosen = settings(packs, tmp_path, checkpoint_steps=2, keep=9)
+    assert train(SPEC, chosen) == 0
+    kept = tmp_path / "state/points/step-0000011/model.safetensors"
+    for lose in (False, True):
+        for step in (8, 10, 12):
+            shutil.rmtree(tmp_path / f"state/step-{step:07d}")
+        before = kept.stat().st_ino
+        if lose:
+            content = bytearray(kept.read_bytes())
+            content[-1] ^= 1
+            kept.write_bytes(content)
+        assert train(SPEC, chosen) == 0
+        assert (kept.stat().st_ino == before) is not lose
+        assert products(tmp_path) == products(probed)
+    assert "step-0000011: model.safetensors does not have its checksum; set aside" in capfd.readouterr().err
+    assert read(tmp_path / "out/manifest.json")["resumed_from"] == [6, 6]
+
+
+def test_a_point_that_cannot_be_made_again_is_an_error_and_then_trained_afresh(
+    packs: Path, tmp_path: Path, probed: Path, capfd
+) -> None:
+    chosen = settings(packs, tmp_path)
+    assert train(SPEC, chosen) == 0
+    kept = tmp_path / "state/points/step-0000004/model.safetensors"
+    content = bytearray(kept.read_bytes())
+    content[200] ^= 1
+    kept.write_bytes(content)
+    with pytest.raises(PlumblineError, match=r"step-0000004.set-aside: the weights of a probe point are damaged"):
+        train(SPEC, chosen)
+    assert not (tmp_path / "out/outcome.json").exists()
+    assert train(SPEC, chosen) == 0
+    assert "probe point at step 4 are lost, which only training makes; set aside as" in capfd.readouterr().err
+    assert (tmp_path / "state.set-aside-1/points/step-0000004.set-aside").is_dir()
+    assert products(tmp_path) == products(probed)
+
+
+def test_points_without_an_owner_are_set_aside(packs: Path, tmp_path: Path, probed: Path) -> None:
+    """As the kill of another run before its first checkpoint, and the loss of run.json, would leave them."""
+    shutil.copytree(probed / "state/points", tmp_path / "state/points")
+    assert train(SPEC, settings(packs, tmp_path)) == 0
+    assert (tmp_path / "state.set-aside-1/points").is_dir()
+    assert products(tmp_path) == products(probed)
+
+
+def test_the_manifest_tells_what_code_made_which_steps(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = settings(packs, tmp_path, starts_without_progress=0)
+
+    def start(code: str, polls: int) -> int:
+        monkeypatch.setattr(provenance, "code_sha256", lambda: code)
+        return train(SPEC, chosen, StopAt(polls))
+
+    assert start("0" * 64, 2) == EXIT_RUN_AGAIN  # stopped before its first step: it made nothing
+    assert start("a" * 64, 12) == EXIT_RUN_AGAIN
+    metadata = read(max((tmp_path / "state").glob("step-*")) / "metadata.json")
+    assert metadata["code_sha256"] == "a" * 64 and metadata["torch"] == torch.__version__ and metadata["step"] > 2
+    assert start("b" * 64, 999) == 0
+    manifest = read(tmp_path / "out/manifest.json")
+    version = {"torch": str(torch.__version__)}
+    assert manifest["code_sha256"] == "mixed" and manifest["code"] == [
+        {"code_sha256": "a" * 64, "steps": [0]} | version,
+        {"code_sha256": "b" * 64, "steps": [metadata["step"]]} | version,
+    ]
+    assert [entry["code_sha256"][0] for entry in manifest["starts"]] == ["0", "a", "b"]
+    # The outputs are given again under yet another code: it made none of them.
+    shutil.rmtree(tmp_path / "out")
+    assert start("c" * 64, 999) == 0
+    assert read(tmp_path / "out/manifest.json")["code"] == manifest["code"]
+
+
+def test_starts_that_were_gone_back_behind_made_nothing() -> None:
+    def starts(*given: tuple[str, int]) -> list[dict[str, Any]]:
+        return [{"code_sha256": code, "torch": "2", "step": step} for code, step in given]
+
+    def told(*given: tuple[str, int]) -> list[tuple[str, list[int]]]:
+        return [(entry["code_sha256"], entry["steps"]) for entry in provenance.code_of(starts(*given))]
+
+    assert told(("a", 0)) == [("a", [0])] and provenance.one_code(starts(("a", 0))) == "a"
+    assert told(("a", 0), ("a", 5)) == [("a", [0, 5])] and provenance.one_code(starts(("a", 0), ("a", 5))) == "a"
+    assert told(("a", 0), ("b", 8), ("c", 4)) == [("a", [0]), ("c", [4])]
+    assert told(("a", 0), ("b", 0)) == [("b", [0])] and provenance.one_code(starts(("a", 0), ("b", 0))) == "b"
+    assert told(("a", 0), ("b", 3), ("a", 6)) == [("a", [0, 6]), ("b", [3])]
+    assert provenance.one_code(starts(("a", 0), ("b", 3), ("a", 6))) == "mixed"
+
+
+def test_a_point_made_with_other_code_is_made_again(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
+) -> None:
+    chosen = settings(packs, tmp_path, checkpoint_seconds=1e9)
+    monkeypatch.setattr(provenance, "code_sha256", lambda: "a" * 64)
+    with monkeypatch.context() as patch:
+        patch.setattr(loop_module.Loop, "_validate", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(SPEC, chosen)  # at step 5: points 0 and 4 are there, no checkpoint is
+    monkeypatch.setattr(provenance, "code_sha256", lambda: "b" * 64)
+    assert train(SPEC, chosen) == 0
+    for step in (0, 4):
+        assert read(tmp_path / f"state/points/step-{step:07d}/metadata.json")["code_sha256"] == "b" * 64
+    assert "step-0000004: made with another code_sha256; set aside as" in capfd.readouterr().err
+
+
+def test_a_spec_of_other_code_is_refused_before_anything_is_touched(packs: Path, tmp_path: Path) -> None:
+    from plumbline.specs.spec import RunSpec
+
+    other = RunSpec.from_dict(SPEC.to_dict() | {"components": SPEC.components | {"model.mixer": "0" * 16}})
+    with pytest.raises(
+        PlumblineError, match=r"the code of model\.mixer is not the code that this run was planned with"
+    ):
+        train(other, settings(packs, tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_index_is_checked_when_it_is_read(tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"there is no .*index.json; the run has not finished"):
+        points_module.read_index(tmp_path)
+    (tmp_path / "points").mkdir()
+    for content in ("{", "[]", "{}", '{"points": [1]}', '{"points": [{"step": 1}]}'):
+        (tmp_path / "points/index.json").write_text(content)
+        with pytest.raises(PlumblineError, match=r"is no index of probe points"):
+            points_module.read_index(tmp_path)
