@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from tests.conftest import REPOSITORY
+from tests.model.architectures import BLOCKS
 from tests.model_specs import BASELINE
 
 Overlay = dict[str, Any]
@@ -40,7 +41,7 @@ OWN: dict[str, Overlay] = {
     for name, entry in sheet["methods"].items()
 }
 
-ALL: dict[str, Overlay] = METHODS | ALTERNATIVES | OWN
+ALL: dict[str, Overlay] = METHODS | ALTERNATIVES | OWN | BLOCKS
 
 #: Sizes at which the study's parameter counts were printed (methods dossier 2.0).
 PAPER: dict[str, Any] = {

@@ -36,6 +36,7 @@ def tokenizer_path(tmp_path_factory):
     [
         {},
         {"tied_embeddings": False, "projections": {"name": "grouped_query", "bias": True}},
+        {"ffn": {"name": "swiglu", "bias": True}},
         {"head_width": 12, "positions": {"name": "rotary", "base": 500.0}, "norm_eps": 1e-3},
     ],
 )

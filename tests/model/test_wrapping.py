@@ -37,7 +37,7 @@ def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor
         )
 
 
-@pytest.mark.parametrize("name", [*METHODS, "hyper.official", "denseformer.official"])
+@pytest.mark.parametrize("name", [*METHODS, "hyper.official", "denseformer.official", "gpt", "key_norms"])
 def test_recomputing_layers(name):
     recomputing = model(name)
     recomputing.recompute = True
@@ -63,7 +63,7 @@ def test_recomputing_keeps_less():
     assert saved(True) < saved(False) / 2
 
 
-@pytest.mark.parametrize("name", ["baseline", "hybrid_norm", "denseformer", "hyper", "attnres"])
+@pytest.mark.parametrize("name", ["baseline", "hybrid_norm", "denseformer", "hyper", "attnres", "gpt", "key_norms"])
 def test_compiles_without_a_break(name):
     """The whole model is one graph; no back end is needed to see that."""
     torch._dynamo.reset()
@@ -88,7 +88,7 @@ def test_shards_layer_by_layer(process_group):
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh("cpu", (1,))
-    for name in METHODS:
+    for name in (*METHODS, "gpt", "key_norms"):
         sharded = model(name)
         sharded.recompute = name in ("value_residual", "attnres")
         for block in sharded.blocks:

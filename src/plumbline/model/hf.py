@@ -116,7 +116,7 @@ def llama_config(spec: ModelSpec, special: dict[str, int], dtype: torch.dtype) -
         "initializer_range": spec.init_std,
         "tie_word_embeddings": spec.tied_embeddings,
         "attention_bias": bias,
-        "mlp_bias": False,
+        "mlp_bias": spec.slot("ffn").options["bias"],
         "bos_token_id": end,
         "eos_token_id": end,
         "pad_token_id": None,

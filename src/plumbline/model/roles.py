@@ -47,14 +47,19 @@ OTHERS = frozenset({"embedding", "norm", "scalar", "bias", "pseudo_query"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParameterRole:
-    """What one parameter is for, in which layer (None: in none), and how it starts."""
+    """What one parameter is for, in which layer (None: in none), and how it starts.
+
+    `of`: for the bias of a linear map or a norm, the role of the matrix or gain beside it.
+    """
 
     role: str
     layer: int | None
     init: Init
+    of: str = ""
 
     def __post_init__(self) -> None:
         assert self.role in MATRICES | OTHERS, f"unknown role {self.role!r}"
+        assert self.role == "bias" or not self.of, f"only a bias stands beside another parameter, not a {self.role}"
 
     @property
     def matrix(self) -> bool:
@@ -62,12 +67,12 @@ class ParameterRole:
         return self.role in MATRICES
 
 
-def parameter(*shape: int, role: str, layer: int | None, init: Init) -> nn.Parameter:
+def parameter(*shape: int, role: str, layer: int | None, init: Init, of: str = "") -> nn.Parameter:
     """A new parameter with its role. Values are undefined until `init.initialise` fills them.
 
     Scalars have shape (1,), since sharded training cannot hold a tensor of no dimensions.
     """
-    return tag(nn.Parameter(torch.empty(*shape)), role=role, layer=layer, init=init)
+    return tag(nn.Parameter(torch.empty(*shape)), role=role, layer=layer, init=init, of=of)
 
 
 class UnfilledLinear(nn.Linear):
@@ -87,13 +92,13 @@ def linear(
     module = UnfilledLinear(inputs, outputs, bias=bias)
     tag(module.weight, role=role, layer=layer, init=Normal(residual=residual))
     if bias:
-        tag(module.bias, role="bias", layer=layer, init=Constant(value=0.0))
+        tag(module.bias, role="bias", layer=layer, init=Constant(value=0.0), of=role)
     return module
 
 
-def tag(value: nn.Parameter, *, role: str, layer: int | None, init: Init) -> nn.Parameter:
+def tag(value: nn.Parameter, *, role: str, layer: int | None, init: Init, of: str = "") -> nn.Parameter:
     """Give a parameter its role."""
-    value.plumbline_role = ParameterRole(role=role, layer=layer, init=init)  # type: ignore[attr-defined]
+    value.plumbline_role = ParameterRole(role=role, layer=layer, init=init, of=of)  # type: ignore[attr-defined]
     return value
 
 

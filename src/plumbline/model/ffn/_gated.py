@@ -10,13 +10,13 @@ from plumbline.specs.spec import ModelSpec
 
 
 class Gated(nn.Module):
-    """down(activate(gate x) * up x), inner width `ffn_width`."""
+    """down(activate(gate x) * up x), inner width `ffn_width`; `bias`: whether the three maps have one."""
 
-    def __init__(self, model: ModelSpec, layer: int) -> None:
+    def __init__(self, model: ModelSpec, layer: int, *, bias: bool) -> None:
         super().__init__()
-        self.gate = linear(model.width, model.ffn_width, role="gate", layer=layer)
-        self.up = linear(model.width, model.ffn_width, role="up", layer=layer)
-        self.down = linear(model.ffn_width, model.width, role="down", layer=layer, residual=True)
+        self.gate = linear(model.width, model.ffn_width, role="gate", layer=layer, bias=bias)
+        self.up = linear(model.width, model.ffn_width, role="up", layer=layer, bias=bias)
+        self.down = linear(model.ffn_width, model.width, role="down", layer=layer, bias=bias, residual=True)
 
     def activate(self, x_BTF: torch.Tensor) -> torch.Tensor:
         """The gate's non-linearity."""

@@ -14,10 +14,15 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class GeGLU(Gated):
-    """down(gelu(gate x) * up x), inner width `ffn_width`; `gelu` by the error function or its tanh approximation."""
+    """down(gelu(gate x) * up x), inner width `ffn_width`; `gelu` by the error function or its tanh approximation.
 
-    def __init__(self, model: ModelSpec, layer: int, *, gelu: Literal["erf", "tanh"] = "erf") -> None:
-        super().__init__(model, layer)
+    `bias`: whether the three maps have one.
+    """
+
+    def __init__(
+        self, model: ModelSpec, layer: int, *, bias: bool = False, gelu: Literal["erf", "tanh"] = "erf"
+    ) -> None:
+        super().__init__(model, layer, bias=bias)
         self.approximate = "tanh" if gelu == "tanh" else "none"
 
     def activate(self, x_BTF: torch.Tensor) -> torch.Tensor:

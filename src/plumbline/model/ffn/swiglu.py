@@ -12,10 +12,10 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class SwiGLU(Gated):
-    """down(silu(gate x) * up x), inner width `ffn_width`."""
+    """down(silu(gate x) * up x), inner width `ffn_width`; `bias`: whether the three maps have one."""
 
-    def __init__(self, model: ModelSpec, layer: int) -> None:
-        super().__init__(model, layer)
+    def __init__(self, model: ModelSpec, layer: int, *, bias: bool = False) -> None:
+        super().__init__(model, layer, bias=bias)
 
     def activate(self, x_BTF: torch.Tensor) -> torch.Tensor:
         return silu(x_BTF)
