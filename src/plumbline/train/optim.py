@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from plumbline.cli import PlumblineError
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.components import load
 from plumbline.specs.spec import OptimizerSpec
@@ -77,7 +78,11 @@ class Optimizer:
         return norm
 
     def step(self, step: int, learning_rate: float) -> None:
-        """One update with `learning_rate` times the interventions' multipliers."""
+        """One update with `learning_rate` times the interventions' multipliers.
+
+        Raises:
+            PlumblineError: an intervention stops parameters and would have them decayed all the same.
+        """
         multipliers = [intervention.before_step(step) for intervention in self.interventions]
         for group in self.inner.param_groups:
             rate, decay = learning_rate, group["decay"]
@@ -85,6 +90,11 @@ class Optimizer:
                 if label is not None:
                     rate *= table[label]
                     if not intervention.scales_weight_decay:
+                        if table[label] == 0:
+                            raise PlumblineError(
+                                f"{type(intervention).__name__}: a learning rate times 0 decays nothing, so the weight "
+                                "decay cannot be kept as it was; let the multiplier scale it too"
+                            )
                         decay /= table[label]
             group["lr"], group["weight_decay"] = rate, decay
         self.inner.step()

@@ -1,0 +1,63 @@
+"""What optimizers share: the surface of a torch optimizer, and AdamW."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.optim.adamw import adamw
+
+
+class Base:
+    """The surface of a torch optimizer without its class: making one of those imports torch.compile's machinery, which
+    takes as long as importing torch and would be half of the start of a small run."""
+
+    def __init__(self, groups: list[dict[str, Any]]) -> None:
+        self.param_groups = groups
+        self.state: dict[torch.Tensor, dict[str, torch.Tensor]] = {}
+
+    def zero_grad(self) -> None:
+        """Drop the gradients."""
+        for group in self.param_groups:
+            for value in group["params"]:
+                value.grad = None
+
+    def adamw_update(
+        self,
+        parameters: list[torch.Tensor],
+        *,
+        learning_rate: float,
+        weight_decay: float,
+        beta1: float,
+        beta2: float,
+        eps: float,
+    ) -> None:
+        """One update by torch's own functional AdamW: p <- p (1 - lr wd), then Adam's. Parameters without a gradient
+        stay. The fused kernel is element-wise: the same bits on every call, and those of `torch.optim.AdamW`."""
+        parameters = [value for value in parameters if value.grad is not None]
+        states = [self._adamw_state(value) for value in parameters]
+        adamw(
+            parameters,
+            [value.grad for value in parameters],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [],
+            [state["step"] for state in states],
+            fused=True,
+            amsgrad=False,
+            beta1=beta1,
+            beta2=beta2,
+            lr=learning_rate,
+            weight_decay=weight_decay,
+            eps=eps,
+            maximize=False,
+        )
+
+    def _adamw_state(self, parameter: torch.Tensor) -> dict[str, torch.Tensor]:
+        if parameter not in self.state:
+            self.state[parameter] = {
+                "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+        return self.state[parameter]
