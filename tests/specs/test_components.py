@@ -68,7 +68,7 @@ def test_defaults_are_filled_in():
         "initial": 1e-4,
     }
     assert complete("residual", {"name": "layer_scale", "vectors": 2}, "model.residual")["vectors"] == 2
-    assert complete("ffn", {"name": "swiglu"}, "model.ffn") == {"name": "swiglu"}
+    assert complete("ffn", {"name": "swiglu"}, "model.ffn") == {"name": "swiglu", "bias": False}
 
 
 def test_whole_numbers_become_floats():
@@ -81,7 +81,7 @@ def test_whole_numbers_become_floats():
     ("slot", "given", "message"),
     [
         ("ffn", {"name": "swigllu"}, r"model\.ffn\.name: no component 'swigllu'; did you mean 'swiglu'\?"),
-        ("ffn", {"name": "xyz"}, r"no component 'xyz' \(there are \['geglu', 'relu_squared', 'swiglu'\]\)"),
+        ("ffn", {"name": "xyz"}, r"no component 'xyz' \(there are \['geglu', 'gelu', 'relu_squared', 'swiglu'\]\)"),
         ("ffn", {}, r"model\.ffn: 'name' is missing \(one of \['geglu'"),
         ("ffn", {"name": "geglu", "gellu": "erf"}, r"'geglu' has no option 'gellu'; did you mean 'gelu'\?"),
         ("ffn", {"name": "geglu", "gelu": "exact"}, r"model\.ffn\.gelu: 'exact' is none of \['erf', 'tanh'\]"),
