@@ -14,7 +14,7 @@ from plumbline.evaluate import items, proxy
 from plumbline.model.decoder import create
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.suites import suite
-from tests.model_specs import BASELINE
+from tests.model_specs import BASELINE, run_spec
 
 VOCABULARY = 384
 PLAIN = """
@@ -79,44 +79,14 @@ def items_folder(documents_file: Path, tmp_path_factory: pytest.TempPathFactory)
 
 def spec() -> RunSpec:
     """A run of the small baseline with room for this vocabulary."""
-    return RunSpec.from_dict(
-        {
-            "study": "transfer",
-            "preset": "smoke",
-            "scale": "base",
-            "method": "baseline",
-            "init_seed": 42,
-            "data_seed": 0,
-            "model": BASELINE | {"vocabulary": VOCABULARY + 8, "context": 64},
-            "optimizer": {
-                "name": "adamw",
-                "learning_rate": 3e-4,
-                "beta1": 0.9,
-                "beta2": 0.95,
-                "eps": 1e-8,
-                "weight_decay": 0.1,
-                "decay_embeddings": True,
-                "decay_norms": False,
-                "decay_scalars": False,
-                "gradient_clip": 1.0,
-            },
-            "schedule": {"name": "cosine", "warmup_steps": 1, "floor": 0.1},
-            "train": {
-                "steps": 1,
-                "batch_tokens": 64,
-                "precision": "float32",
-                "validate_every": 1,
-                "validation_sequences": 1,
-            },
-            "data": {
-                "corpus": "made_up",
-                "source": "local",
-                "pack": "base",
-                "tokenizer": "byte_level_bpe",
-                "tokenizer_vocabulary": VOCABULARY,
-            },
-            "suite": "climb12",
-        }
+    return run_spec(
+        model=BASELINE | {"vocabulary": VOCABULARY + 8, "context": 64},
+        schedule__warmup_steps=1,
+        train__steps=1,
+        train__batch_tokens=64,
+        train__validation_sequences=1,
+        data__tokenizer_vocabulary=VOCABULARY,
+        suite="climb12",
     )
 
 

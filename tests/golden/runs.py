@@ -1,4 +1,4 @@
-"""Twenty steps of each of the transfer study's methods, on a CPU, on made-up tokens."""
+"""Twenty steps of each of the transfer study's methods and of their other readings, on a CPU, on made-up tokens."""
 
 from __future__ import annotations
 
@@ -60,6 +60,11 @@ def losses(method: str) -> list[float]:
         optimizer.zero_grad()
         found.append(round(loss.item(), 6))
     return found
+
+
+def gap(one: list[float], other: list[float]) -> float:
+    """The largest difference of two runs' losses."""
+    return max(abs(a - b) for a, b in zip(one, other, strict=True))
 
 
 def recorded() -> dict:

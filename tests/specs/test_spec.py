@@ -11,48 +11,20 @@ import pytest
 from plumbline import NUMERICS
 from plumbline.cli import PlumblineError
 from plumbline.specs.spec import ModelSpec, RunSpec, require_present_code
-from tests.model_specs import BASELINE
+from tests.model_specs import BASELINE, run
 
 
 @pytest.fixture
 def given() -> dict[str, Any]:
     """A run spec as a file holds it, options left out."""
-    return {
-        "study": "transfer",
-        "preset": "demo",
-        "scale": "base",
-        "method": "layerscale",
-        "init_seed": 42,
-        "data_seed": 0,
-        "model": copy.deepcopy(BASELINE) | {"residual": {"name": "layer_scale"}},
-        "optimizer": {
-            "name": "adamw",
-            "learning_rate": 3e-4,
-            "beta1": 0.9,
-            "beta2": 0.95,
-            "eps": 1e-8,
-            "weight_decay": 0.1,
-            "decay_embeddings": True,
-            "decay_norms": False,
-            "decay_scalars": False,
-            "gradient_clip": 1.0,
-        },
-        "schedule": {"name": "cosine", "warmup_steps": 3, "floor": 0.1},
-        "train": {
-            "steps": 50,
-            "batch_tokens": 256,
-            "precision": "float32",
-            "validate_every": 10,
-            "validation_sequences": 32,
-        },
-        "data": {
-            "corpus": "climbmix",
-            "source": "packaged",
-            "pack": "base",
-            "tokenizer": "byte_level_bpe",
-            "tokenizer_vocabulary": 90,
-        },
-    }
+    return run(
+        preset="demo",
+        method="layerscale",
+        model=copy.deepcopy(BASELINE) | {"residual": {"name": "layer_scale"}},
+        train__steps=50,
+        train__validation_sequences=32,
+        data__tokenizer_vocabulary=90,
+    )
 
 
 def flat(value: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from plumbline import frames
 from plumbline.cli import EXIT_RUN_AGAIN
 from tests.model_specs import run_spec
-from tests.train.helpers import read, settings, start_ranks, train, train_ranks
+from tests.train.helpers import PROBES, read, settings, start_ranks, train, train_ranks
 
 
 def assert_alike(work: Path, reference: Path) -> None:
@@ -30,12 +30,26 @@ def assert_alike(work: Path, reference: Path) -> None:
         torch.testing.assert_close(weights[name], value, rtol=1e-3, atol=2e-5)
 
 
+def assert_probed_alike(work: Path, reference: Path) -> None:
+    """The same probe points: what was read online, and the weights that were kept."""
+    mine, other = (frames.read(path / "out/points/online.parquet", "probes") for path in (work, reference))
+    assert mine.drop(columns=["value", "run_id"]).equals(other.drop(columns=["value", "run_id"]))
+    torch.testing.assert_close(torch.tensor(mine.value), torch.tensor(other.value), rtol=1e-3, atol=2e-5)
+    names = sorted(path.name for path in (reference / "out/points").glob("*.safetensors"))
+    assert names == sorted(path.name for path in (work / "out/points").glob("*.safetensors")) and len(names) == 3
+    for name in names:
+        weights, expected = (load_file(path / "out/points" / name) for path in (work, reference))
+        for key, value in expected.items():
+            torch.testing.assert_close(weights[key], value, rtol=1e-3, atol=2e-5)
+
+
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_two_ranks_train_as_one(packs: Path, tmp_path: Path, undisturbed: Path, strategy: str) -> None:
+def test_two_ranks_train_as_one(packs: Path, tmp_path: Path, probed: Path, strategy: str) -> None:
     """With accumulation, and a validation set that the ranks cannot share evenly (10 sequences, 2 at a time)."""
     chosen = settings(packs, tmp_path, micro_batch=2, strategy=strategy)
-    assert train_ranks(2, run_spec(), chosen) == [0, 0]
-    assert_alike(tmp_path, undisturbed)
+    assert train_ranks(2, run_spec(probes=PROBES), chosen) == [0, 0]
+    assert_alike(tmp_path, probed)
+    assert_probed_alike(tmp_path, probed)
     manifest = read(tmp_path / "out/manifest.json")
     assert (manifest["world_size"], manifest["micro_batch"], manifest["accumulation"]) == (2, 2, 2)
 

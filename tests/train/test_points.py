@@ -229,48 +229,6 @@ def test_points_without_an_owner_are_set_aside(packs: Path, tmp_path: Path, prob
     assert products(tmp_path) == products(probed)
 
 
-def test_the_manifest_tells_what_code_made_which_steps(
-    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chosen = settings(packs, tmp_path, starts_without_progress=0)
-
-    def start(code: str, polls: int) -> int:
-        monkeypatch.setattr(provenance, "code_sha256", lambda: code)
-        return train(SPEC, chosen, StopAt(polls))
-
-    assert start("0" * 64, 2) == EXIT_RUN_AGAIN  # stopped before its first step: it made nothing
-    assert start("a" * 64, 12) == EXIT_RUN_AGAIN
-    metadata = read(max((tmp_path / "state").glob("step-*")) / "metadata.json")
-    assert metadata["code_sha256"] == "a" * 64 and metadata["torch"] == torch.__version__ and metadata["step"] > 2
-    assert start("b" * 64, 999) == 0
-    manifest = read(tmp_path / "out/manifest.json")
-    version = {"torch": str(torch.__version__)}
-    assert manifest["code_sha256"] == "mixed" and manifest["code"] == [
-        {"code_sha256": "a" * 64, "steps": [0]} | version,
-        {"code_sha256": "b" * 64, "steps": [metadata["step"]]} | version,
-    ]
-    assert [entry["code_sha256"][0] for entry in manifest["starts"]] == ["0", "a", "b"]
-    # The outputs are given again under yet another code: it made none of them.
-    shutil.rmtree(tmp_path / "out")
-    assert start("c" * 64, 999) == 0
-    assert read(tmp_path / "out/manifest.json")["code"] == manifest["code"]
-
-
-def test_starts_that_were_gone_back_behind_made_nothing() -> None:
-    def starts(*given: tuple[str, int]) -> list[dict[str, Any]]:
-        return [{"code_sha256": code, "torch": "2", "step": step} for code, step in given]
-
-    def told(*given: tuple[str, int]) -> list[tuple[str, list[int]]]:
-        return [(entry["code_sha256"], entry["steps"]) for entry in provenance.code_of(starts(*given))]
-
-    assert told(("a", 0)) == [("a", [0])] and provenance.one_code(starts(("a", 0))) == "a"
-    assert told(("a", 0), ("a", 5)) == [("a", [0, 5])] and provenance.one_code(starts(("a", 0), ("a", 5))) == "a"
-    assert told(("a", 0), ("b", 8), ("c", 4)) == [("a", [0]), ("c", [4])]
-    assert told(("a", 0), ("b", 0)) == [("b", [0])] and provenance.one_code(starts(("a", 0), ("b", 0))) == "b"
-    assert told(("a", 0), ("b", 3), ("a", 6)) == [("a", [0, 6]), ("b", [3])]
-    assert provenance.one_code(starts(("a", 0), ("b", 3), ("a", 6))) == "mixed"
-
-
 def test_a_point_made_with_other_code_is_made_again(
     packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 ) -> None:
@@ -285,17 +243,6 @@ def test_a_point_made_with_other_code_is_made_again(
     for step in (0, 4):
         assert read(tmp_path / f"state/points/step-{step:07d}/metadata.json")["code_sha256"] == "b" * 64
     assert "step-0000004: made with another code_sha256; set aside as" in capfd.readouterr().err
-
-
-def test_a_spec_of_other_code_is_refused_before_anything_is_touched(packs: Path, tmp_path: Path) -> None:
-    from plumbline.specs.spec import RunSpec
-
-    other = RunSpec.from_dict(SPEC.to_dict() | {"components": SPEC.components | {"model.mixer": "0" * 16}})
-    with pytest.raises(
-        PlumblineError, match=r"the code of model\.mixer is not the code that this run was planned with"
-    ):
-        train(other, settings(packs, tmp_path))
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_index_is_checked_when_it_is_read(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,7 @@ def read_run(folder: Path, manifest: Path, device: torch.device) -> Found:
         )
     verify_once(validation)
     reached = [point for point in points if point["reached"]]
-    found = rows(spec.run_id, "offline", read_points(folder / FOLDER, spec, reached, validation, device))
+    found = rows(spec.run_id, "offline", read_points(folder, spec, reached, validation, device))
     if any(probe.every for probe in spec.probes):
         found += frames.read(folder / FOLDER / FILE, "probes").to_dict("records")
     missed = [point for point in points if not point["reached"]]
@@ -86,8 +87,8 @@ def read_points(
     """Step, fraction and reading of every offline probe at each of the `points` that it is read at.
 
     Args:
-        folder: the run's folder of points.
-        points: entries of its index, all of them reached.
+        folder: the run's.
+        points: entries of its index of points, all of them reached.
 
     Raises:
         PlumblineError: a file of weights is damaged, or is not of this run's model.
@@ -95,7 +96,7 @@ def read_points(
     with torch.device(device):
         model = Decoder(spec.model)
     for point in points:
-        fill(model, folder / point["file"], point["sha256"])
+        fill(model, folder, point["file"], point["sha256"])
         due = [probe for probe in spec.probes if point["fraction"] in probe.at]
         rows = validation.rows(np.arange(max(probe.sequences for probe in due)))
         tokens_BT = torch.from_numpy(rows).to(device)
@@ -103,13 +104,17 @@ def read_points(
             yield point["step"], point["fraction"], reading
 
 
-def fill(model: Decoder, path: Path, sha256: str) -> None:
+def fill(model: Decoder, folder: Path, file: str, sha256: str) -> None:
     """Give `model` the weights of a point. They need not be finite: of a run that diverged they are what they are.
+
+    Args:
+        file: as the index in the run's `folder` names it.
 
     Raises:
         PlumblineError: the file is not there, is not as it was written, or is of another model.
     """
-    remedy = f"delete {path.parent.parent} and pretrain again: what is whole in the run's state is not trained twice"
+    path = Path(os.path.normpath(folder / FOLDER / file))
+    remedy = f"delete {folder} and pretrain again: what is whole in the run's state is not trained twice"
     if not path.is_file():
         raise PlumblineError(f"{path} is missing, though the index of probe points names it; {remedy}")
     if sha256_file(path) != sha256:

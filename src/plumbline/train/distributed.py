@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -112,6 +113,11 @@ def ranks(device: str) -> Iterator[Ranks]:
     distributed.init_process_group("nccl" if kind == "cuda" else "gloo", device_id=chosen if kind == "cuda" else None)
     try:
         yield Ranks(rank=rank, world=world, device=chosen, local_rank=local)
+    except BaseException as error:
+        # A wrapped model that lives on in the error's frames keeps the process group alive beyond its destruction, and
+        # the process then hangs at its exit every few times (gloo's thread and the interpreter wait for each other).
+        traceback.clear_frames(error.__traceback__)
+        raise
     finally:
         distributed.destroy_process_group()
 

@@ -1,0 +1,121 @@
+"""Classes of code: what keeps one, what makes a new one, and the tool that records them, on a copy of the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from plumbline import NUMERICS
+from plumbline.specs import components
+from tests.conftest import REPOSITORY
+from tests.golden import classes
+from tests.golden.classes import recorded_again
+from tests.golden.runs import recorded
+from tests.model.methods import ALL
+
+SOFTPICK = "src/plumbline/model/mixers/softpick.py"
+THRESHOLD = "return 1 / visibility.count_B1Q1(self.n, self.context)"
+
+
+def test_every_golden_component_is_recorded_in_some_class() -> None:
+    """Also after an edit that is not recorded yet: the names stand there."""
+    used = {component for method in recorded()["losses"] if method in ALL for component in classes.used_by(method)}
+    assert used <= classes.read().keys()
+    assert {"mixers.softmax", "optimizers.adamw", "schedules.cosine", "norms.rms_norm"} <= used
+
+
+def test_hashes_join_the_class_before_where_losses_prove_it_and_never_leave() -> None:
+    first = recorded_again({}, {"a": "1", "b": "1"}, set())
+    assert first == {"a": {"1": "1"}, "b": {"1": "1"}}
+    second = recorded_again(first, {"a": "2", "b": "2"}, {"a"})
+    assert second == {"a": {"1": "1", "2": "1"}, "b": {"1": "1", "2": "2"}}
+    third = recorded_again(second, {"a": "3", "b": "3", "c": "9"}, {"a", "b", "c"})
+    assert third == {"a": {"1": "1", "2": "1", "3": "1"}, "b": {"1": "1", "2": "2", "3": "2"}, "c": {"9": "9"}}
+    # Back to the first hash of b, and from there on: it is that class which is joined.
+    fourth = recorded_again(third, {"b": "1"}, set())
+    assert fourth["b"] == {"1": "1", "2": "2", "3": "2"} and list(fourth["b"])[-1] == "1"
+    assert recorded_again(fourth, {"b": "4"}, {"b"})["b"]["4"] == "1"
+    assert fourth["a"] == third["a"] and first == {"a": {"1": "1"}, "b": {"1": "1"}}, "what is given is left alone"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the package and of the tool, with two methods in its study."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(REPOSITORY / "src/plumbline", tmp_path / "src/plumbline", ignore=ignored)
+    for name in ("__init__.py", "conftest.py", "model_specs.py", "model/methods.py", "golden"):
+        path, target = REPOSITORY / "tests" / name, tmp_path / "tests" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(path, target, ignore=ignored) if path.is_dir() else shutil.copy(path, target)
+    study = tmp_path / "config/studies/transfer/study.yaml"
+    study.parent.mkdir(parents=True)
+    methods = {"baseline": {}, "softpick": {"model": {"mixer": {"name": "softpick"}}}}
+    study.write_text(yaml.safe_dump({"methods": methods}))
+    return tmp_path
+
+
+def python(copy: Path, *arguments: str) -> str:
+    environment = os.environ | {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def softpick(copy: Path) -> str:
+    """The class of softpick's code as it stands in the copy."""
+    return python(
+        copy, "-c", "from plumbline.specs.components import code_class; print(code_class('mixer', 'softpick'))"
+    )
+
+
+def edit(copy: Path, path: str, before: str, after: str) -> None:
+    text = (copy / path).read_text()
+    assert text.count(before) == 1
+    (copy / path).write_text(text.replace(before, after))
+
+
+def test_words_and_layout_keep_the_class_and_a_constant_does_not(copy: Path) -> None:
+    as_it_was = softpick(copy)
+    assert as_it_was == components.code_class("mixer", "softpick")
+    edit(copy, SOFTPICK, "#: Keeps the original's denominator from zero", "#: Another comment, and a docstring below")
+    edit(copy, SOFTPICK, '"""1 / n (B or 1, 1, Q, 1)."""', '"""Another docstring."""')
+    edit(copy, SOFTPICK, THRESHOLD, THRESHOLD.replace("(self.n, ", "(\n            self.n,  # here\n            "))
+    assert softpick(copy) == as_it_was
+    edit(copy, SOFTPICK, "EPSILON = 1e-6", "EPSILON = 1e-7")
+    assert softpick(copy) != as_it_was
+    edit(copy, SOFTPICK, "EPSILON = 1e-7", "EPSILON = 1e-6")
+    edit(copy, "src/plumbline/model/mixers/_base.py", "smallest_chunk = 32", "smallest_chunk = 16")
+    assert softpick(copy) != as_it_was, "a file with an underscore is part of the components that import it"
+
+
+@pytest.mark.slow
+def test_a_refactor_keeps_its_class_once_it_is_recorded_and_a_change_gets_its_own(copy: Path) -> None:
+    table = copy / "src/plumbline/specs/code_classes.json"
+    table.write_text("{}")
+    first = softpick(copy)
+    table.write_text(json.dumps({"mixers.softpick": {first: first}, "mixers.of_no_method": {"1": "1"}}))
+    edit(copy, SOFTPICK, THRESHOLD, THRESHOLD.replace("return 1 /", "one = 1\n        return one /"))
+    refactored = softpick(copy)
+    assert refactored != first
+    python(copy, "-m", "tests.golden.make")
+    assert softpick(copy) == first
+    recorded_then = json.loads(table.read_text())
+    assert recorded_then["mixers.softpick"] == {first: first, refactored: first}
+    assert {"mixers.of_no_method", "mixers.softmax", "optimizers.adamw"} <= recorded_then.keys()
+    # Now one that moves losses, as NUMERICS must say.
+    edit(copy, SOFTPICK, "one = 1\n", "one = 2\n")
+    edit(copy, "src/plumbline/__init__.py", f"NUMERICS = {NUMERICS}", f"NUMERICS = {NUMERICS + 1}")
+    changed = softpick(copy)
+    python(copy, "-m", "tests.golden.make")
+    assert changed not in (first, refactored) and softpick(copy) == changed
+    recorded_then["mixers.softpick"] |= {changed: changed}
+    assert json.loads(table.read_text()) == recorded_then, "whose losses did not move has its class as before"
