@@ -14,6 +14,7 @@ import pytest
 from plumbline.files import atomic_write_json
 from plumbline.operate import status
 from plumbline.train import lease
+from tests.model_specs import run_spec
 from tests.train import helpers
 
 
@@ -81,7 +82,7 @@ def test_a_trained_run_is_finished(packs: Path, tmp_path: Path, capsys: pytest.C
     chosen = helpers.settings(
         packs, tmp_path, state=tmp_path / "smoke/state" / folder, out=tmp_path / "smoke/runs" / folder
     )
-    assert helpers.train(helpers.run_spec(), chosen) == 0
+    assert helpers.train(run_spec(), chosen) == 0
     (row,) = status.collect(tmp_path)
     assert (row["state"], row["step"], row["run"], row["restarts"]) == ("finished", 12, str(folder), 0)
 
