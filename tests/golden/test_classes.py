@@ -50,7 +50,7 @@ def copy(tmp_path: Path) -> Path:
     """A copy of the package and of the tool, with two methods in its study."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(REPOSITORY / "src/plumbline", tmp_path / "src/plumbline", ignore=ignored)
-    for name in ("__init__.py", "conftest.py", "model_specs.py", "model/methods.py", "golden"):
+    for name in ("__init__.py", "conftest.py", "model_specs.py", "model", "golden"):
         path, target = REPOSITORY / "tests" / name, tmp_path / "tests" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(path, target, ignore=ignored) if path.is_dir() else shutil.copy(path, target)
