@@ -1,6 +1,6 @@
 """The blocks of the premature and key_norms studies, as overlays of slots, and the sizes that the documents print.
 
-The premature study's seven architectures (methods dossier, 3.11) differ in norm, biases of linear maps and FFN alone;
+The premature study's seven architectures differ in norm, biases of linear maps and FFN alone;
 `gpt_gelu2560` differs from `gpt` in a size. "Biasless" is said of linear maps: its LayerNorm keeps its bias (8.2).
 """
 

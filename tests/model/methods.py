@@ -43,7 +43,7 @@ OWN: dict[str, Overlay] = {
 
 ALL: dict[str, Overlay] = METHODS | ALTERNATIVES | OWN | BLOCKS
 
-#: Sizes at which the study's parameter counts were printed (methods dossier 2.0).
+#: Sizes at which the study's parameter counts were printed.
 PAPER: dict[str, Any] = {
     "layers": 24,
     "width": 2048,

@@ -131,7 +131,7 @@ def counted(sizes: Overlay, slots: Overlay) -> int:
     return sum(value.numel() for value in on_meta(small(**sizes, **slots)).parameters())
 
 
-#: Methods dossier 8.2; 269,682,240 and 88,630,528 follow from what the documents print, the others from these.
+#: 269,682,240 and 88,630,528 follow from what the documents print, the others from these.
 @pytest.mark.parametrize(
     ("sizes", "name", "expected"),
     [
@@ -204,7 +204,7 @@ def upper_block(sizes: Overlay, slots: Overlay) -> Seen:
     ],
 )
 def test_how_the_premature_study_starts(name, sizes, write):
-    """Methods dossier 3.0, 3.3, 3.4: writes of 0.02 / sqrt(40) sqrt(m E[h^2]), mean |z| = 0.02^2 d sqrt(2 / pi)."""
+    """Writes of 0.02 / sqrt(40) sqrt(m E[h^2]), mean |z| = 0.02^2 d sqrt(2 / pi)."""
     seen = upper_block(sizes, PREMATURE[name])
     assert seen.write == pytest.approx(write, rel=0.02)
     assert seen.logit == pytest.approx(0.306, abs=0.002)
@@ -220,7 +220,7 @@ def test_key_norms_start_at_the_root_of_the_head_width():
 def test_how_the_whole_of_the_premature_study_starts():
     """All of the 269,682,240 parameters, one sequence of tokens.
 
-    The dossier's entropy is that of unrelated inputs, which the first layer has. Deeper down it is higher, 0.991: the
+    Entropy 0.987 is that of unrelated inputs, which the first layer has. Deeper down it is higher, 0.991: the
     mean of GELU makes every write carry a part that all tokens share, which their scores then share as well.
     """
     model: Decoder = create(small(**BASE, **PREMATURE["gpt"]), 0)

@@ -29,7 +29,7 @@ MUON: dict[str, Any] = RUN["optimizer"] | {"name": "muon", "learning_rate": 0.02
 RATE = 0.01
 
 #: Where five steps bring singular values of 0.002 to 1 of the Frobenius norm: the polynomials, followed on a fine grid
-#: (methods dossier 7.1: "0.7 to 1.2").
+#: (0.7 to 1.2, as its author has it).
 QUINTIC_BAND = (0.681, 1.203)
 POLAR_BAND = (0.858, 1.142)
 

@@ -17,7 +17,7 @@ class LayerNorm(nn.Module):
     """(x - mean(x)) / sqrt(var(x) + eps) * gain + bias over the last dimension, in float32 or wider.
 
     The gain starts at 1, the bias at 0. The GPT of the premature study has both, also where it is "biasless" (that is
-    said of its linear maps; methods dossier 8.2); the nanoGPT of the query_free study has no bias.
+    said of its linear maps; the printed counts come out so alone); the nanoGPT of the query_free study has no bias.
     """
 
     def __init__(self, model: ModelSpec, layer: int | None, width: int, *, bias: bool = True) -> None:

@@ -13,7 +13,7 @@ from plumbline.specs.spec import ModelSpec
 class ScaledEmbedding(Residual):
     """x + f(x) from sqrt(width) times the embedding; a tied head reads the embedding as it is.
 
-    Source: the code of the key_norms study (methods dossier, section 6), after Vaswani et al. 2017, section 3.4. With
+    Source: the public code of the key_norms study, after Vaswani et al. 2017, section 3.4. With
     embeddings of N(0, 0.02^2) the stream starts at 0.02 sqrt(width) = 0.45 a channel at width 512, so that a layer's
     first writes do not drown it.
     """

@@ -27,7 +27,7 @@ class Muon(Base):
     """B <- lerp(B, g, 1 - momentum); U = orthogonalised(lerp(g, B, momentum) or, without `nesterov`, B);
     W <- W (1 - lr wd) - lr s U.
 
-    Sources: Keller Jordan's Muon (2024) and torch.optim.Muon (methods dossier, section 7.1); where the options mean the
+    Sources: Keller Jordan's Muon (2024) and torch.optim.Muon; where the options mean the
     same, so do the numbers, up to the precision of the orthogonalisation (float32 here). Options:
 
     - `coefficients`: "quintic" is Jordan's and torch's; "polar_express" the key_norms study's, with its margin of 1 %.
