@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,14 +35,16 @@ def made(project: Project) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def mine(finished: Project, repository: Path) -> Project:
-    """The project with the method and the study that CONTRIBUTING writes down."""
+def mine(finished: Project, repository: Path) -> Iterator[Project]:
+    """The project with the method and the study that CONTRIBUTING writes down, taken out again at the end."""
     (component,), (study,) = blocks("python", repository), blocks("yaml", repository)
-    (finished.root / "src/plumbline/model/mixers/tempered.py").write_text(component)
-    folder = finished.root / "config/studies/mine"
+    file, folder = finished.root / "src/plumbline/model/mixers/tempered.py", finished.root / "config/studies/mine"
+    file.write_text(component)
     folder.mkdir()
     (folder / "study.yaml").write_text(study)
-    return finished
+    yield finished
+    file.unlink()
+    shutil.rmtree(folder)
 
 
 def test_it_is_trained_beside_the_reference_runs_that_are_there(mine: Project) -> None:
@@ -96,7 +100,10 @@ def test_an_installed_package_may_bring_it(mine: Project, tmp_path: Path, reposi
         "methods: {cooled: {label: Cooled, model: {mixer: {name: cooled, initial: 0.7}}}}\n"
     )
     theirs = Project(mine.root, packages=tmp_path)
-    done = theirs.snakemake("results/theirs/table2.csv", *SMOKE)
+    try:
+        done = theirs.snakemake("results/theirs/table2.csv", *SMOKE)
+    finally:
+        shutil.rmtree(folder)
     assert done.returncode == 0, done.stdout[-5000:]
     assert jobs_by_rule(done.stdout)["pretrain"] == 1
     assert rows(mine.root / "results/theirs/table2.csv").keys() == {"baseline", "cooled"}

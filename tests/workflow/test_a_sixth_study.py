@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def sixth(finished: Project) -> Project:
-    """The project with a sixth study, and what `snakemake` made of it."""
+def sixth(finished: Project) -> Iterator[Project]:
+    """The project with a sixth study, and what `snakemake` made of it; taken out again at the end."""
     git(finished, "init", "-q")
     git(finished, "add", "-A")
     git(finished, "commit", "-qm", "before")
@@ -42,7 +43,10 @@ def sixth(finished: Project) -> Project:
     done = finished.snakemake(*made, "results/audit.csv", *SMOKE)
     assert done.returncode == 0, done.stdout[-6000:]
     assert jobs_by_rule(done.stdout)["pretrain"] == 2
-    return finished
+    yield finished
+    for name in FOLDERS:
+        shutil.rmtree(finished.root / name)
+    shutil.rmtree(finished.root / ".git")
 
 
 def test_nothing_else_is_touched(sixth: Project) -> None:
