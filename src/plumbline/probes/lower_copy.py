@@ -34,7 +34,7 @@ class LowerCopy(Probe):
         self.count_separators = count_separators
         self.totals = Totals()
         self.uniform = Totals()
-        self.last_layer = -1
+        self.last_layer, self.left_out = -1, None
 
     def begin(self, subject: Subject, separator: int | None) -> None:
         self.last_layer = subject.lower.stop - 1
