@@ -335,7 +335,8 @@ def test_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made_of.save(str(tmp_path / "tokenizer.json"))
     given = ["--tokenizer", tmp_path / "tokenizer.json"]
     assert probed(monkeypatch, folder, "--text", tmp_path / "text.txt", *given, *chosen).equals(text)
-    with pytest.raises(PlumblineError, match=r"text.txt has 160 tokens, less than one sequence of 161"):
+    (tmp_path / "text.txt").write_text("the quick brown fox")
+    with pytest.raises(PlumblineError, match=r"text.txt has 19 tokens, less than one sequence of 160"):
         probed(monkeypatch, made("gpt_neox", tmp_path / "neox"), "--text", tmp_path / "text.txt", *given)
 
 
