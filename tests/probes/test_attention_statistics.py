@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -12,16 +13,21 @@ from plumbline.model.decoder import create
 from plumbline.probes import _scores, read
 from plumbline.probes._scores import Scores
 from plumbline.probes.attention_statistics import AttentionStatistics
+from tests.model.architectures import KEY_NORMS, PREMATURE
 from tests.model_specs import small
 from tests.probes.helpers import Largest, keyed, naive_scores, scrambled, tokens
 
 
 @pytest.mark.parametrize("rows", [1, 7, 128])
-@pytest.mark.parametrize("key_value_heads", [1, 2, 8])
-def test_as_computed_naively_in_float64(monkeypatch: pytest.MonkeyPatch, rows: int, key_value_heads: int) -> None:
+@pytest.mark.parametrize(
+    "overrides",
+    [{"key_value_heads": 1}, {"key_value_heads": 2}, {"key_value_heads": 8} | PREMATURE["gpt"], KEY_NORMS],
+    ids=["one_key_head", "grouped", "gpt", "key_norms"],
+)
+def test_as_computed_naively_in_float64(monkeypatch: pytest.MonkeyPatch, rows: int, overrides: dict[str, Any]) -> None:
     """Whole matrices, head by head and query by query, over all sequences at once."""
     monkeypatch.setattr(_scores, "ROWS", rows)
-    model = scrambled(key_value_heads=key_value_heads)
+    model = scrambled(**overrides)
     batch_BT = tokens(model, 3)
     found = keyed(read(model, [AttentionStatistics()], batch_BT))
     assert len(found) == 5 * model.spec.layers * model.spec.heads
@@ -44,12 +50,12 @@ def test_as_computed_naively_in_float64(monkeypatch: pytest.MonkeyPatch, rows: i
             for name, value in expected.items():
                 assert found[name, layer, head].value == pytest.approx(value, rel=1e-11), (name, layer, head)
             assert found["entropy", layer, head].null == 1.0
-            assert 0.1 < expected["entropy"] < 0.9, "attention must be sharp for this to test anything"
+            assert 0.1 < expected["entropy"] < 0.95, "attention must be sharp for this to test anything"
 
 
 def test_where_training_starts_at_the_width_of_the_premature_study() -> None:
     """A normalised input of width 960, weights N(0, 0.02^2), heads of 64, 1024 tokens. Rotary positions change nothing
-    of it. Methods, sections 3.3, 3.4 and 13: computed there without this code."""
+    of it. The numbers were drawn without this code: z is nearly N(0, 0.385^2)."""
     spec = small(layers=1, width=960, heads=15, key_value_heads=15, head_width=64, ffn_width=64, vocabulary=8192,
                  context=1025, norm_eps=1e-12)  # fmt: skip
     model = create(spec, init_seed=42)

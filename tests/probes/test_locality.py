@@ -99,7 +99,7 @@ def test_the_whole_space_holds_it_below_one_and_a_weights_own_span_puts_it_at_on
 
 
 def test_the_null_where_training_starts_at_the_width_of_the_premature_study() -> None:
-    """Isotropic streams and N(0, 0.02^2): 0.174 for a random projector of any rank (methods, section 3.9)."""
+    """Isotropic streams and N(0, 0.02^2): 0.174 for a random projector of any rank."""
     stream_DD = torch.eye(960).double()
     weight_NWD = 0.02 * drawn(4, 64, 960)
     for rank in (5, 170, 500):

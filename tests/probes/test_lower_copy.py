@@ -102,8 +102,8 @@ def test_a_text_without_repeats_has_no_score() -> None:
     assert lower_copy_score(model, batch_BT)[0] > 0
 
 
-def test_the_null_at_the_contexts_that_the_methods_name() -> None:
-    """Every position valid: the mean of 1 / (i + 1) over i from 1; and Zipf texts at 256, methods section 3.2."""
+def test_the_null_at_a_context_of_1024_and_on_a_text_with_a_law() -> None:
+    """Every position valid: the mean of 1 / (i + 1) over i from 1; and Zipf texts of 256 tokens."""
     model = create(small(context=1025), init_seed=1)
     [*_, score] = read(model, [LowerCopy()], torch.zeros(1, 1025, dtype=torch.long))
     assert score.null == pytest.approx(sum(1 / (i + 1) for i in range(1, 1024)) / 1023, rel=1e-12)

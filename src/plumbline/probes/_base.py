@@ -47,8 +47,8 @@ class Tell(Protocol):
 class Subject:
     """A model that probes can read: where its sites are, and its weights of queries and keys.
 
-    The upper half are the layers from floor(layers / 2) on, the lower half those before (methods for both: the
-    premature study, section 3).
+    The upper half are the layers from floor(layers / 2) on, the lower half those before, as in the premature study,
+    which does not say what becomes of the middle one of an odd number.
     """
 
     module: nn.Module
