@@ -33,7 +33,7 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("--text", type=Path, help="UTF-8 text to read; default: Python's own language reference")
     one.add_argument("--tokens", type=Path, help=".npy of token ids, (T) or (B, T), to read instead of a text")
     one.add_argument("--tokenizer", type=Path, help="tokenizer.json; default: the one in a Hugging Face folder")
-    one.add_argument("--sequences", type=int, default=8, help="how many sequences (default 8)")
+    one.add_argument("--sequences", type=int, help="how many sequences (default 8)")
     one.add_argument("--context", type=int, help="tokens in a sequence; default: the model's, 1024 at most")
     one.add_argument("--probes", help="names, separated by commas; default: all that can be read")
     one.add_argument("--against", type=Path, help="folder of the same model trained longer, for locality")
@@ -47,7 +47,7 @@ def main() -> None:
     if given.checkpoint is not None:
         _checkpoint(given)
         return
-    others = ("text", "tokens", "tokenizer", "context", "probes", "against", "picture")
+    others = ("text", "tokens", "tokenizer", "sequences", "context", "probes", "against", "picture")
     unfit = [f"--{name}" for name in others if getattr(given, name) is not None]
     if unfit or given.validation is None:
         needed = "leave out " + ", ".join(unfit) if unfit else "give --validation, the manifest of its validation pack"

@@ -34,7 +34,7 @@ def read_single(given: argparse.Namespace, names: list[str]) -> pd.DataFrame:
         tokens=given.tokens,
         validation=given.validation,
         tokenizer=given.tokenizer,
-        sequences=given.sequences,
+        sequences=8 if given.sequences is None else given.sequences,
         context=given.context,
     )
     chosen = [complete("probe", {"name": name}, "--probes") for name in names]
