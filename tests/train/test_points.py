@@ -91,7 +91,7 @@ class Drawing(Probe):
         random.random(), np.random.rand(), torch.rand(3)
 
     def readings(self, model: Any) -> list[Reading]:
-        model.train()
+        model.module.train()
         return [Reading(probe="drawing", value=torch.rand(()).item())]
 
 

@@ -28,6 +28,7 @@ class Pack:
         sequences: number of sequences.
         context: tokens in a sequence; inputs are its first T-1 tokens, targets its last T-1.
         vocabulary: entries of the tokenizer that made it.
+        separator: its token between documents; None where the manifest names none.
     """
 
     def __init__(self, manifest_path: str | Path, context: int | None = None) -> None:
@@ -43,6 +44,7 @@ class Pack:
         self.sequences: int = self.manifest["sequences"]
         self.context: int = self.manifest["context"]
         self.vocabulary: int = self.manifest["vocabulary"]
+        self.separator: int | None = self.manifest.get("separator")
         self._dtype = np.dtype(self.manifest["dtype"])
         self._per_shard: int = self.manifest["sequences_per_shard"]
         self._shard = functools.lru_cache(_OPEN_SHARDS)(self._open)

@@ -1,7 +1,11 @@
-"""``python -m plumbline.probes``: what a finished run's probes say at all of its probe points, as one frame.
+"""``python -m plumbline.probes``: what probes say of a run at its probe points, or of any checkpoint, as one frame.
 
-Offline probes are read here, from the weights that the run kept; what online probes read during training is added. A
-run that diverged gives what it reached: the points beyond are named in the frame's metadata and on stderr.
+``--run`` reads a finished run of ours at all of its probe points: offline probes from the weights that it kept; what
+online probes read during training is added. A run that diverged gives what it reached: the points beyond are named in
+the frame's metadata and on stderr.
+
+``--checkpoint`` reads one model, with every probe's default options: the folder of a run of ours, or of a Llama, GPT-2
+or GPT-NeoX in Hugging Face form.
 """
 
 from __future__ import annotations
@@ -10,22 +14,48 @@ import argparse
 import sys
 from pathlib import Path
 
-from plumbline.cli import run
+from plumbline.cli import PlumblineError, nearest, run
+from plumbline.specs.components import available, options
 
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.probes", description=__doc__)
-    parser.add_argument("--run", required=True, type=Path, help="folder of a finished run")
-    parser.add_argument("--validation", required=True, type=Path, help="manifest of its validation pack")
+    parser = argparse.ArgumentParser(
+        prog="python -m plumbline.probes", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--run", type=Path, help="folder of a finished run")
+    which.add_argument("--checkpoint", type=Path, help="folder of one model: a run of ours, or in Hugging Face form")
+    parser.add_argument("--validation", type=Path, help="manifest of a validation pack (with --run: the run's own)")
     parser.add_argument("--out", required=True, type=Path, help="probes.parquet to write")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    one = parser.add_argument_group("with --checkpoint")
+    one.add_argument("--text", type=Path, help="UTF-8 text to read; default: Python's own language reference")
+    one.add_argument("--tokens", type=Path, help=".npy of token ids, (T) or (B, T), to read instead of a text")
+    one.add_argument("--tokenizer", type=Path, help="tokenizer.json; default: the one in a Hugging Face folder")
+    one.add_argument("--sequences", type=int, help="how many sequences (default 8)")
+    one.add_argument("--context", type=int, help="tokens in a sequence; default: the model's, 1024 at most")
+    one.add_argument("--probes", help="names, separated by commas; default: all that can be read")
+    one.add_argument("--against", type=Path, help="folder of the same model trained longer, for locality")
+    one.add_argument("--picture", type=Path, help="PNG to draw: every value by layer, the null dashed")
     return parser
 
 
 def main() -> None:
     """The verb."""
     given = arguments().parse_args()
+    if given.checkpoint is not None:
+        _checkpoint(given)
+        return
+    others = ("text", "tokens", "tokenizer", "sequences", "context", "probes", "against", "picture")
+    unfit = [f"--{name}" for name in others if getattr(given, name) is not None]
+    if unfit or given.validation is None:
+        needed = "leave out " + ", ".join(unfit) if unfit else "give --validation, the manifest of its validation pack"
+        raise PlumblineError(f"--run reads the probes of the run's spec where it says; {needed}")
+    _run(given)
+
+
+def _run(given: argparse.Namespace) -> None:
     from plumbline.probes import write
     from plumbline.probes._offline import read_run
     from plumbline.train.distributed import ranks
@@ -39,6 +69,32 @@ def main() -> None:
         print(f"{found.run.spec.key}: {found.run.outcome} before step {point['step']}, so there is nothing at fraction "
               f"{point['fraction']:g} of training", file=sys.stderr)  # fmt: skip
     print(f"{found.run.spec.key}: {len(found.rows)} readings -> {given.out}", file=sys.stderr)
+
+
+def _checkpoint(given: argparse.Namespace) -> None:
+    names = _chosen(given)
+    sources = [name for name in ("text", "tokens", "validation") if getattr(given, name) is not None]
+    if len(sources) > 1:
+        raise PlumblineError(f"--{sources[0]} and --{sources[1]} are two texts; give one")
+    from plumbline.probes._single import read_single
+
+    frame = read_single(given, names)
+    print(f"{given.checkpoint}: {len(frame)} readings of {len(names)} probes -> {given.out}", file=sys.stderr)
+
+
+def _chosen(given: argparse.Namespace) -> list[str]:
+    """Names of the probes to read, checked. Those that compare two points need the other one."""
+    known = available("probe")
+    two_points = {name for name in known if "against" in options("probe", name)}
+    if given.probes is None:
+        return [name for name in known if given.against is not None or name not in two_points]
+    names = [name.strip() for name in given.probes.split(",")]
+    for name in names:
+        if name not in known:
+            raise PlumblineError(f"--probes: there is no probe {name!r}{nearest(name, known)} (known: {sorted(known)})")
+        if name in two_points and given.against is None:
+            raise PlumblineError(f"--probes: {name!r} compares two points of training; give the later one as --against")
+    return names
 
 
 if __name__ == "__main__":

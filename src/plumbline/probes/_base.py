@@ -1,17 +1,23 @@
-"""The interface of a probe.
+"""The interface of a probe, and of the models that probes read.
 
 A pass over some sequences is shared by all probes that read there: a probe overrides a method for each site of the
 model that it wants to see, is told what goes by, sequence by sequence and layer by layer, and sums up what it needs.
 Nothing is kept that a probe does not keep itself, so a pass costs no more memory than a forward call.
+
+Beside the model's own shape suffixes (`plumbline.model.roles`) there are N, a layer's heads of queries or of keys, and
+R, the rank of a projector.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
+from torch import nn
 
-from plumbline.model.decoder import Decoder
+from plumbline.probes._scores import Scores
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +34,69 @@ class Reading:
     null: float | None = None
 
 
+#: Sites of a layer, which are methods of `Probe`, in the order in which a forward call passes them.
+SITES = ("attention_input", "query_key", "scores", "ffn_write")
+
+
+class Tell(Protocol):
+    """Called with a layer and what its site gives."""
+
+    def __call__(self, layer: int, *values: Any) -> None: ...
+
+
+class Subject:
+    """A model that probes can read: where its sites are, and its weights of queries and keys.
+
+    The upper half are the layers from floor(layers / 2) on, the lower half those before, as in the premature study,
+    which does not say what becomes of the middle one of an odd number.
+    """
+
+    module: nn.Module
+    layers: int
+
+    @property
+    def lower(self) -> range:
+        """Layers of the lower half."""
+        return range(self.layers // 2)
+
+    @property
+    def upper(self) -> range:
+        """Layers of the upper half; the middle one of an odd number is among them."""
+        return range(self.layers // 2, self.layers)
+
+    def logits(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+        """Logits (B, T, V) in float32, computed at the subject's precision."""
+        raise TypeError(f"{type(self).__name__} defines no logits")
+
+    def watched(self, site: str, layer: int, tell: Tell) -> AbstractContextManager[None]:
+        """While it is open, `tell` is called with what goes by at a site of a layer.
+
+        Raises:
+            PlumblineError: the layer has no such site.
+        """
+        raise TypeError(f"{type(self).__name__} defines no sites")
+
+    def silenced(self, layer: int, *, query: bool, key: bool) -> AbstractContextManager[None]:
+        """While it is open, all queries or keys of a layer (activations, biases included) are zero, or both are."""
+        raise TypeError(f"{type(self).__name__} cannot be silenced")
+
+    def query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Weights of queries (H, W, D) and keys (G, W, D) of a layer in float64, biases left out.
+
+        Raises:
+            PlumblineError: the layer has no such weights.
+        """
+        raise TypeError(f"{type(self).__name__} defines no weights of queries and keys")
+
+    def initial_query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The same where training started; None where nobody knows."""
+        return None
+
+    def normalises_query_key(self, layer: int) -> bool:
+        """Whether queries and keys of a layer are normalised within each head, with a gain."""
+        return False
+
+
 class Probe:
     """Sees nothing; a subclass overrides the sites that it needs and `readings`. It is good for one pass.
 
@@ -35,13 +104,33 @@ class Probe:
     arguments. Sums over tokens are kept in float64, so that they do not depend on how sequences are cut into passes.
     """
 
+    #: The fraction of training whose weights a probe compares with, where it reads two points; it has an option of
+    #: this name, and `other` is the model at that point, there before the pass.
+    against: float | None = None
+    other: Subject | None = None
+
+    def begin(self, subject: Subject, separator: int | None) -> None:
+        """Before the first sequence. `separator`: the token between documents, None where there is none."""
+
+    def sequence(self, inputs_BT: torch.Tensor, targets_BT: torch.Tensor) -> None:
+        """The tokens that are fed next, and the token after each."""
+
+    def attention_input(self, layer: int, x_BTD: torch.Tensor) -> None:
+        """What a layer's attention is given: the normalised stream."""
+
     def query_key(self, layer: int, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor) -> None:
         """A layer's queries and keys after the query/key transform, before positions."""
 
-    def readings(self, model: Decoder) -> list[Reading]:
-        """What was seen, once the pass is over. `model` is in evaluation mode; its parameters may be sharded."""
+    def scores(self, layer: int, scores: Scores) -> None:
+        """A layer's scores, after positions; nothing of them is computed before a probe asks for it."""
+
+    def ffn_write(self, layer: int, x_BTD: torch.Tensor) -> None:
+        """What a layer's FFN gives out."""
+
+    def logits(self, logits_BTV: torch.Tensor) -> None:
+        """What the model gives out for the inputs."""
+
+    def readings(self, model: Subject) -> list[Reading]:
+        """What was seen, once the pass is over: nothing is watched any more. `model` is in evaluation mode; its
+        parameters may be sharded, so that a forward call of it is every rank's."""
         raise TypeError(f"{type(self).__name__} defines no readings")
-
-
-#: Site -> the module of a block whose output it is. The site's name is that of the probes' method.
-SITES = {"query_key": "attention.query_key"}

@@ -11,8 +11,12 @@ from plumbline.probes._base import Reading
 Row = dict[str, Any]
 
 
-def rows(run_id: str, source: Literal["offline", "online"], found: Iterable[tuple[int, float, Reading]]) -> list[Row]:
-    """Rows of readings, each with its step and its fraction of training."""
+def rows(
+    run_id: str,
+    source: Literal["offline", "online"],
+    found: Iterable[tuple[int | None, float | None, Reading]],
+) -> list[Row]:
+    """Rows of readings, each with its step and its fraction of training (None where nobody knows them)."""
     return [
         {
             "run_id": run_id,
@@ -35,5 +39,6 @@ def write(path: Path, rows: list[Row], metadata: dict[str, str]) -> None:
 
     from plumbline import frames
 
-    frame = pd.DataFrame(rows, columns=frames.SCHEMAS["probes"].names).astype({"layer": "Int64", "head": "Int64"})
+    frame = pd.DataFrame(rows, columns=frames.SCHEMAS["probes"].names)
+    frame = frame.astype({"step": "Int64", "layer": "Int64", "head": "Int64", "fraction": "float64"})
     frames.write(frame, "probes", path, metadata=metadata)

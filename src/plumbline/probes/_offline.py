@@ -22,6 +22,7 @@ from plumbline.evaluate.checkpoint import FinishedRun
 from plumbline.files import sha256_file
 from plumbline.model.decoder import Decoder
 from plumbline.probes._base import Reading
+from plumbline.probes._decoder import DecoderSubject
 from plumbline.probes._frame import Row, rows
 from plumbline.probes._pass import read_all
 from plumbline.specs.components import code_class
@@ -86,6 +87,8 @@ def read_points(
 ) -> Iterator[tuple[int, float, Reading]]:
     """Step, fraction and reading of every offline probe at each of the `points` that it is read at.
 
+    A probe that compares with a point which a run that diverged never reached reads nothing.
+
     Args:
         folder: the run's.
         points: entries of its index of points, all of them reached.
@@ -95,13 +98,37 @@ def read_points(
     """
     with torch.device(device):
         model = Decoder(spec.model)
-    for point in points:
+    reached = {point["fraction"]: point for point in points}
+    # The points that others are compared with: held while all are read, as a rule one of them.
+    compared = {probe.options["against"] for probe in spec.probes if "against" in probe.options}
+    others = {against: _at(folder, spec, reached[against], device) for against in compared & reached.keys()}
+    for fraction, point in reached.items():
+        due = [
+            probe for probe in spec.probes if fraction in probe.at and probe.options.get("against", fraction) in reached
+        ]
+        if not due:
+            continue
         fill(model, folder, point["file"], point["sha256"])
-        due = [probe for probe in spec.probes if point["fraction"] in probe.at]
         rows = validation.rows(np.arange(max(probe.sequences for probe in due)))
         tokens_BT = torch.from_numpy(rows).to(device)
-        for reading in read_all(model, due, tokens_BT, spec.train.precision):
-            yield point["step"], point["fraction"], reading
+        for reading in read_all(
+            model,
+            due,
+            tokens_BT,
+            spec.train.precision,
+            init_seed=spec.init_seed,
+            separator=validation.separator,
+            others=others,
+        ):
+            yield point["step"], fraction, reading
+
+
+def _at(folder: Path, spec: RunSpec, point: dict[str, Any], device: torch.device) -> DecoderSubject:
+    """The run's model at one of its points."""
+    with torch.device(device):
+        model = Decoder(spec.model)
+    fill(model, folder, point["file"], point["sha256"])
+    return DecoderSubject(model, spec.train.precision)
 
 
 def fill(model: Decoder, folder: Path, file: str, sha256: str) -> None:

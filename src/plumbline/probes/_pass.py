@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
+from plumbline.cli import PlumblineError
 from plumbline.model.decoder import Decoder
-from plumbline.probes._base import SITES, Probe, Reading
+from plumbline.probes._base import SITES, Probe, Reading, Subject
+from plumbline.probes._decoder import DecoderSubject
 from plumbline.specs.components import load
 from plumbline.specs.spec import Precision, ProbeSpec
-from plumbline.train.numerics import autocast
 
 
 def build(specs: Sequence[ProbeSpec]) -> list[Probe]:
@@ -23,49 +24,107 @@ def build(specs: Sequence[ProbeSpec]) -> list[Probe]:
 
 
 def read_all(
-    model: Decoder, specs: Sequence[ProbeSpec], tokens_BT: torch.Tensor, precision: Precision
+    model: Decoder,
+    specs: Sequence[ProbeSpec],
+    tokens_BT: torch.Tensor,
+    precision: Precision,
+    *,
+    init_seed: int | None = None,
+    separator: int | None = None,
+    others: Mapping[float, Subject] | None = None,
 ) -> list[Reading]:
     """What new probes of `specs` read on the first of the sequences `tokens_BT`, each on its own number of them; those
-    that read the same ones share a pass."""
+    that read the same ones share a pass.
+
+    Args:
+        init_seed: the run's, for probes that compare with initial weights.
+        separator: the token between documents.
+        others: the run at other fractions of training, for probes that compare two points.
+
+    Raises:
+        PlumblineError: a probe compares with a point that is not among the others.
+    """
+    subject = DecoderSubject(model, precision, init_seed)
     found = []
     for sequences, together in itertools.groupby(sorted(specs, key=_sequences), key=_sequences):
-        found += read(model, build(list(together)), tokens_BT[:sequences], precision)
+        probes = build(chosen := list(together))
+        for probe, spec in zip(probes, chosen):
+            if probe.against is not None:
+                probe.other = (others or {}).get(probe.against)
+                if probe.other is None:
+                    raise PlumblineError(
+                        f"probe {spec.name!r} compares two points of a run, and the one at {probe.against:g} is not "
+                        "there; give it `at` instead of `every`, and `against` a fraction that is a probe point"
+                    )
+        found += observe(subject, probes, tokens_BT[:sequences], separator)
     return found
 
 
+def read(
+    model: Decoder,
+    probes: Sequence[Probe],
+    tokens_BT: torch.Tensor,
+    precision: Precision = "float32",
+    *,
+    separator: int | None = None,
+) -> list[Reading]:
+    """The readings of all `probes` on one of our models; as `observe`."""
+    return observe(DecoderSubject(model, precision), probes, tokens_BT, separator)
+
+
 @torch.no_grad()
-def read(model: Decoder, probes: Sequence[Probe], tokens_BT: torch.Tensor, precision: Precision) -> list[Reading]:
+def observe(
+    subject: Subject, probes: Sequence[Probe], tokens_BT: torch.Tensor, separator: int | None = None
+) -> list[Reading]:
     """The readings of all `probes` on the inputs of `tokens_BT` (B, T), the last token being a target only.
 
     The model is in evaluation mode meanwhile, as in validation. One sequence is fed at a time: what is read depends
     neither on a micro-batch nor on a device's memory. Every rank of a sharded model must call this.
     """
-    with contextlib.ExitStack() as stack:
-        for site, path in SITES.items():
-            told = [getattr(probe, site) for probe in probes if getattr(type(probe), site) is not getattr(Probe, site)]
-            for layer, block in enumerate(model.blocks) if told else ():
-                stack.enter_context(_watched(block.get_submodule(path), layer, told))
-        stack.callback(model.train, model.training)
-        model.eval()
-        for tokens_T in tokens_BT:
-            with autocast(precision, tokens_BT.device):
-                model(tokens_T[None, :-1])
-        return [reading for probe in probes for reading in probe.readings(model)]
+    with contextlib.ExitStack() as whole:
+        whole.enter_context(_evaluating(subject.module))
+        for probe in probes:
+            if probe.other is not None:
+                whole.enter_context(_evaluating(probe.other.module))
+            probe.begin(subject, separator)
+        with contextlib.ExitStack() as stack:
+            for site in SITES:
+                told = _told(probes, site)
+                for layer in range(subject.layers) if told else ():
+                    stack.enter_context(subject.watched(site, layer, _each(told)))
+            ends = _told(probes, "logits")
+            for tokens_T in tokens_BT:
+                inputs_BT, targets_BT = tokens_T[None, :-1], tokens_T[None, 1:]
+                for probe in probes:
+                    probe.sequence(inputs_BT, targets_BT)
+                logits_BTV = subject.logits(inputs_BT)
+                for tell in ends:
+                    tell(logits_BTV)
+        return [reading for probe in probes for reading in probe.readings(subject)]
 
 
 @contextlib.contextmanager
-def _watched(module: nn.Module, layer: int, told: list[Callable[..., None]]) -> Any:
-    """Tell what `module` gives out, for the time being."""
-
-    def tell(_: nn.Module, inputs: Any, output: Any) -> None:
-        for tell_probe in told:
-            tell_probe(layer, *(output if isinstance(output, tuple) else (output,)))
-
-    handle = module.register_forward_hook(tell)
+def _evaluating(module: nn.Module) -> Any:
+    """Evaluation mode for the time being."""
+    training = module.training
+    module.eval()
     try:
         yield
     finally:
-        handle.remove()
+        module.train(training)
+
+
+def _told(probes: Sequence[Probe], site: str) -> list[Callable[..., None]]:
+    """Methods of the probes that want to know of a site."""
+    return [getattr(probe, site) for probe in probes if getattr(type(probe), site) is not getattr(Probe, site)]
+
+
+def _each(told: list[Callable[..., None]]) -> Callable[..., None]:
+    def tell(layer: int, *values: Any) -> None:
+        for tell_probe in told:
+            tell_probe(layer, *values)
+
+    return tell
 
 
 def _sequences(probe: ProbeSpec) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.model.decoder import Decoder
-from plumbline.probes._base import SITES, Probe, Reading
+from plumbline.probes._base import Probe, Reading, Subject
 from plumbline.specs.components import component
 
 
@@ -34,7 +33,7 @@ class QueryKeyNorms(Probe):
             self.tokens[name, layer] = self.tokens.get((name, layer), 0) + batch * time
             self.width = x_BHTW.shape[-1]
 
-    def readings(self, model: Decoder) -> list[Reading]:
+    def readings(self, model: Subject) -> list[Reading]:
         """One number for each head of each layer."""
         return [
             Reading(
@@ -42,14 +41,8 @@ class QueryKeyNorms(Probe):
                 layer=layer,
                 head=head,
                 value=value,
-                null=self.width**0.5 if normalised(model, layer) else None,
+                null=self.width**0.5 if model.normalises_query_key(layer) else None,
             )
             for (name, layer), total_H in self.totals.items()
             for head, value in enumerate((total_H / self.tokens[name, layer]).tolist())
         ]
-
-
-def normalised(model: Decoder, layer: int) -> bool:
-    """Whether a layer's query/key transform has a norm with a gain."""
-    place = f"blocks.{layer}.{SITES['query_key']}."
-    return any(role.role == "norm" for name, role in model.parameter_roles.items() if name.startswith(place))

@@ -306,6 +306,25 @@ def _check(spec: RunSpec) -> None:
                 f"{spec.key}: probes[{number}].sequences ({probe.sequences}) is more than "
                 f"train.validation_sequences ({spec.train.validation_sequences})"
             )
+        _check_against(spec, number, probe)
+
+
+def _check_against(spec: RunSpec, number: int, probe: ProbeSpec) -> None:
+    """A probe that compares two points (it has an option `against`) needs the other one to be kept."""
+    if "against" not in probe.options:
+        return
+    where, against = f"{spec.key}: probes[{number}]", probe.options["against"]
+    if probe.every:
+        raise PlumblineError(
+            f"{where}: {probe.name!r} compares two points of a run, so it cannot be read while the run trains; give "
+            "`at` instead of `every`"
+        )
+    kept = {fraction for other in spec.probes for fraction in other.at}
+    if against not in kept:
+        raise PlumblineError(
+            f"{where}.against: {against:g} is no probe point of this run (they are {sorted(kept)}); add it to the `at` "
+            "of a probe"
+        )
 
 
 def _convert(kind: Any, given: dict[str, Any], where: str, known: list[str] | None = None) -> Any:

@@ -189,7 +189,14 @@ class Loop:
         parts.ranks.poll(parts.stop)
         tokens_BT = self._tokens(parts.validation, np.arange(max(probe.sequences for probe in due)))
         with randomness.preserved(parts.ranks.device):
-            readings = read_all(parts.model, due, tokens_BT, parts.spec.train.precision)
+            readings = read_all(
+                parts.model,
+                due,
+                tokens_BT,
+                parts.spec.train.precision,
+                init_seed=parts.spec.init_seed,
+                separator=parts.validation.separator,
+            )
         self.online.add(self.step, parts.ranks.broadcast(readings))
 
     def _keep_point(self) -> None:

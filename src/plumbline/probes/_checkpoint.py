@@ -1,0 +1,211 @@
+"""A checkpoint to probe, and a text to probe it on: a run of ours, or a folder in Hugging Face form."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from plumbline.cli import PlumblineError
+from plumbline.data.loader import Pack
+from plumbline.data.tokenizer import Tokenizer
+from plumbline.data.verify import verify_once
+from plumbline.evaluate.checkpoint import FinishedRun
+from plumbline.files import canonical_json, sha256_file, sha256_text
+from plumbline.probes._base import Subject
+from plumbline.probes._decoder import DecoderSubject
+from plumbline.specs.spec import require_present_code
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpoint:
+    """A model and what is known of it. `identity` names its weights; `step` and `fraction` are None where nobody knows
+    how long it was trained; `context` is the most tokens that it reads."""
+
+    folder: Path
+    subject: Subject
+    kind: str
+    identity: str
+    step: int | None
+    fraction: float | None
+    context: int
+    vocabulary: int
+    separator: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Text:
+    """Sequences (B, T) to read, each with a last token that is a target only; `name` says where they come from."""
+
+    name: str
+    tokens_BT: torch.Tensor
+    separator: int | None
+
+
+def open_checkpoint(folder: Path, device: torch.device) -> Checkpoint:
+    """A model from its folder.
+
+    Raises:
+        PlumblineError: the folder is of neither form, or something in it is not what it should be.
+    """
+    if (folder / "manifest.json").is_file():
+        return _our_run(folder, device)
+    if (folder / "config.json").is_file():
+        return _hugging_face(folder, device)
+    raise PlumblineError(
+        f"--checkpoint: {folder} holds neither manifest.json (a run of ours) nor config.json (a model in Hugging Face "
+        "form)"
+    )
+
+
+def _our_run(folder: Path, device: torch.device) -> Checkpoint:
+    run = FinishedRun.read(folder)
+    require_present_code(run.spec)
+    step = json.loads((folder / "outcome.json").read_text(encoding="utf-8"))["weights_step"]
+    return Checkpoint(
+        folder=folder,
+        subject=DecoderSubject(run.model().to(device), run.spec.train.precision, run.spec.init_seed),
+        kind="plumbline",
+        identity=run.spec.run_id,
+        step=step,
+        fraction=step / run.spec.train.steps,
+        context=run.spec.model.context,
+        vocabulary=run.spec.model.vocabulary,
+    )
+
+
+def _hugging_face(folder: Path, device: torch.device) -> Checkpoint:
+    from transformers.utils import logging
+
+    from plumbline.probes import _transformers
+
+    logging.disable_progress_bar()  # of no use in a log
+    subject = _transformers.load(folder)
+    subject.module.to(device)
+    files = [folder / "config.json", *sorted(folder.glob("*.safetensors")), *sorted(folder.glob("*.bin"))]
+    end = subject.config.eos_token_id
+    return Checkpoint(
+        folder=folder,
+        subject=subject,
+        kind=subject.config.model_type,
+        identity=sha256_text(canonical_json({file.name: sha256_file(file) for file in files}))[:16],
+        step=None,
+        fraction=None,
+        context=subject.config.max_position_embeddings,
+        vocabulary=subject.config.vocab_size,
+        separator=end if isinstance(end, int) else None,
+    )
+
+
+def read_text(
+    checkpoint: Checkpoint,
+    *,
+    text: Path | None,
+    tokens: Path | None,
+    validation: Path | None,
+    tokenizer: Path | None,
+    sequences: int,
+    context: int | None,
+) -> Text:
+    """Up to `sequences` sequences of `context` tokens from whichever source is given.
+
+    Without any, the English of Python's own language reference is read, which every installation holds.
+
+    Raises:
+        PlumblineError: the source cannot be read, is not of this model's vocabulary, or is shorter than one sequence.
+    """
+    if sequences < 1 or (context is not None and context < 2):
+        raise PlumblineError("--sequences must be at least 1, and --context at least 2 (an input and its target)")
+    if context is not None and context > checkpoint.context:
+        raise PlumblineError(f"--context: {checkpoint.folder} reads {checkpoint.context} tokens at most, not {context}")
+    context = min(checkpoint.context, 1024) if context is None else context
+    separator = checkpoint.separator
+    if validation is not None:
+        pack = Pack(validation)
+        verify_once(pack)
+        name, separator = f"pack {pack.fingerprint[:16]}", pack.separator
+        # Whole sequences of the pack, cut to the context: they are shuffled, and one does not go on in the next.
+        if pack.context < context:
+            raise PlumblineError(f"--validation: {validation} has {pack.context} tokens a sequence, not {context}")
+        found = pack.rows(np.arange(min(sequences, len(pack))))[:, :context]
+    elif tokens is not None:
+        name, found = f"tokens {sha256_file(tokens)[:16]}" if tokens.is_file() else "", _load_tokens(tokens, context)
+    else:
+        words = _words(text)
+        name = f"text {sha256_text(words)[:16]}" if text is not None else "Python's language reference"
+        found = _in_sequences(
+            np.array(_encode(checkpoint, words, tokenizer), dtype=np.int64), context, str(text or name)
+        )
+    found = found[:sequences]
+    if len(found) < sequences:
+        print(f"{name}: {len(found)} whole sequences of {context} tokens, not {sequences}", file=sys.stderr)
+    if found.min() < 0 or found.max() >= checkpoint.vocabulary:
+        raise PlumblineError(
+            f"{name}: ids from {found.min()} to {found.max()}, and the model has {checkpoint.vocabulary} entries; "
+            "these are another tokenizer's"
+        )
+    return Text(name=name, tokens_BT=torch.from_numpy(found.astype(np.int64)), separator=separator)
+
+
+def _words(text: Path | None) -> str:
+    if text is None:
+        from pydoc_data.topics import topics
+
+        return "\n\n".join(topics[name] for name in sorted(topics))
+    try:
+        return text.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlumblineError(f"--text: {text} cannot be read as UTF-8 text ({error})") from error
+
+
+def _encode(checkpoint: Checkpoint, words: str, tokenizer: Path | None) -> list[int]:
+    """Ids of a text, without special tokens."""
+    if tokenizer is not None:
+        return Tokenizer(tokenizer).encode(words)
+    if checkpoint.kind == "plumbline":
+        raise PlumblineError(
+            "--checkpoint: a run's folder holds no tokenizer; give --validation (its pack's manifest), --tokens, or "
+            "--tokenizer (its corpus's tokenizer.json) with or without --text"
+        )
+    from transformers import AutoTokenizer
+
+    remedy = "give --tokenizer or --tokens"
+    try:
+        own = AutoTokenizer.from_pretrained(checkpoint.folder, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise PlumblineError(f"--checkpoint: {checkpoint.folder} holds no tokenizer ({error}); {remedy}") from error
+    # Where there are no files, the library may make a tokenizer without entries.
+    files = {"tokenizer.json", *own.vocab_files_names.values()}
+    if not any((checkpoint.folder / file).is_file() for file in files):
+        raise PlumblineError(f"--checkpoint: {checkpoint.folder} holds no tokenizer; {remedy}")
+    return own(words, add_special_tokens=False, verbose=False)["input_ids"]
+
+
+def _load_tokens(path: Path, context: int) -> np.ndarray:
+    """Ids from a .npy: sequences as they are, cut to the context, or one long line of tokens."""
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise PlumblineError(f"--tokens: {path} cannot be read as an array ({error})") from error
+    if not np.issubdtype(found.dtype, np.integer) or found.ndim not in (1, 2):
+        raise PlumblineError(
+            f"--tokens: {path} holds {found.dtype} of shape {found.shape}; give integers (T) or (B, T)"
+        )
+    if found.ndim == 1:
+        return _in_sequences(found, context, str(path))
+    if found.shape[0] < 1 or found.shape[1] < 2:
+        raise PlumblineError(f"--tokens: {path} has the shape {found.shape}; a sequence has at least two tokens")
+    return found[:, :context]
+
+
+def _in_sequences(tokens_T: np.ndarray, context: int, name: str) -> np.ndarray:
+    whole = len(tokens_T) // context
+    if not whole:
+        raise PlumblineError(
+            f"{name} has {len(tokens_T)} tokens, less than one sequence of {context}; give more, or a smaller --context"
+        )
+    return tokens_T[: whole * context].reshape(whole, context)

@@ -1,0 +1,115 @@
+"""Where probes read our own models."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from plumbline.cli import PlumblineError
+from plumbline.model.decoder import Decoder
+from plumbline.model.init import initial_value
+from plumbline.model.mixers.softmax import Softmax
+from plumbline.probes._base import Subject, Tell
+from plumbline.probes._scores import Scores
+from plumbline.specs.spec import Precision
+from plumbline.train.distributed import full
+from plumbline.train.numerics import autocast
+
+#: Site -> (module of a block, whether it is the module's input or output).
+PLACES = {
+    "attention_input": ("attention", "input"),
+    "query_key": ("attention.query_key", "output"),
+    "scores": ("attention.mixer", "input"),
+    "ffn_write": ("ffn", "output"),
+}
+
+
+class DecoderSubject(Subject):
+    """A decoder, which may be sharded. `init_seed` is its run's, from which its initial weights are made again."""
+
+    def __init__(self, model: Decoder, precision: Precision = "float32", init_seed: int | None = None) -> None:
+        self.module = self.model = model
+        self.layers = model.spec.layers
+        self.precision, self.init_seed = precision, init_seed
+
+    def logits(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+        with autocast(self.precision, tokens_BT.device):
+            return self.model(tokens_BT)
+
+    def watched(self, site: str, layer: int, tell: Tell) -> contextlib.AbstractContextManager[None]:
+        path, side = PLACES[site]
+        module = self.model.blocks[layer].get_submodule(path)
+        if site == "scores":
+            return self._scores_watched(module, layer, tell)
+        if side == "input":
+            return held(module.register_forward_pre_hook(lambda _, inputs: tell(layer, inputs[0])))
+        return held(
+            module.register_forward_hook(
+                lambda _, __, output: tell(layer, *(output if isinstance(output, tuple) else (output,)))
+            )
+        )
+
+    def _scores_watched(self, mixer: nn.Module, layer: int, tell: Tell) -> contextlib.AbstractContextManager[None]:
+        if not isinstance(mixer, Softmax):
+            raise PlumblineError(
+                f"model.mixer {self.model.spec.slot('mixer').name!r}: what probes read of attention weights is exact "
+                "for model.mixer 'softmax' only; leave these probes out"
+            )
+        return held(
+            mixer.register_forward_pre_hook(lambda _, inputs: tell(layer, Scores(inputs[0], inputs[1], mixer.scale)))
+        )
+
+    def silenced(self, layer: int, *, query: bool, key: bool) -> contextlib.AbstractContextManager[None]:
+        def silence(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+            q, k, *others = inputs
+            return (torch.zeros_like(q) if query else q, torch.zeros_like(k) if key else k, *others)
+
+        return held(self.model.blocks[layer].attention.mixer.register_forward_pre_hook(silence))
+
+    def query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        parameters = dict(self.model.named_parameters())
+        return self._both(layer, lambda name: full(parameters[name].detach()))
+
+    def initial_query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+        if self.init_seed is None:
+            return None
+        parameters, seed, spec = dict(self.model.named_parameters()), self.init_seed, self.model.spec
+
+        def draw(name: str) -> torch.Tensor:
+            start, shape = self.model.parameter_roles[name].init, parameters[name].shape
+            return initial_value(start, shape, seed, name, spec).to(parameters[name].device)
+
+        return self._both(layer, draw)
+
+    def _both(self, layer: int, weight: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        query, key = (self._name(role, layer) for role in ("query", "key"))
+        width = self.model.spec.head_width
+        return tuple(weight(name).double().unflatten(0, (-1, width)) for name in (query, key))  # type: ignore[return-value]
+
+    def _name(self, role: str, layer: int) -> str:
+        """The one weight of a layer that has a role."""
+        found = [name for name, own in self.model.parameter_roles.items() if (own.role, own.layer) == (role, layer)]
+        if len(found) != 1:
+            raise PlumblineError(
+                f"model.projections {self.model.spec.slot('projections').name!r}: layer {layer} has {len(found)} "
+                f"weights with the role {role!r}, and probes of the bilinear form need one; leave these probes out"
+            )
+        return found[0]
+
+    def normalises_query_key(self, layer: int) -> bool:
+        place = f"blocks.{layer}.{PLACES['query_key'][0]}."
+        return any(own.role == "norm" for name, own in self.model.parameter_roles.items() if name.startswith(place))
+
+
+@contextlib.contextmanager
+def held(*handles: Any) -> Iterator[None]:
+    """Hooks for the time being."""
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

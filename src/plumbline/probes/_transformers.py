@@ -1,0 +1,237 @@
+"""Where probes read models of the Hugging Face library: Llama, GPT-2, GPT-NeoX, and what is built like them.
+
+Modules are watched from outside, as anybody could with a forward hook. Queries and keys after positions, and the factor
+that scales their products, are what the library itself hands to its attention function: one of our own is registered
+there, which tells and goes on to torch's fused one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig, AutoModelForCausalLM
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+from plumbline.cli import PlumblineError, nearest
+from plumbline.probes._base import Subject, Tell
+from plumbline.probes._decoder import held
+from plumbline.probes._scores import Scores
+
+ATTENTION = "plumbline_probes"
+
+#: Outputs or transposed weights (..., features) of the modules that make queries and keys, and the heads of queries ->
+#: queries (..., H, W) and keys (..., G, W).
+Split = Callable[[list[torch.Tensor], int, int], tuple[torch.Tensor, torch.Tensor]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Style:
+    """Where things are in a family of models: paths of modules, and how queries and keys lie in their outputs."""
+
+    layers: str
+    attention: str
+    ffn: str
+    projections: tuple[str, ...]
+    split: Split
+
+
+def _apart(features: list[torch.Tensor], heads: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Queries from one module, keys from another."""
+    query, key = features
+    return query.unflatten(-1, (heads, width)), key.unflatten(-1, (-1, width))
+
+
+def _one_after_another(features: list[torch.Tensor], heads: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """All queries, then all keys, then all values."""
+    query, key, _ = features[0].unflatten(-1, (3, heads, width)).unbind(-3)
+    return query, key
+
+
+def _head_by_head(features: list[torch.Tensor], heads: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Query, key and value of the first head, then of the next."""
+    query, key, _ = features[0].unflatten(-1, (heads, 3, width)).unbind(-2)
+    return query, key
+
+
+LLAMA = Style(layers="model.layers", attention="self_attn", ffn="mlp", projections=("q_proj", "k_proj"), split=_apart)
+#: The library's model types -> their family.
+STYLES = {
+    "llama": LLAMA,
+    "mistral": LLAMA,
+    "qwen2": LLAMA,
+    "gpt2": Style(
+        layers="transformer.h", attention="attn", ffn="mlp", projections=("c_attn",), split=_one_after_another
+    ),
+    "gpt_neox": Style(
+        layers="gpt_neox.layers",
+        attention="attention",
+        ffn="mlp",
+        projections=("query_key_value",),
+        split=_head_by_head,
+    ),
+}
+
+
+@dataclass(kw_only=True, slots=True)
+class Tap:
+    """What is done with an attention module's queries and keys on their way."""
+
+    tell: list[Callable[[Scores], None]] = field(default_factory=list)
+    no_query: bool = False
+    no_key: bool = False
+
+
+TAPS: WeakKeyDictionary[nn.Module, Tap] = WeakKeyDictionary()
+
+
+def tapped_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    **others: Any,
+) -> tuple[torch.Tensor, None]:
+    """The library's fused attention, with what probes want on the way; its own form of a call."""
+    tap = TAPS.get(module, Tap())
+    if tap.tell:
+        unusual = [name for name in ("softcap", "s_aux", "position_bias") if others.get(name) is not None]
+        if attention_mask is not None:
+            unusual.append("a mask that is not causal alone (a sliding window, perhaps)")
+        if unusual:
+            raise PlumblineError(
+                f"--checkpoint: attention with {', '.join(unusual)}; what probes read of attention weights is exact "
+                "for a causal softmax only; leave these probes out, or give a --context within the window"
+            )
+        scores = Scores(query, key, query.shape[-1] ** -0.5 if scaling is None else scaling)
+        for tell in tap.tell:
+            tell(scores)
+    query = torch.zeros_like(query) if tap.no_query else query
+    key = torch.zeros_like(key) if tap.no_key else key
+    return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **others)
+
+
+AttentionInterface.register(ATTENTION, tapped_attention)
+AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+
+
+class TransformersSubject(Subject):
+    """A model of a family above, with its attention made watchable (`ATTENTION`)."""
+
+    def __init__(self, model: Any) -> None:
+        self.module = self.model = model
+        self.config, self.style = model.config, STYLES[model.config.model_type]
+        self.blocks = model.get_submodule(self.style.layers)
+        self.layers = len(self.blocks)
+        self.heads = self.config.num_attention_heads
+        self.head_width = getattr(self.config, "head_dim", None) or self.config.hidden_size // self.heads
+        model.set_attn_implementation(ATTENTION)
+
+    def logits(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+        return self.model(input_ids=tokens_BT, use_cache=False).logits.float()
+
+    def watched(self, site: str, layer: int, tell: Tell) -> contextlib.AbstractContextManager[None]:
+        attention = self.blocks[layer].get_submodule(self.style.attention)
+        match site:
+            case "attention_input":
+                return held(
+                    attention.register_forward_pre_hook(
+                        lambda _, given, named: tell(layer, given[0] if given else named["hidden_states"]),
+                        with_kwargs=True,
+                    )
+                )
+            case "query_key":
+                return self._projections_watched(attention, layer, tell)
+            case "scores":
+                return _tapped(attention, lambda scores: tell(layer, scores))
+            case "ffn_write":
+                ffn = self.blocks[layer].get_submodule(self.style.ffn)
+                return held(ffn.register_forward_hook(lambda _, __, output: tell(layer, output)))
+        raise AssertionError(f"unknown site {site!r}")
+
+    def _projections_watched(
+        self, attention: nn.Module, layer: int, tell: Tell
+    ) -> contextlib.AbstractContextManager[None]:
+        outputs: list[torch.Tensor] = []
+
+        def gather(_: nn.Module, __: Any, output: torch.Tensor) -> None:
+            outputs.append(output)
+            if len(outputs) == len(self.style.projections):
+                q_BTHW, k_BTGW = self.style.split(outputs, self.heads, self.head_width)
+                outputs.clear()
+                tell(layer, q_BTHW.transpose(1, 2), k_BTGW.transpose(1, 2))
+
+        return held(*(attention.get_submodule(path).register_forward_hook(gather) for path in self.style.projections))
+
+    def silenced(self, layer: int, *, query: bool, key: bool) -> contextlib.AbstractContextManager[None]:
+        return _silenced(self.blocks[layer].get_submodule(self.style.attention), query, key)
+
+    def query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        attention = self.blocks[layer].get_submodule(self.style.attention)
+        modules = [attention.get_submodule(path) for path in self.style.projections]
+        # GPT-2's maps keep their weights as (inputs, outputs), unlike nn.Linear.
+        features = [
+            (module.weight.T if isinstance(module, nn.Linear) else module.weight).detach().double()
+            for module in modules
+        ]
+        query_DHW, key_DGW = self.style.split(features, self.heads, self.head_width)
+        return query_DHW.permute(1, 2, 0), key_DGW.permute(1, 2, 0)
+
+
+@contextlib.contextmanager
+def _tapped(attention: nn.Module, tell: Callable[[Scores], None]) -> Iterator[None]:
+    tap = TAPS.setdefault(attention, Tap())
+    tap.tell.append(tell)
+    try:
+        yield
+    finally:
+        tap.tell.remove(tell)
+
+
+@contextlib.contextmanager
+def _silenced(attention: nn.Module, query: bool, key: bool) -> Iterator[None]:
+    tap = TAPS.setdefault(attention, Tap())
+    tap.no_query, tap.no_key = query, key
+    try:
+        yield
+    finally:
+        tap.no_query = tap.no_key = False
+
+
+def load(folder: Path) -> TransformersSubject:
+    """The model of a folder that `save_pretrained` wrote, in float32 on the CPU; nothing is fetched.
+
+    Raises:
+        PlumblineError: a model type that is not in `STYLES`, or weights that cannot be read or are not all there.
+    """
+    try:
+        model_type = AutoConfig.from_pretrained(folder, local_files_only=True).model_type
+    except (OSError, ValueError, KeyError) as error:
+        raise PlumblineError(f"--checkpoint: {folder / 'config.json'} is no model's ({error})") from error
+    if model_type not in STYLES:
+        raise PlumblineError(
+            f"--checkpoint: {folder} is a {model_type!r}; probes know their way in {sorted(STYLES)}"
+            f"{nearest(model_type, STYLES)}"
+        )
+    try:
+        model, report = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise PlumblineError(f"--checkpoint: {folder} does not hold weights of its config ({error})") from error
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise PlumblineError(
+            f"--checkpoint: {folder} lacks {missing[0]!r} ({len(missing)} in all), which would be left random; save "
+            "the whole model"
+        )
+    return TransformersSubject(model)

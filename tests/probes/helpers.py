@@ -1,0 +1,80 @@
+"""What tests of probes share: what goes by in a model, computed without any identity; and the largest tensor made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from plumbline.model.decoder import Decoder, create
+from plumbline.probes import Reading
+from tests.model_specs import small
+
+Key = tuple[str, int | None, int | None]
+
+
+def keyed(readings: Iterable[Reading]) -> dict[Key, Reading]:
+    """Readings by what they are of; each is there once."""
+    found = {(reading.probe, reading.layer, reading.head): reading for reading in readings}
+    return found
+
+
+def tokens(model: Decoder, sequences: int = 2, *, vocabulary: int | None = None, seed: int = 3) -> torch.Tensor:
+    """Sequences of the model's context, of tokens below `vocabulary`."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (sequences, model.spec.context)
+    return torch.randint(0, vocabulary or model.spec.vocabulary, shape, generator=generator)
+
+
+def scrambled(**overrides: Any) -> Decoder:
+    """A small model in float64 with parameters far from their start: attention is sharp, gains and biases matter."""
+    model = create(small(init_std=0.2, **overrides), init_seed=1).double()
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
+    return model
+
+
+def seen(model: Decoder, place: Callable[[Any], torch.nn.Module], batch_BT: torch.Tensor) -> list[tuple[Any, Any]]:
+    """Inputs and output of a module of each layer, for the inputs of whole sequences."""
+    found: dict[int, tuple[Any, Any]] = {}
+    hooks = [
+        place(block).register_forward_hook(
+            lambda _, inputs, output, layer=layer: found.update({layer: (inputs, output)})
+        )
+        for layer, block in enumerate(model.blocks)
+    ]
+    with torch.no_grad():
+        model(batch_BT[:, :-1])
+    for hook in hooks:
+        hook.remove()
+    return [found[layer] for layer in range(len(model.blocks))]
+
+
+def naive_scores(model: Decoder, batch_BT: torch.Tensor) -> list[torch.Tensor]:
+    """All scores (B, H, T, T) of each layer, -inf above the diagonal; keys repeated for their heads."""
+    found = []
+    for (q_BHTW, k_BGTW, *_), _ in seen(model, lambda block: block.attention.mixer, batch_BT):
+        k_BHTW = k_BGTW.repeat_interleave(q_BHTW.shape[1] // k_BGTW.shape[1], dim=1)
+        z_BHTT = q_BHTW @ k_BHTW.transpose(-1, -2) / q_BHTW.shape[-1] ** 0.5
+        hidden_TT = torch.ones(z_BHTT.shape[-2:], dtype=torch.bool).triu(1)
+        found.append(z_BHTT.masked_fill(hidden_TT, float("-inf")))
+    return found
+
+
+class Largest(TorchDispatchMode):
+    """Notes the number of elements of the largest tensor that is made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements = 0
+
+    def __torch_dispatch__(self, operation: Any, types: Any, given: Any = (), options: Any = None) -> Any:
+        made = operation(*given, **(options or {}))
+        sizes = [leaf.numel() for leaf in tree_leaves(made) if isinstance(leaf, torch.Tensor)]
+        self.elements = max([self.elements, *sizes])
+        return made

@@ -1,0 +1,68 @@
+"""Models of the Hugging Face library with random weights, and the command that probes them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+import transformers
+
+from plumbline import frames
+from plumbline.probes import __main__ as command
+
+SIZES = {
+    "vocab_size": 90,
+    "hidden_size": 48,
+    "intermediate_size": 80,
+    "num_hidden_layers": 5,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 160,
+    "initializer_range": 0.25,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+YARN = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0, "original_max_position_embeddings": 40}
+GPT2 = {
+    name: SIZES[old]
+    for name, old in {
+        "vocab_size": "vocab_size", "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head":
+        "num_attention_heads", "n_positions": "max_position_embeddings", "initializer_range": "initializer_range",
+        "bos_token_id": "bos_token_id", "eos_token_id": "eos_token_id"}.items()
+}  # fmt: skip
+CONFIGS: dict[str, Callable[[], Any]] = {
+    "llama": lambda: transformers.LlamaConfig(**SIZES, num_key_value_heads=2),
+    "llama-biased-yarn-head-dim": lambda: transformers.LlamaConfig(
+        **SIZES, num_key_value_heads=4, attention_bias=True, head_dim=16, rope_parameters=YARN
+    ),
+    "mistral": lambda: transformers.MistralConfig(**SIZES, num_key_value_heads=1, sliding_window=None),
+    "qwen2": lambda: transformers.Qwen2Config(**SIZES, num_key_value_heads=2),
+    "gpt2": lambda: transformers.GPT2Config(**GPT2),
+    "gpt2-scaled-by-layer": lambda: transformers.GPT2Config(**GPT2, scale_attn_by_inverse_layer_idx=True),
+    "gpt_neox": lambda: transformers.GPTNeoXConfig(**SIZES, rotary_pct=0.25),
+    "gpt_neox-sequential": lambda: transformers.GPTNeoXConfig(**SIZES, use_parallel_residual=False),
+}
+
+
+def made(name: str, folder: Path) -> Path:
+    """A model with random weights and biases, saved."""
+    torch.manual_seed(7)
+    model = transformers.AutoModelForCausalLM.from_config(CONFIGS[name]())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    model.save_pretrained(folder)
+    return folder
+
+
+def probed(monkeypatch: pytest.MonkeyPatch, folder: Path, *given: Any) -> pd.DataFrame:
+    """The frame that the command writes."""
+    out = folder.parent / "probes.parquet"
+    words = ["probes", "--checkpoint", folder, "--out", out, "--device", "cpu", *given]
+    monkeypatch.setattr(sys, "argv", [str(word) for word in words])
+    command.main()
+    return frames.read(out, "probes")

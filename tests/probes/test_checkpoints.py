@@ -1,0 +1,169 @@
+"""One checkpoint, from the command line: our own runs, two points, texts, pictures, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from plumbline import frames
+from plumbline.cli import PlumblineError
+from plumbline.probes import __main__ as command
+from tests.model_specs import run_spec
+from tests.probes.hugging_face import SIZES, made, probed
+from tests.train.helpers import make_packs, settings, train
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, with its packs beside it."""
+    work = tmp_path_factory.mktemp("ours")
+    packs = make_packs(work)
+    assert train(run_spec(), settings(packs, work)) == 0
+    return work / "out"
+
+
+def test_a_run_of_ours(monkeypatch: pytest.MonkeyPatch, ours: Path) -> None:
+    """On its validation pack: its own loss on those sequences, and how far it has come from where it started."""
+    manifest = ours.parent / "validation.json"
+    frame = probed(monkeypatch, ours, "--validation", manifest, "--sequences", 10)
+    assert set(frame.step) == {12} and set(frame.fraction) == {1.0} and set(frame.run_id) == {run_spec().run_id}
+    values = frame.groupby("probe").value
+    outcome = json.loads((ours / "outcome.json").read_text())
+    assert values.mean()["loss"] == pytest.approx(outcome["validation_loss"], rel=1e-6)
+    assert (values.min()[["bilinear_displacement", "bilinear_relative"]] > 0.01).all()
+    assert not [name for name in values.groups if name.startswith("locality")]
+    labels = frames.metadata(ours.parent / "probes.parquet")
+    assert (labels["kind"], labels["sequences"], labels["context"]) == ("plumbline", "10", "32")
+    again = probed(monkeypatch, ours, "--validation", manifest, "--against", ours, "--probes", "ffn_write,locality")
+    assert set(again.probe) == {"ffn_write_rms"}, "a run has not moved from itself"
+
+
+def test_two_points_of_a_models_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first, later = made("llama", tmp_path / "first"), tmp_path / "later"
+    model = transformers.AutoModelForCausalLM.from_pretrained(first)
+    with torch.no_grad():
+        model.model.embed_tokens.weight[5] += 1.0
+    model.save_pretrained(later)
+    np.save(tmp_path / "ids.npy", np.full((1, 30), 5))
+    frame = probed(monkeypatch, first, "--against", later, "--tokens", tmp_path / "ids.npy", "--probes", "locality")
+    assert set(frame.layer.dropna()) == {2, 3, 4}
+    # One token only: its stream moves in one direction at each layer.
+    assert (frame[frame.probe == "projector_rank"].value == 1).all()
+    other = made("gpt2", tmp_path / "gpt2")
+    with pytest.raises(PlumblineError, match=r"--against: .*gpt2 is not the same model as .*first at another point"):
+        probed(monkeypatch, first, "--against", other, "--tokens", tmp_path / "ids.npy")
+
+
+def test_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A text of one's own by the folder's tokenizer; none at all; one by a tokenizer of ours; one that is too short."""
+    folder = made("gpt2", tmp_path / "gpt2")
+    with pytest.raises(PlumblineError, match=r"--checkpoint: .*gpt2 holds no tokenizer.*give --tokenizer or --tokens"):
+        probed(monkeypatch, folder)
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    letters = {letter: 3 + index for index, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
+    made_of = Tokenizer(models.WordLevel(letters | {"?": 0, "<|endoftext|>": 2}, unk_token="?"))
+    made_of.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    transformers.PreTrainedTokenizerFast(tokenizer_object=made_of, unk_token="?").save_pretrained(folder)
+    (tmp_path / "text.txt").write_text("the quick brown fox " * 8)
+    chosen = ["--probes", "lower_copy", "--context", 50]
+    text = probed(monkeypatch, folder, "--text", tmp_path / "text.txt", *chosen)
+    labels = frames.metadata(tmp_path / "probes.parquet")
+    assert (labels["sequences"], labels["context"], labels["separator"]) == ("3", "50", "2")
+    ids = [letters.get(letter, 0) for letter in ("the quick brown fox " * 8)[:150]]
+    np.save(tmp_path / "ids.npy", np.array(ids))
+    assert probed(monkeypatch, folder, "--tokens", tmp_path / "ids.npy", *chosen).equals(text)
+    built_in = probed(monkeypatch, folder, *chosen)
+    assert frames.metadata(tmp_path / "probes.parquet")["text"] == "Python's language reference"
+    assert not built_in.equals(text)
+    made_of.save(str(tmp_path / "tokenizer.json"))
+    given = ["--tokenizer", tmp_path / "tokenizer.json"]
+    assert probed(monkeypatch, folder, "--text", tmp_path / "text.txt", *given, *chosen).equals(text)
+    (tmp_path / "text.txt").write_text("the quick brown fox")
+    with pytest.raises(PlumblineError, match=r"text.txt has 19 tokens, less than one sequence of 160"):
+        probed(monkeypatch, made("gpt_neox", tmp_path / "neox"), "--text", tmp_path / "text.txt", *given)
+
+
+def test_a_picture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A panel a probe and one for numbers of no layer; the same bytes again."""
+    from plumbline.probes import _picture
+
+    folder = made("llama", tmp_path / "llama")
+    np.save(tmp_path / "ids.npy", np.random.default_rng(1).integers(0, 90, (2, 40)))
+    given = ("--tokens", tmp_path / "ids.npy", "--picture", tmp_path / "picture.png")
+    frame = probed(monkeypatch, folder, *given)
+    content = (tmp_path / "picture.png").read_bytes()
+    assert content.startswith(b"\x89PNG")
+    probed(monkeypatch, folder, *given)
+    assert (tmp_path / "picture.png").read_bytes() == content
+    figure = _picture.draw(frame, "title")
+    panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    assert set(frame[frame.layer.notna()].probe) | {"of no layer (null)", ""} == set(panels)
+    dashed = [line for line in panels["entropy"].lines if line.get_linestyle() == "--"]
+    assert [list(line.get_ydata()) for line in dashed] == [[1.0] * 5]
+    means = frame[frame.probe == "entropy"].groupby("layer").value.mean().tolist()
+    assert any(list(line.get_ydata()) == means for line in panels["entropy"].lines)
+    [words] = [text.get_text() for text in panels["of no layer (null)"].texts]
+    assert [line.split()[0] for line in words.split("\n")] == frame[frame.layer.isna()].probe.tolist()
+
+
+def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ours: Path) -> None:
+    def refused(match: str, folder: Path, *given: Any) -> None:
+        with pytest.raises(PlumblineError, match=match):
+            probed(monkeypatch, folder, *given)
+
+    ids, long = tmp_path / "ids.npy", tmp_path / "long.npy"
+    np.save(ids, np.zeros((1, 20), dtype=int))
+    np.save(long, np.full((1, 20), 90))
+    folder = made("llama", tmp_path / "llama")
+    refused("holds neither manifest.json .* nor config.json", tmp_path, "--tokens", ids)
+    refused(r"there is no probe 'lower_coppy'; did you mean 'lower_copy'\?", folder, "--probes", "lower_coppy")
+    refused("'locality' compares two points of training; give the later one as --against", folder, "--probes",
+            "entropy, locality".replace("entropy", "ffn_write"))  # fmt: skip
+    refused("--text and --tokens are two texts", folder, "--text", ids, "--tokens", ids)
+    refused("ids from 90 to 90, and the model has 90 entries", folder, "--tokens", long)
+    refused("reads 160 tokens at most, not 161", folder, "--tokens", ids, "--context", 161)
+    refused("--sequences must be at least 1", folder, "--tokens", ids, "--sequences", 0)
+    refused("a run's folder holds no tokenizer", ours)
+    (tmp_path / "text.npy").write_text("words")
+    refused("cannot be read as an array", folder, "--tokens", tmp_path / "text.npy")
+    np.save(ids, np.zeros((2, 20)))
+    refused(r"holds float64 of shape \(2, 20\)", folder, "--tokens", ids)
+    np.save(ids, np.zeros((1, 20), dtype=int))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "llama4"}))
+    refused("is a 'llama4.*'; probes know their way in .*did you mean 'llama'", folder, "--tokens", ids)
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 6}))
+    refused(r"lacks 'model.layers.5\..*which would be left random", folder, "--tokens", ids)
+    (folder / "config.json").write_text(json.dumps(config | {"hidden_size": 64}))
+    refused("does not hold weights of its config", folder, "--tokens", ids)
+
+
+def test_a_sliding_window_is_refused_where_it_bites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    torch.manual_seed(7)
+    config = transformers.MistralConfig(**SIZES, num_key_value_heads=2, sliding_window=16)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "mistral")
+    np.save(tmp_path / "ids.npy", np.arange(60) % 9)
+    given = ("--tokens", tmp_path / "ids.npy", "--probes", "attention_statistics")
+    with pytest.raises(PlumblineError, match=r"attention with a mask that is not causal alone \(a sliding window"):
+        probed(monkeypatch, tmp_path / "mistral", *given, "--context", 30)
+    assert len(probed(monkeypatch, tmp_path / "mistral", *given, "--context", 10)) == 5 * 4 * 5
+    given = ("--tokens", tmp_path / "ids.npy", "--probes", "ffn_write", "--context", 30)
+    assert len(probed(monkeypatch, tmp_path / "mistral", *given)) == 5
+
+
+def test_flags_of_the_other_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refused(match: str, *given: str) -> None:
+        monkeypatch.setattr(sys, "argv", ["probes", "--run", str(tmp_path), "--out", "x", *given])
+        with pytest.raises(PlumblineError, match=match):
+            command.main()
+
+    refused("leave out --picture", "--validation", "x", "--picture", "y")
+    refused("give --validation, the manifest of its validation pack")
