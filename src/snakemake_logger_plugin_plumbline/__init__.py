@@ -55,6 +55,7 @@ class LogHandler(LogHandlerBase):
         self.plain = bool(asked or quiet & {Quietness.ALL, Quietness.RULES, Quietness.PROGRESS})
         self.console = Console(sys.stderr, color=not given.nocolor)
         self.begun = False
+        self.told = ""
 
     def emit(self, record: LogRecord) -> None:
         """Say what the record means. What goes wrong here is said, and the record is shown as Snakemake would."""
@@ -94,7 +95,8 @@ class LogHandler(LogHandlerBase):
             console.logfile = relpath(text.removeprefix("Complete log(s): "))
         elif (found := _GIVEN_UP.search(text)) and console.broken(int(found[1]), text):
             return
-        elif text.startswith(_TOLD) or (record.levelno >= WARNING and not _DROPPED.match(text)):
+        elif text != self.told and (text.startswith(_TOLD) or (record.levelno >= WARNING and not _DROPPED.match(text))):
+            self.told = text  # a request to stop comes once from each signal that arrives
             console.say(self.formatter.format(record))
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ SLURM = "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'."
         (TRACEBACK, SLURM, "RuntimeError: CUDA error: an illegal memory access was encountered"),
         (TORCHRUN, SLURM, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"),
         ("step 3/6  loss 7.1\n", SLURM, SLURM),
-        ("step 3/6  loss 7.1\nKilled\n\n", None, "Killed"),
+        ("step 3/6  loss 7.1\nKilled\n\n", None, "its log ends with: Killed"),
         (None, None, "it left no message"),
     ],
 )

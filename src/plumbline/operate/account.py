@@ -99,7 +99,13 @@ class Job:
             return f"{ASKED_TO_STOP}; its state is saved at step {last[0]['step']}"
         if raised := [found[1] for line in lines if (found := _RAISED.match(line))]:
             return raised[-1]
-        return (said or "").strip() or (lines[-1] if lines else "it left no message")
+        if told := (said or "").strip():
+            return told
+        return (
+            f"ended from outside; its log ends with: {lines[-1]}"
+            if lines
+            else "ended from outside before it said a word"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
