@@ -107,9 +107,8 @@ def packs() -> dict[str, Path]:
     """Manifests of the training and the validation pack; made by the workflow if they are not there."""
     folder = f"work/{PACKS_OF}/corpora/{CORPUS}/packs/context{CONTEXT}"
     targets = [f"{folder}/train", f"{folder}/validation"]
-    subprocess.run(
-        [sys.executable, "-m", "snakemake", *targets, "--config", f"preset={PACKS_OF}"], cwd=ROOT, check=True
-    )
+    command = [sys.executable, "-m", "snakemake", *targets, "--config", f"preset={PACKS_OF}"]
+    subprocess.run(command, cwd=ROOT, check=True)
     return {"train": ROOT / targets[0] / "base.json", "validation": ROOT / targets[1] / "validation.json"}
 
 

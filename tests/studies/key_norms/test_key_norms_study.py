@@ -59,7 +59,7 @@ def test_the_groups_are_those_of_the_text_and_of_the_code() -> None:
 
 @pytest.mark.parametrize(("preset", "left"), [("paper", 2.475), ("mini", 2.475), ("demo", 2.475)])
 def test_decay_alone_takes_a_key_norm_from_8_to_2_5(preset: str, left: float) -> None:
-    """Oracle of the methods dossier, section 6: 8 (1 - 0.006 x 0.2)^977 = 2.475, and 7.18 after 90 steps."""
+    """8 (1 - 0.006 x 0.2)^977 = 2.475, and 7.18 after 90 steps."""
     line = 8 * decay(spec("as_published", preset))
     assert line[0] == 8 and line[-1] == pytest.approx(left, abs=0.005)
     if preset == "paper":
