@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from plumbline.cli import PlumblineError
 from plumbline.results import find, narrow, render
 from plumbline.results.table import Table
 from plumbline.studies.key_norms.tables.table1 import table1
@@ -80,6 +81,13 @@ def test_a_missing_or_diverged_arm_is_a_word(tmp_path, right: World) -> None:
     nothing = made(World(tmp_path / "none", arms={"no_decay": right.arms["no_decay"]}))
     assert nothing.rows[0]["key_norm"].word == nothing.rows[0]["of_decay"].word == "missing"
     assert "missing, so that nothing is said of weight decay" in nothing.notes[0]
+
+
+def test_a_change_needs_both_ends(right: World) -> None:
+    frames = right.load()
+    late = replace(frames, probes=frames.probes[frames.probes["step"] > 0])
+    with pytest.raises(PlumblineError, match=r"recipe\.probes: key_norm was read from step 88 to step 977 of 977"):
+        table1(late, right.study, PUBLISHED)
 
 
 def test_files_and_terminal(table: Table, right: World, tmp_path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from plumbline.cli import PlumblineError
 from plumbline.results.runs import COMPLETED, MISSING, RunFrames
 from plumbline.results.table import absent
 from plumbline.specs.sheet import Study
@@ -97,7 +98,11 @@ class End:
 
 
 def end(frames: RunFrames, arm: str, probe: str) -> End:
-    """The ends of an arm's curves, the mean over the seeds that completed."""
+    """The ends of an arm's curves, the mean over the seeds that completed.
+
+    Raises:
+        PlumblineError: a probe was not read at both ends.
+    """
     runs = frames.select(SCALE, [arm])
     done = runs[runs["outcome"] == COMPLETED]
     keys = tuple(str(key) for key in runs.index)
@@ -107,6 +112,12 @@ def end(frames: RunFrames, arm: str, probe: str) -> End:
     over = _by_layer(frames.probes, list(done.index), probe)
     if over.empty:
         return End(start=nothing, final=nothing, runs=keys, n=0, word=MISSING)
+    first, last, steps = over.index[0], over.index[-1], int(done["steps"].max())
+    if (first, last) != (0, steps):
+        raise PlumblineError(
+            f"config/studies/key_norms/study.yaml: recipe.probes: {probe} was read from step {first} to step {last} of "
+            f"{steps}; a change needs both ends, which `every: N` reads"
+        )
     return End(start=over.iloc[0], final=over.iloc[-1], runs=keys, n=len(done), word="")
 
 

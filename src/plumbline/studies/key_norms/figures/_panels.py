@@ -113,10 +113,9 @@ def finish(
     words = f"{title}\npreset {study.preset} · {study.scale_label(SCALE)}"
     figure.suptitle(words, fontsize=8.5, x=0.01, ha="left")
     lines = [Line2D([], [], color=COLOURS[group.name], linewidth=2.2, label=group.title) for group in named(study)]
-    lines += [
-        Line2D([], [], **{"color": style.GREY} | THIN | look, label=label)
-        for look, label in ((FIRST, "a pair's first layer"), (SECOND, "its second layer"), (OTHER, "any other layer"))
-    ]
+    thin = [(FIRST, "a pair's first layer"), (SECOND, "its second layer")]
+    thin += [(OTHER, "any other layer")] if layers_of(study) > 2 * len(lines) else []
+    lines += [Line2D([], [], **{"color": style.GREY} | THIN | look, label=label) for look, label in thin]
     figure.legend(handles=[*lines, *extra], loc="outside lower center", ncols=4, fontsize=7.5)
     figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
     for arm, listed in ends.items():
