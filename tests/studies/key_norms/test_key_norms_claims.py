@@ -1,0 +1,229 @@
+"""Every claim is reproduced where the document is right, and not where exactly it is false."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pandas as pd
+import pytest
+
+from plumbline.results.judge import judge
+from plumbline.results.measures import Measures
+from plumbline.results.published import Claim
+from plumbline.studies.key_norms.claims import MEASURES, Evidence, definitions
+from tests.studies.key_norms.world import PUBLISHED, Arm, World
+
+CLAIMS = PUBLISHED.claims()
+
+#: Printed statements that their own arithmetic does not bear out.
+AGAINST_ITSELF = {
+    "size_88m": "partly",  # 88.63 million is 89 when rounded
+    "size_80m": "not reproduced",  # nor is it 80
+    "softmax_ex2": "not reproduced",  # (0.33, 0.37, 0.30)
+}
+
+
+def verdicts(world: World, claims: list[Claim] = CLAIMS) -> pd.Series:
+    return rows_of(world, claims)["verdict"]
+
+
+def rows_of(world: World, claims: list[Claim] = CLAIMS) -> pd.DataFrame:
+    measures = Measures({claim.id: MEASURES[claim.id] for claim in claims})
+    return pd.DataFrame(judge(claims, measures, Evidence(world.load(), world.study, PUBLISHED))).set_index("id")
+
+
+@pytest.fixture(scope="module")
+def before(right: World) -> pd.Series:
+    """The verdicts where the document is right."""
+    return verdicts(right)
+
+
+def test_every_claim_is_measured() -> None:
+    assert set(MEASURES) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 27
+    assert all(measure.function is not None for measure in MEASURES.values())
+
+
+def test_where_the_document_is_right_its_claims_are_reproduced(before: pd.Series) -> None:
+    assert before[before != "reproduced"].to_dict() == AGAINST_ITSELF
+
+
+# Mutants of the runs: what is changed in the world, and exactly which claims are then not reproduced any more. A claim
+# beside the first one follows from it (a ratio of norms, an order of ends).
+
+
+def published(change: Callable[[Arm], Arm]) -> Callable[[dict[str, Arm]], dict[str, Arm]]:
+    return lambda arms: arms | {"as_published": change(arms["as_published"])}
+
+
+def norms(**changed: float) -> Callable[[dict[str, Arm]], dict[str, Arm]]:
+    return published(lambda arm: arm.with_norms(**changed))
+
+
+def entropies(*layers: int, by: float) -> Callable[[dict[str, Arm]], dict[str, Arm]]:
+    def change(arm: Arm) -> Arm:
+        moved = [value + by * (layer in layers) for layer, value in enumerate(arm.entropies)]
+        return replace(arm, entropies=moved)
+
+    return published(change)
+
+
+def near_the_start(arm: Arm) -> Arm:
+    """Layers between the printed groups stay where they are."""
+    return arm.with_norms(**{f"l{layer}": 8.0 for layer in range(2, 10)})
+
+
+def all_dampened(arm: Arm) -> Arm:
+    return replace(arm, norms=[min(norm, 5.0 + 0.1 * layer) for layer, norm in enumerate(arm.norms)])
+
+
+MUTANTS: dict[str, tuple[Callable[[dict[str, Arm]], dict[str, Arm]], set[str]]] = {
+    "early_final_norm": (norms(l0=6.6, l1=6.8), {"early_final_norm", "low_ratio"}),
+    "middle_final_norm": (norms(l10=8.1, l11=8.2), {"middle_final_norm"}),
+    "late_final_norm": (norms(l20=11.4, l21=11.6), {"late_final_norm", "high_ratio"}),
+    "early_falls": (norms(l0=8.1, l1=8.0), {"early_falls", "early_final_norm", "low_ratio", "order_end"}),
+    "late_rises": (
+        norms(l20=7.9, l21=7.9),
+        {"late_rises", "late_final_norm", "high_ratio", "order_end", "late_attends_few"},
+    ),
+    "order_end": (norms(l10=9.95, l11=9.95), {"order_end"}),
+    "low_ratio": (norms(l0=4.4, l1=4.6), {"low_ratio", "early_final_norm"}),
+    "high_ratio": (norms(l20=11.0, l21=11.0), {"high_ratio", "late_final_norm"}),
+    "few_stay_at_8": (published(near_the_start), {"few_stay_at_8"}),
+    "two_regimes": (
+        published(all_dampened),
+        {"two_regimes", "late_rises", "late_final_norm", "middle_final_norm", "high_ratio", "order_end"},
+    ),
+    "early_attends_many": (entropies(0, 1, by=-0.5), {"early_attends_many"}),
+    "late_attends_few": (entropies(20, 21, by=0.3), {"late_attends_few"}),
+    "init_norm": (published(lambda arm: replace(arm, start=7.8)), {"init_norm"}),
+}
+
+
+@pytest.mark.parametrize("claim", list(MUTANTS))
+def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, right, before, tmp_path) -> None:
+    change, follows = MUTANTS[claim]
+    found = verdicts(World(tmp_path, arms=change(right.arms)))
+    assert found[claim] in ("not reproduced", "partly")
+    assert {name for name in found.index if found[name] != before[name]} == follows
+
+
+def test_a_claim_that_is_false_in_all_its_values_is_not_reproduced(right: World, tmp_path) -> None:
+    """The mutants above may leave a claim `partly` true; these leave nothing of it."""
+    upside_down = {
+        name: replace(arm, norms=arm.norms[::-1], entropies=arm.entropies[::-1]) for name, arm in right.arms.items()
+    }
+    found = verdicts(World(tmp_path, arms=upside_down))
+    trained = [name for name, measure in MEASURES.items() if measure.scope == "training"]
+    apart = {"few_stay_at_8", "two_regimes", "middle_final_norm", "low_ratio", "high_ratio"}
+    assert found[[name for name in trained if name not in apart]].eq("not reproduced").all()
+    assert found[["low_ratio", "high_ratio"]].eq("partly").all()  # the initial norm is still 8
+
+
+# Mutants of the code and of the document, for what needs no training.
+
+
+def no_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(definitions.QKNorm, "forward", lambda self, q, k: (q, k))
+
+
+def square_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores that grow as the root of a key's length."""
+
+    def scores(self, q, k):
+        return q @ (k / k.norm(dim=-1, keepdim=True).sqrt()).repeat_interleave(2, 1).mT
+
+    monkeypatch.setattr(definitions.Softmax, "scores", scores)
+
+
+def normalised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores that no longer know how long keys are."""
+
+    def scores(self, q, k):
+        return q @ (k / k.norm(dim=-1, keepdim=True)).repeat_interleave(2, 1).mT
+
+    monkeypatch.setattr(definitions.Softmax, "scores", scores)
+
+
+def mean_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(definitions, "dots", lambda a, b: (a * b).double().mean(-1))
+
+
+def another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = definitions.paper("key_norms")
+    model = msgspec.structs.replace(spec.model, layers=24, width=384, heads=6, head_width=32, key_value_heads=3)
+    train = msgspec.structs.replace(spec.train, steps=2000, batch_tokens=2 * 2048)
+    changed = msgspec.structs.replace(spec, model=model, train=train)
+    monkeypatch.setattr(definitions, "paper", lambda study: changed)
+
+
+CODE_MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] = {
+    "norm_equals_gain": (no_gain, {"norm_equals_gain"}),
+    "norm_scales_logits": (square_root, {"norm_scales_logits"}),
+    "temperature": (normalised, {"norm_scales_logits", "temperature"}),
+    "dot_sqrt_d": (mean_product, {"dot_sqrt_d", "dot_examples"}),
+    "size_88m": (another_size, {"size_88m", "tokens"}),
+}
+
+
+@pytest.mark.parametrize("claim", list(CODE_MUTANTS))
+def test_where_the_code_is_otherwise_a_definition_does_not_hold(claim, right, before, monkeypatch) -> None:
+    change, follows = CODE_MUTANTS[claim]
+    change(monkeypatch)
+    found = verdicts(right)
+    assert {name for name in found.index if found[name] != before[name]} == follows
+    assert found[claim] == "not reproduced"
+
+
+def with_values(name: str, **values: Any) -> list[Claim]:
+    claim = next(claim for claim in CLAIMS if claim.id == name)
+    return [replace(claim, values=claim.values | values)]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "verdict"),
+    [
+        ("softmax_ex1", {"probs": [0.10, 0.24, 0.66]}, "not reproduced"),
+        ("softmax_ex2", {"probs": [0.33, 0.37, 0.30]}, "reproduced"),
+        ("softmax_ex3", {"probs": [0.9990, 0.0005, 0.0005]}, "not reproduced"),
+        ("softmax_ex4", {"probs": [0.28, 0.38, 0.34]}, "not reproduced"),
+        ("softmax_ex5", {"probs": [0.5, 0.25, 0.25]}, "not reproduced"),
+        ("dot_examples", {"d2": 12, "d4": 17}, "not reproduced"),
+        ("norm_examples", {"norms": [5, 10, 2.0]}, "not reproduced"),
+        ("tokens", {"tokens_m": 16, "steps": 2000, "batch": 8, "seq": 1024}, "not reproduced"),
+        ("size_88m", {"params_m": 89}, "reproduced"),
+        ("size_80m", {"params_m": 89}, "reproduced"),
+        ("init_norm", {"norm": 1.0, "d_head": 128}, "not reproduced"),
+    ],
+)
+def test_where_the_document_says_otherwise_the_arithmetic_tells(right: World, name, values, verdict) -> None:
+    assert verdicts(right, with_values(name, **values))[name] == verdict
+
+
+def test_every_claim_was_seen_to_fail() -> None:
+    seen = {*MUTANTS, *CODE_MUTANTS, "tokens", "dot_examples", "norm_examples", "softmax_ex1", "softmax_ex3"}
+    assert seen | {"softmax_ex4", "softmax_ex5"} | set(AGAINST_ITSELF) == set(MEASURES)
+
+
+def test_beside_a_norm_stands_what_decay_does(right: World) -> None:
+    row = rows_of(right).loc["early_falls"]
+    assert "decay_alone = 2.475" in row["reproduced"] and "without_decay = 8.8" in row["reproduced"]
+    assert row["runs"].split() == ["key_norms/base/as_published/s42", "key_norms/base/no_decay/s42"]
+
+
+def test_a_missing_or_diverged_run_has_no_verdict(right: World, tmp_path) -> None:
+    arms = right.arms | {"as_published": replace(right.arms["as_published"], outcome="diverged")}
+    found = rows_of(World(tmp_path / "a", arms=arms))
+    assert found.loc["early_falls", "verdict"] == "diverged" and found.loc["softmax_ex1", "verdict"] == "reproduced"
+    only = {"no_decay": right.arms["no_decay"]}
+    found = rows_of(World(tmp_path / "b", arms=only))
+    assert found.loc["early_falls", "verdict"] == "not tested" and "is missing" in found.loc["early_falls", "why"]
+
+
+def test_a_demo_speaks_only_about_sizes_and_definitions(tmp_path) -> None:
+    found = verdicts(World(tmp_path, "demo"))
+    for name, measure in MEASURES.items():
+        expected = "demo" if measure.scope == "training" else AGAINST_ITSELF.get(name, "reproduced")
+        assert found[name] == expected, name

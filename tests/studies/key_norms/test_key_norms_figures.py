@@ -1,0 +1,99 @@
+"""The figures: their numbers are the runs', the decay line stands in each panel, gaps are told, bytes repeat."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from plumbline.results import find, style
+from plumbline.results.published import Published
+from plumbline.results.style import Picture
+from tests.studies.key_norms.world import PUBLISHED, World
+
+FIGURES = find.targets("key_norms", "figures")
+PROBES = {"fig1": "key_norm", "fig2": "entropy", "fig3": "query_norm"}
+
+
+def draw(world: World, name: str, published: Published = PUBLISHED) -> Picture:
+    return find.function("key_norms", "figures", name)(world.load(), world.study, published)
+
+
+def words(picture: Picture) -> str:
+    texts = [text for axes in picture.figure.axes for text in axes.texts]
+    return "\n".join(text.get_text() for text in [*texts, picture.figure._suptitle])
+
+
+def test_every_figure_is_a_target(right: World) -> None:
+    targets = right.study.sheet["targets"].items()
+    assert [name for name, entry in targets if entry["kind"] == "figure"] == FIGURES == list(PROBES)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_layer_and_group_of_every_arm_is_drawn(right: World, name: str) -> None:
+    picture = draw(right, name)
+    assert "preset paper · 88.6M" in words(picture)
+    points = picture.frame[~picture.frame["line"].str.contains("decay|printed")]
+    lines = points.groupby("arm")["line"].nunique()
+    assert lines.to_dict() == dict.fromkeys(["as_published", "frozen_gains", "no_decay"], 22 + 3)
+    read = right.load().probes
+    mine = read[(read["method"] == "no_decay") & (read["probe"] == PROBES[name]) & (read["layer"] == 5)]
+    drawn = points[(points["arm"] == "no_decay") & (points["line"] == "layer 5")].set_index("step")["value"]
+    expected = mine.groupby("step")["value"].mean()
+    assert drawn.index.tolist() == expected.index.tolist() and np.allclose(drawn, expected)
+    early = points[(points["arm"] == "as_published") & (points["line"] == "early")].set_index("step")["value"]
+    pair = [points[(points["arm"] == "as_published") & (points["line"] == f"layer {n}")]["value"] for n in (0, 1)]
+    assert np.allclose(early, (pair[0].to_numpy() + pair[1].to_numpy()) / 2)
+
+
+def test_fig1_has_the_decay_line_and_the_printed_norms(right: World) -> None:
+    frame = draw(right, "fig1").frame
+    alone = frame[frame["line"] == "pure decay"].set_index(["arm", "step"])["value"]
+    assert alone["as_published", 977] == pytest.approx(2.475, abs=5e-4)
+    assert alone["no_decay", 977] == alone["frozen_gains", 977] == 8.0
+    printed = frame[frame["line"].str.contains("printed")]
+    assert printed["value"].tolist() == [5.3, 9.3, 9.8] and printed["arm"].eq("as_published").all()
+    assert printed["step"].eq(977).all()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_an_arm_that_is_not_there_is_named(tmp_path, right: World, name: str) -> None:
+    arms = {"as_published": replace(right.arms["as_published"], outcome="diverged"), "no_decay": right.arms["no_decay"]}
+    picture = draw(World(tmp_path, arms=arms), name)
+    said = words(picture)
+    assert "not drawn:\nmissing" in said and "diverged" in said
+    assert "frozen_gains" not in set(picture.frame.loc[picture.frame["line"] != "pure decay", "arm"])
+
+
+def test_nothing_at_all_is_a_picture_too(tmp_path, right: World) -> None:
+    world = World(tmp_path, arms={"no_decay": right.arms["no_decay"]})
+    assert draw(World(tmp_path / "b", arms=world.arms), "fig2").frame["arm"].unique().tolist() == ["no_decay"]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_bytes_repeat(right: World, tmp_path, name: str) -> None:
+    paths = [style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
+    for one, other in zip(*paths, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()
+
+
+class Watched(Published):
+    """Printed numbers that note which of their files are read."""
+
+    def __init__(self) -> None:
+        super().__init__(PUBLISHED.directory)
+        self.seen: set[str] = set()
+
+    def _file(self, name: str):
+        self.seen.add(name.partition(".")[0])
+        return super()._file(name)
+
+
+def test_a_target_reads_what_it_declares(right: World) -> None:
+    for target, entry in right.study.sheet["targets"].items():
+        watched = Watched()
+        find.function("key_norms", f"{entry['kind']}s", target)(right.load(), right.study, watched)
+        assert watched.seen == set(entry["published"]), target
