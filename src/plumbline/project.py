@@ -401,7 +401,7 @@ class Plan:
         for package in self.corpus_packages(name):
             flags += ["--archive", f"{package}={self.package_file(package)}"]
         if read.source == "local":
-            flags += ["--folder", read.folder]
+            flags += ["--folder", read.require_folder()]
         if read.source == "hub":
             flags += ["--path", read.hub.path, "--configuration", read.hub.configuration]
             flags += ["--revision", read.hub.revision, "--text-column", read.hub.text_column]

@@ -150,4 +150,4 @@ def test_what_a_corpus_is_asked_for_must_be_there(root: Path) -> None:
     with pytest.raises(
         PlumblineError, match=r"climbmix.yaml: local.folder: missing; data.source `local` reads a folder"
     ):
-        corpus.load("climbmix", "smoke", "local", root)
+        corpus.load("climbmix", "smoke", "local", root).require_folder()

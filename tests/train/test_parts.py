@@ -33,6 +33,7 @@ def test_micro_batches_of_all_ranks_are_the_batch_once(micro_batch: int, accumul
 
 
 def test_a_batch_that_cannot_be_cut_says_what_can_be() -> None:
+    assert Batching.derive(12, 8, 2).micro_batch == 6, "no more than there is"
     with pytest.raises(PlumblineError, match=r"--micro-batch 5 does not divide the 6 .* 2 rank\(s\).*\[1, 2, 3, 6\]"):
         Batching.derive(12, 5, 2)
     with pytest.raises(PlumblineError, match="16 sequences cannot be shared by 3 ranks"):

@@ -101,11 +101,7 @@ class Job:
             return raised[-1]
         if told := (said or "").strip():
             return told
-        return (
-            f"ended from outside; its log ends with: {lines[-1]}"
-            if lines
-            else "ended from outside before it said a word"
-        )
+        return f"its log ends with: {lines[-1]}" if lines else "it left no message"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -57,6 +57,16 @@ class Corpus(Struct, frozen=True, kw_only=True):
         """The file it is from, for messages."""
         return f"config/corpora/{self.name}.yaml"
 
+    def require_folder(self) -> str:
+        """The folder of the source `local`.
+
+        Raises:
+            PlumblineError: the corpus's file names none.
+        """
+        if not self.folder:
+            raise PlumblineError(f"{self.path}: local.folder: missing; data.source `local` reads a folder of *.jsonl")
+        return self.folder
+
     def require_pack(self, pack: str, where: str) -> None:
         """Refuse a pack that the corpus does not have under this preset.
 
@@ -93,8 +103,6 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
         raise PlumblineError(f"{path}: presets: nothing for {preset!r} (there are {sorted(content['presets'])})")
     here = content["presets"][preset]
     chosen = here["source"] if source == AS_THE_CORPUS_SAYS else source
-    if chosen == "local" and not content["local"]["folder"]:
-        raise PlumblineError(f"{path}: local.folder: missing; data.source `local` reads a folder of *.jsonl")
     sizes = {name: _size(size) for name, size in here["packs"].items()}
     return msgspec.convert(
         {

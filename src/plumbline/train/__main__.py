@@ -22,7 +22,12 @@ def arguments() -> argparse.ArgumentParser:
     add("--validation", required=True, type=Path, help="manifest of the validation pack")
     add("--state", required=True, type=Path, help="directory of rolling checkpoints; kept between starts")
     add("--out", required=True, type=Path, help="directory of the outputs; outcome.json is written last")
-    add("--micro-batch", type=_positive, metavar="SEQUENCES", help="sequences at a time on a rank (default: all)")
+    add(
+        "--micro-batch",
+        type=_positive,
+        metavar="SEQUENCES",
+        help="most sequences at a time on a rank (default: all)",
+    )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
     often = parser.add_mutually_exclusive_group()
     often.add_argument("--checkpoint-seconds", type=float, help="default: 15 on a CPU, 600 on a GPU")

@@ -21,7 +21,7 @@ class Batching:
 
     @classmethod
     def derive(cls, sequences: int, micro_batch: int | None, ranks: int) -> Batching:
-        """Without a `micro_batch`, a rank takes its whole share at once.
+        """Without a `micro_batch`, or with one beyond its share, a rank takes its whole share at once.
 
         Raises:
             PlumblineError: the batch is not a whole number of micro-batches on every rank.
@@ -32,7 +32,7 @@ class Batching:
                 f"use a number of ranks that divides {sequences}"
             )
         share = sequences // ranks
-        micro_batch = share if micro_batch is None else micro_batch
+        micro_batch = share if micro_batch is None else min(micro_batch, share)
         if micro_batch < 1 or share % micro_batch:
             divisors = [number for number in range(1, share + 1) if share % number == 0]
             raise PlumblineError(
