@@ -47,6 +47,7 @@ def sixth(finished: Project) -> Iterator[Project]:
     for name in FOLDERS:
         shutil.rmtree(finished.root / name)
     shutil.rmtree(finished.root / ".git")
+    finished.snakemake("results/audit.csv", *SMOKE)
 
 
 def test_nothing_else_is_touched(sixth: Project) -> None:

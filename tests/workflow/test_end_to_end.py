@@ -57,7 +57,7 @@ EDITS = [
     (STUDY, "others: [qknorm, softpick]", "others: [softpick, qknorm]", {*PRODUCTS, "deviations/transfer"}),
     ("src/plumbline/studies/transfer/tables/table1.py", "Does not depend", "It does not depend", {"table1"}),
     ("src/plumbline/studies/transfer/figures/fig2.py", "import annotations", "import annotations\nX = 1", {"fig2"}),
-    ("src/plumbline/stats/noise_floor.py", "ddof=1", "ddof=0", {"table2", "table7", "noise_floor"}),
+    ("src/plumbline/stats/noise_floor.py", "ddof=1", "ddof=0", {"table2", "table7", "noise_floor", "audit"}),
     ("src/plumbline/results/deviations.py", "## Rulings in force", "## Rulings", {"deviations/transfer"}),
     ("config/studies/transfer/explanations.yaml", "t2_p_hyper: the", "t2_p_hyper: The", {"audit"}),
 ]  # fmt: skip
@@ -111,5 +111,7 @@ def test_a_changed_overlay_reruns_its_method_and_a_divergence_is_a_result(finish
     table = rows(finished)
     assert table["softmax_cap"]["outcome"] == "diverged"
     assert {row["outcome"] for name, row in table.items() if name != "softmax_cap"} == {"completed"}
-    started = [path.name for path in (finished.root / "logs/smoke/pretrain").glob("*.log") if path.stat().st_size]
+    started = [
+        path.name for path in (finished.root / "logs/smoke/pretrain").glob("transfer.*.log") if path.stat().st_size
+    ]
     assert len(started) == 26, "no other run was started"
