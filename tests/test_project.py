@@ -18,6 +18,7 @@ from plumbline import project
 from plumbline.cli import PlumblineError
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.project import Plan, pin, plan, use_this_interpreter
+from plumbline.specs import suites
 from plumbline.specs.config import ROOT, load_config
 from plumbline.specs.sheet import overlay
 
@@ -157,6 +158,23 @@ def test_a_setting_of_the_command_line_is_checked_like_the_file() -> None:
         planned(presett="smoke")
     with pytest.raises(PlumblineError, match=r"studies: there is no study 'transfr'; did you mean 'transfer'"):
         planned(studies=["transfr"])
+    with pytest.raises(PlumblineError, match=r"main_study: there is no study 'transfr'; did you mean 'transfer'"):
+        planned(main_study="transfr")
+    with pytest.raises(PlumblineError, match=r"preset: 'smok' is not one of .*; did you mean 'smoke'"):
+        planned(preset="smok")
+
+
+def test_a_study_without_this_preset_is_left_out_unless_it_is_asked_for(root: Path) -> None:
+    (root / "config/studies/bare").mkdir()
+    transfer = yaml.safe_load((root / "config/studies/transfer/study.yaml").read_text())
+    scales = {"base": {"smoke": transfer["scales"]["base"]["smoke"]}}
+    runs = {"base": [{"scale": "base", "methods": ["baseline"], "seeds": [42]}]}
+    bare = transfer | {"study": "bare", "scales": scales, "runs": runs, "targets": {}, "arms": {}}
+    (root / "config/studies/bare/study.yaml").write_text(yaml.safe_dump(bare))
+    assert "bare" in planned(root, preset="smoke").studies
+    assert planned(root, preset="demo").studies.keys() == planned(preset="demo").studies.keys()
+    with pytest.raises(PlumblineError, match=r"bare/study.yaml: scales: no scale 'base' at preset 'demo'"):
+        planned(root, preset="demo", studies=["bare"])
 
 
 def test_jobs_use_the_interpreter_that_runs_snakemake(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,6 +205,7 @@ def prints(root: Path) -> dict[str, str]:
         ("choice: before\n", "choice: before the softmax\n", {"deviations"}),
         ("- id: selective_logits", "- id: selective_scores", {"table2", "table1", "deviations"}),
         ("# Arms are runs", "# An arm is a run", set()),
+        ("      size: node", "      size: one_gpu", set()),
     ],
 )
 def test_an_edit_of_the_study_remakes_what_shows_it(root: Path, before: str, after: str, remade: set[str]) -> None:
@@ -196,3 +215,21 @@ def test_an_edit_of_the_study_remakes_what_shows_it(root: Path, before: str, aft
     path.write_text(path.read_text().replace(before, after, 1))
     second = prints(root)
     assert {name for name in first if first[name] != second[name]} == remade
+
+
+def test_an_edit_of_a_suite_a_corpus_or_a_preset_remakes_what_shows_it(root: Path) -> None:
+    for file, before, after, remade in (
+        ("suites/climb12.yaml", "average: climb_avg", "average: climb_mean", set(FINGERPRINTS)),
+        ("suites/climb12.yaml", "items: 1838", "items: 1839", set()),
+        ("corpora/climbmix.yaml", "training_megabytes: 1}", "training_megabytes: 2}", {"deviations"}),
+        ("presets/smoke.yaml", "limit: 2", "limit: 3", {"deviations"}),
+    ):
+        first, path = prints(root), root / "config" / file
+        original = path.read_text()
+        assert before in original
+        path.write_text(original.replace(before, after, 1))
+        suites._read.cache_clear()
+        second = prints(root)
+        path.write_text(original)
+        suites._read.cache_clear()
+        assert {name for name in first if first[name] != second[name]} == remade, after

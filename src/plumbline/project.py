@@ -10,17 +10,19 @@ import os
 import re
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from plumbline.cli import PlumblineError, nearest
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS, Pin
 from plumbline.files import canonical_json, sha256_text
 from plumbline.results import find
 from plumbline.specs import code, corpus, sheet, suites
-from plumbline.specs.config import ROOT, check, documents, load_preset
+from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset
 from plumbline.specs.config import studies as known_studies
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.sheet import Run, Study, expected_json
@@ -264,10 +266,28 @@ class Plan:
         Raises:
             PlumblineError: always, naming both.
         """
+        first = path.split("/")[1]
+        if first in PRESETS and first != self.name:
+            raise PlumblineError(f"{path} is of another preset than {self.name}: add --config preset={first}")
         raise PlumblineError(
             f"nothing makes {path} at preset {self.name}{nearest(path, sorted(self._makes))}; tables and figures are "
             "under `targets:` of config/studies/<study>/study.yaml"
         )
+
+    def refuse_run(self, path: str) -> list[str]:
+        """Answer a path of a run that no study has with the nearest one.
+
+        Raises:
+            PlumblineError: always, naming both.
+        """
+        study, scale, method, seed, *_ = [*path.split("/")[1:], *[""] * 4]
+        self.run(study, scale, method, seed.removeprefix("s"))
+        raise PlumblineError(f"nothing makes {self.work}/{path}")
+
+    def unknown_run(self) -> str:
+        """A pattern of the paths below work/<preset>/ that are of no run: study, scale or method is not there."""
+        known = "|".join(sorted({re.escape(key.rpartition("/")[0]) for key in self.runs})) or "(?!)"
+        return rf"(?:runs|scores|probes)/(?!(?:{known})/s\d+/).+"
 
     def unknown(self) -> str:
         """A pattern of the paths below results/ that nothing makes."""
@@ -300,13 +320,19 @@ class Plan:
     def _said(self, study: str, kind: str) -> Any:
         """The parts of a study's YAML that a kind of product can show."""
         said = {key: value for key, value in self.studies[study].sheet.items() if key not in ("runs", "targets")}
+        said["scales"] = {
+            scale: {preset: _without(entry, "size") for preset, entry in presets.items()}
+            for scale, presets in said["scales"].items()
+        }
+        if "suite" in said:
+            said["suite"] = self.suite_content(said["suite"])
         if kind == "table":  # it names the rulings in force
             said["rulings"] = [[ruling["id"], ruling.get("presets")] for ruling in said["rulings"]]
         elif kind != "deviations":
             del said["rulings"]
         if kind == "deviations":
-            read = self.corpora[said["corpus"]]
-            said["corpus"] = [read.name, read.source]
+            read = msgspec.to_builtins(self.corpora[said["corpus"]])
+            return [said, read, self.preset["evaluation"], self.evaluation_source]
         return said
 
     def _code(self, study: str, kind: str, target: str | None) -> str:
@@ -325,6 +351,15 @@ class Plan:
             starts += [path for name in documents(self.root) for path in find.files(name, "audit")]
         files = {path for start in starts for path in code.product_files(start)}
         return code.tree_hash(files)
+
+    def suite_content(self, name: str) -> Any:
+        """What of a suite decides scores and their average: everything but the sizes, which are for plans."""
+        suite = suites.suite(name, self.root)
+        return [suite.name, suite.average, [_without(asdict(task), "size") for task in suite.tasks]]
+
+    def suite_hash(self, name: str) -> str:
+        """Changes with what a suite asks."""
+        return sha256_text(canonical_json(self.suite_content(name)))[:16]
 
     # Corpora and items
 
@@ -408,6 +443,10 @@ class Plan:
         return shlex.join(flags + (["--limit", str(limit)] if limit else []))
 
 
+def _without(entry: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != key}
+
+
 def pin(name: str) -> Pin:
     """The pin of a package, by name."""
     return PINS[name]
@@ -431,12 +470,15 @@ def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
     check(config, "config", "config/config.yaml (with --config)")
     preset, source = load_preset(config["preset"], root), config["data"]["source"]
     known = known_studies(root)
-    names = known if config["studies"] == "all" else config["studies"]
-    for name in names:
-        if name not in known:
-            raise PlumblineError(
-                f"config/config.yaml: studies: there is no study {name!r}{nearest(name, known)} (there are {known})"
-            )
+    names = config["studies"]
+    if names == "all":  # a study may have nothing at a preset; it is an error where it is asked for by name
+        names = [name for name in known if sheet.has_preset(name, config["preset"], root)]
+    for key, asked in (("studies", names), ("main_study", [config["main_study"]])):
+        for name in asked:
+            if name not in known:
+                raise PlumblineError(
+                    f"config/config.yaml: {key}: there is no study {name!r}{nearest(name, known)} (there are {known})"
+                )
     studies = {name: sheet.load(name, config["preset"], root, source) for name in names}
     read = {study.corpus for study in studies.values()}
     corpora = {name: corpus.load(name, config["preset"], source, root) for name in sorted(read)}

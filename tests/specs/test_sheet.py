@@ -217,6 +217,9 @@ def test_a_study_that_extends_another_reuses_its_runs(mine) -> None:
     study, parent = sheet.load("mine", "smoke", root), sheet.load("transfer", "smoke", root)
     assert list(study.methods) == ["baseline", "capped"] and study.m == 1 and study.reference == "baseline"
     shared = study.runs.keys() & parent.runs.keys()
+    for method in ("baseline", "qknorm", "softpick"):
+        of_both = [{key for key in one.runs if f"base/{method}/" in key} for one in (study, parent)]
+        assert of_both[0] == of_both[1], "a reference has the parent's seeds"
     assert {f"transfer/base/baseline/s{seed}" for seed in (42, 43, 44)} <= shared
     assert all(study.runs[key].spec == parent.runs[key].spec for key in shared)
     own = study.runs.keys() - shared

@@ -2,13 +2,17 @@
 
 import json
 
+from plumbline.cli import PlumblineError
 from plumbline.operate import driver, forecast
 from plumbline.plan.estimate import estimator
 from plumbline.project import RESULTS, pin, plan, use_this_interpreter
 
 use_this_interpreter()
 
-PLAN = plan(dict(config))
+try:
+    PLAN = plan(dict(config))
+except PlumblineError as error:
+    raise WorkflowError(str(error)) from None
 # What jobs will take, from finished runs where there are any: read once, here.
 ESTIMATOR = estimator(PLAN)
 WORK, MADE, LOGS = PLAN.work, PLAN.results, PLAN.logs
@@ -80,6 +84,11 @@ def tokenizer_of(wildcards):
 def evaluation_flags(wildcards):
     """Suite, limit and metric of a run's evaluation."""
     return PLAN.evaluation_flags(run_of(wildcards))
+
+
+def suite_of(wildcards):
+    """Changes with what the run's suite asks."""
+    return PLAN.suite_hash(run_of(wildcards).spec.suite)
 
 
 def pretrain_minutes(wildcards):

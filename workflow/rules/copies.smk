@@ -67,6 +67,23 @@ rule copy_page:
         "cp -p {input} {params.out}/ > {log} 2>&1"
 
 
+rule unknown_run:
+    """A run that no study has is answered with the nearest one."""
+    input:
+        lambda wildcards: PLAN.refuse_run(wildcards.unknown),
+    output:
+        f"{WORK}/{{unknown}}",
+    log:
+        f"{LOGS}/unknown/{{unknown}}.log",
+    wildcard_constraints:
+        unknown=PLAN.unknown_run(),
+    localrule: True
+    conda:
+        "../../envs/plumbline.yaml"
+    shell:
+        "exec false > {log} 2>&1"
+
+
 rule unknown:
     """What nothing makes is answered with the nearest thing that is made."""
     input:

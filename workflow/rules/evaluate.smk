@@ -19,6 +19,7 @@ rule items:
         mem_mb=1500,
     params:
         flags=lambda wildcards: PLAN.item_flags(wildcards.suite),
+        suite=lambda wildcards: PLAN.suite_hash(wildcards.suite),
         out=subpath(output.facts, parent=True),
     shell:
         "exec python -m plumbline.evaluate.items {params.flags} --documents {input.validation} "
@@ -49,6 +50,7 @@ rule evaluate:
         launch="python",
     params:
         flags=evaluation_flags,
+        suite=suite_of,
         run=subpath(input.outcome, parent=True),
         items_folder=subpath(input.facts, parent=True),
         out=subpath(output.scores, parent=True),

@@ -98,10 +98,11 @@ rule deviations:
     params:
         preset=PLAN.name,
         source=PLAN.config["data"]["source"],
+        evaluation=PLAN.evaluation_source,
         made_of=made_of("deviations"),
     shell:
         "exec python -m plumbline.results.deviations {wildcards.study} --preset {params.preset} "
-        "--source {params.source} --out {output} "
+        "--source {params.source} --evaluation {params.evaluation} --out {output} "
         "> {log} 2>&1"
 
 

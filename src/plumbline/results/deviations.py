@@ -15,7 +15,7 @@ from plumbline.specs.corpus import Corpus
 from plumbline.specs.sheet import Study
 
 
-def deviations(study: Study, read: Corpus) -> str:
+def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
     """The study's rulings, arms, alternative readings, corpus and sizes under its preset, as Markdown."""
     everything = study.sheet["rulings"]
     here = [ruling for ruling in everything if study.preset in ruling.get("presets", [study.preset])]
@@ -34,7 +34,7 @@ def deviations(study: Study, read: Corpus) -> str:
         lines += ["## Rulings of other presets", "", *(line for ruling in elsewhere for line in _ruling(ruling))]
     lines += ["## Runs that are no method of the comparison", "", *_arms(study)]
     lines += ["## Other readings of a method", "", *_readings(study)]
-    lines += ["## Stand-ins and sizes of this preset", "", *_sizes(study, read)]
+    lines += ["## Stand-ins and sizes of this preset", "", *_sizes(study, read, items)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -72,12 +72,13 @@ def _readings(study: Study) -> list[str]:
     return [*lines, ""] if lines else ["None is declared; the components' options are the alternatives.", ""]
 
 
-def _sizes(study: Study, read: Corpus) -> list[str]:
+def _sizes(study: Study, read: Corpus, source: str | None) -> list[str]:
     lines = [f"- Corpus `{read.name}` ({read.path}): documents from {read.source}, tokenizer {read.tokenizer.kind}."]
     if study.suite is not None:
         evaluation = load_preset(study.preset)["evaluation"]
         limit = f"at most {evaluation['limit']} items a task" if evaluation["limit"] else "all items"
-        lines.append(f"- Evaluation by the suite `{study.suite.name}`: {limit}, items from {evaluation['source']}.")
+        items = source or evaluation["source"]
+        lines.append(f"- Evaluation by the suite `{study.suite.name}`: {limit}, items from {items}.")
     for name, presets in study.sheet["scales"].items():
         if study.preset in presets:
             here = presets[study.preset]
@@ -113,9 +114,10 @@ def main() -> None:
         default=corpus.AS_THE_CORPUS_SAYS,
         help="where documents come from, if not as the corpus's file says",
     )
+    parser.add_argument("--evaluation", help="where items come from, if not as the preset's file says")
     given = parser.parse_args()
     study = sheet.load(given.study, given.preset, source=given.source)
-    text = deviations(study, corpus.load(study.corpus, given.preset, given.source))
+    text = deviations(study, corpus.load(study.corpus, given.preset, given.source), given.evaluation)
     if given.out is None:
         print(text, end="")
     else:

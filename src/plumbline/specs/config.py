@@ -87,6 +87,8 @@ def _explain(error: ValidationError) -> str:
     if unknown:
         known = sorted(_known_keys(error))
         return f"unknown key {unknown[0]!r}{nearest(unknown[0], known)} (known: {known})"
+    if error.validator == "enum" and isinstance(error.instance, str):
+        return error.message + nearest(error.instance, map(str, cast(list[Any], error.validator_value)))
     if error.validator == "required":
         return f"{error.message}; add it"
     return error.message

@@ -145,6 +145,13 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     return Study(name=name, preset=preset, sheet=sheet, runs=runs)
 
 
+def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:
+    """Whether a study, or the one it extends, has a scale under a preset."""
+    sheet = load_study(name, root)
+    scales = load_study(sheet["extends"], root)["scales"] if "extends" in sheet else sheet["scales"]
+    return any(preset in presets for presets in scales.values())
+
+
 def _run(
     sheet: dict[str, Any],
     parent: Study | None,
@@ -189,8 +196,9 @@ def make_spec(
 def _extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
     """A study on its own as it is; one that extends another with everything that it does not say itself.
 
-    The comparison is then the reference and the study's own methods; groups of runs of `all` methods hold these, other
-    groups the references among what they name. A target is inherited if each of its groups still has a run.
+    The comparison is then the reference and the study's own methods. Groups of runs of `all` methods hold these and all
+    references of the noise floor, other groups the references among what they name. A target is inherited if each of
+    its groups still has a run.
     """
     if "extends" not in sheet:
         return sheet | {"comparison": list(sheet["methods"]), "inherited": []}
@@ -214,7 +222,7 @@ def _extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
         kept: list[dict[str, Any]] = []
         for entry in entries:
             if entry["methods"] == "all":
-                kept.append(entry | {"methods": [floor["reference"]]})
+                kept.append(entry | {"methods": references})
                 kept.append(entry | {"methods": list(sheet["methods"]), "seeds": sheet.get("seeds", entry["seeds"])})
             elif named := [method for method in entry["methods"] if method in references]:
                 kept.append(entry | {"methods": named})

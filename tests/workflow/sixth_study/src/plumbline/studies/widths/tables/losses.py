@@ -22,7 +22,7 @@ COLUMNS = [
     Column(name="loss", header="loss", kind="reproduced", format=".4f", narrow=True),
     published_column("loss", "loss", narrow=True),
     Column(name="key_norm", header="key norm", kind="reproduced", format=".3f"),
-    *CONTEXT,
+    *CONTEXT[:2],
 ]
 
 
