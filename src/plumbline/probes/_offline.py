@@ -27,7 +27,7 @@ from plumbline.probes._frame import Row, rows
 from plumbline.probes._pass import read_all
 from plumbline.specs.components import code_class
 from plumbline.specs.spec import RunSpec, require_present_code
-from plumbline.train.online import FILE
+from plumbline.train.online import FILE, leaves_frame
 from plumbline.train.points import FOLDER, read_index
 
 
@@ -76,7 +76,7 @@ def read_run(folder: Path, manifest: Path, device: torch.device) -> Found:
     verify_once(validation)
     reached = [point for point in points if point["reached"]]
     found = rows(spec.run_id, "offline", read_points(folder, spec, reached, validation, device))
-    if any(probe.every for probe in spec.probes):
+    if leaves_frame(spec):
         found += frames.read(folder / FOLDER / FILE, "probes").to_dict("records")
     missed = [point for point in points if not point["reached"]]
     return Found(run=run, rows=found, missed=missed, validation=validation, device=device)

@@ -109,6 +109,8 @@ class Loop:
     def _train_step(self) -> tuple[bool, bool]:
         """One step; returns whether to stop and whether to save, agreed over the ranks."""
         parts, step = self.parts, self.step + 1
+        for intervention in parts.interventions:
+            intervention.begin(step)
         learning_rate = parts.spec.optimizer.learning_rate * self.factor(step)
         loss, grad_norm = torch.stack([self._gradients(step), parts.optimizer.clip().float()]).tolist()
         loss, stop, save = parts.ranks.sum([loss, float(parts.stop.asked), float(self._save_due(step))])

@@ -1,4 +1,5 @@
-"""Probes that are read while a run trains: every so many steps, before the first step, and after the last one.
+"""What is read while a run trains: online probes (every so many steps, before the first step, and after the last one),
+and the scores that interventions decide from.
 
 They change nothing: the model is in evaluation mode, no gradient is kept, and random states are put back. What was
 read is part of every checkpoint, so that a run that was interrupted ends with the same frame.
@@ -6,6 +7,7 @@ read is part of every checkpoint, so that a run that was interrupted ends with t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +31,11 @@ ROW = np.dtype(
 )
 
 
+def leaves_frame(spec: RunSpec) -> bool:
+    """Whether a run of `spec` leaves what was read during training, if only an empty frame."""
+    return any(probe.every for probe in spec.probes) or bool(spec.interventions)
+
+
 class Online:
     """The online probes of one run and what they read, in the order of the steps."""
 
@@ -36,6 +43,7 @@ class Online:
         self.spec = spec
         self.probes = [probe for probe in spec.probes if probe.every]
         self.readings: list[tuple[int, Reading]] = []
+        self.measured: list[tuple[int, Reading]] = []
 
     def due(self, step: int) -> list[ProbeSpec]:
         """The probes that are still to be read after `step`."""
@@ -47,6 +55,10 @@ class Online:
         """Keep what was read after `step`."""
         assert all(len(reading.probe) <= 64 for reading in readings), "a checkpoint keeps 64 letters of a probe's name"
         self.readings += [(step, reading) for reading in readings]
+
+    def add_measured(self, measured: Iterable[tuple[int, str, float, float | None]]) -> None:
+        """Add what interventions read (they keep it themselves meanwhile): step, name, value and null."""
+        self.measured += [(step, Reading(probe=name, value=value, null=null)) for step, name, value, null in measured]
 
     def save(self, directory: Path) -> None:
         """Into a checkpoint's directory, where the run has such probes."""
@@ -87,5 +99,5 @@ class Online:
     def write(self, path: Path) -> None:
         """As the declared frame."""
         steps = self.spec.train.steps
-        found = [(step, step / steps, reading) for step, reading in self.readings]
+        found = [(step, step / steps, reading) for step, reading in self.readings + self.measured]
         write(path, rows(self.spec.run_id, "online", found), {"run_id": self.spec.run_id})

@@ -12,7 +12,7 @@ from plumbline.files import atomic_write_json
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint import guarded
 from plumbline.train.metrics import Metrics
-from plumbline.train.online import FILE, Online
+from plumbline.train.online import FILE, Online, leaves_frame
 from plumbline.train.points import FOLDER, Points
 from plumbline.train.snapshot import MODEL, write_weights
 
@@ -76,7 +76,7 @@ def write(
         metrics.write(directory / "metrics.parquet", result["run_id"])
         write_weights(directory / MODEL, weights)
         points.leave(directory / FOLDER, last, result["outcome"] == "completed")
-        if online.probes:
+        if leaves_frame(online.spec):
             online.write(directory / FOLDER / FILE)
         atomic_write_json(directory / "manifest.json", manifest)
         atomic_write_json(directory / "outcome.json", result)

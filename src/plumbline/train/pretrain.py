@@ -137,9 +137,6 @@ class _Run:
         self.parameters = sum(value.numel() for value in model.parameters())
         group.poll(self.stop)
         forward = parallel(model, group, settings.strategy)
-        optimizer = Optimizer(model, model.parameter_roles, spec.optimizer, hooks)
-        for hook in hooks:
-            hook.attach(interventions.Attachment(spec=spec, model=model, ranks=group))
         sink: Sink = NullSink()
         if settings.tensorboard is not None and group.leader:
             sink = TensorBoardSink(settings.tensorboard, 0 if found is None else found.step)
@@ -152,6 +149,13 @@ class _Run:
             sink=sink,
             silent=not group.leader,
         )
+        for hook in hooks:
+            hook.attach(
+                interventions.Attachment(
+                    spec=spec, model=model, ranks=group, validation=self.validation, progress=progress
+                )
+            )
+        optimizer = Optimizer(model, model.parameter_roles, spec.optimizer, hooks)
         loop = Loop(
             Parts(
                 spec=spec,
@@ -183,7 +187,10 @@ class _Run:
         if self.lease is None:
             return
         self.lease.check()
+        hooks = loop.parts.interventions
         result = outcome.outcome(self.spec, loop.metrics, loop.divergence, loop.step)
+        result["interventions"] = [hook.report(loop.step) for hook in hooks]
+        loop.online.add_measured(measured for hook in hooks for measured in hook.measured())
         manifest = self._manifest(loop)
         outcome.write(
             self.settings.out,

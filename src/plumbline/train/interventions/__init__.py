@@ -12,7 +12,9 @@ __all__ = ["Attachment", "Intervention", "build"]
 
 def build(specs: tuple[dict[str, Any], ...]) -> list[Intervention]:
     """The interventions of a spec, in its order; each is ``{"name": ..., every option}``, as the spec checked it."""
-    return [
-        load("intervention", given["name"])(**{key: value for key, value in given.items() if key != "name"})
-        for given in specs
-    ]
+    hooks = []
+    for given in specs:
+        hook = load("intervention", given["name"])(**{key: value for key, value in given.items() if key != "name"})
+        hook.name = given["name"]
+        hooks.append(hook)
+    return hooks

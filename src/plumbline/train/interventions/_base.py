@@ -3,6 +3,8 @@
 1. before a step: a multiplier on the learning rate of the parameters it selects by role and layer;
 2. in the loss: an extra term for each micro-batch;
 3. after a step: an update of the parameters.
+
+What one decides from, it reads at the beginning of a step, before anything else is done for that step.
 """
 
 from __future__ import annotations
@@ -13,19 +15,23 @@ from typing import Any
 import torch
 from torch import nn
 
+from plumbline.data.loader import Pack
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.spec import RunSpec
 from plumbline.train.distributed import Ranks
+from plumbline.train.progress import Progress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attachment:
-    """What an intervention sees of a run: its spec, the model (not wrapped for several ranks), and the ranks, over
-    which every decision must be agreed."""
+    """What an intervention sees of a run: its spec, the model (not wrapped for several ranks), the ranks, over which
+    every decision must be agreed, the validation pack, and where it may say what it decided."""
 
     spec: RunSpec
     model: nn.Module
     ranks: Ranks
+    validation: Pack
+    progress: Progress
 
 
 class Intervention:
@@ -35,11 +41,20 @@ class Intervention:
     arguments.
     """
 
+    #: The component's name, once it was built by it.
+    name = ""
     #: AdamW decays by lr x wd, so a slowed parameter is decayed less. False keeps the decay as it was.
     scales_weight_decay = True
 
     def attach(self, run: Attachment) -> None:
-        """Called once, before the first step or before `load_state`."""
+        """Called once, before anything else; the optimizer is made afterwards."""
+
+    def begin(self, step: int) -> None:
+        """Read what step `step` (1-based) depends on: nothing of it is computed yet. Every rank calls this.
+
+        It may be called again for the same step, when a run was stopped in the middle of it; it must then give the
+        same.
+        """
 
     def label(self, name: str, role: ParameterRole) -> str | None:
         """Names the set of parameters that share a multiplier; None leaves the parameter alone."""
@@ -62,3 +77,11 @@ class Intervention:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
+
+    def measured(self) -> list[tuple[int, str, float, float | None]]:
+        """What was read so far, for the frame of probes: step, name, value and null, in the order of the steps."""
+        return []
+
+    def report(self, step: int) -> dict[str, Any]:
+        """What was decided up to `step`, the last one made: for ``outcome.json``."""
+        return {}

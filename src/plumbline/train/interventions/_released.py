@@ -1,0 +1,138 @@
+"""What interventions share that work until a model's lower layers have matured, and then let go."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from plumbline.cli import PlumblineError
+from plumbline.probes._lower_copy import lower_copy_score, nearest_previous
+from plumbline.train._release import Evaluation, Rule, follow, ramped, release_step
+from plumbline.train.interventions._base import Attachment, Intervention
+from plumbline.train.numerics import autocast
+from plumbline.train.randomness import preserved
+
+#: The name of the score in the frame of probes.
+SCORE = "release_score"
+
+
+class Released(Intervention):
+    """Follows a release rule; a subclass uses `share` and says what it does until then.
+
+    The lower-copy score is read on the first `sequences` of the validation pack by the function that the probe of
+    that name calls, before the step that it governs; it changes nothing. Rank 0's value decides for all ranks. It is
+    read up to the end of the window, after the release as well, so that other rules can be replayed over the scores.
+    """
+
+    def __init__(self, rule: dict[str, Any], sequences: int) -> None:
+        """`rule`: options of `Rule`, all but the context."""
+        if sequences < 1:
+            raise PlumblineError(f"interventions: sequences ({sequences}) must be 1 or more")
+        self.options, self.sequences = rule, sequences
+        self.scores: list[tuple[int, float, float]] = []
+        self.released: int | None = None
+
+    def attach(self, run: Attachment) -> None:
+        """Read the sequences that the score is read on.
+
+        Raises:
+            PlumblineError: the pack has too few of them, or no token comes twice in any of them.
+        """
+        self.run, self.steps = run, run.spec.train.steps
+        self.rule = Rule(**self.options, context=run.spec.model.context)
+        self.due = set(self.rule.evaluations(self.steps))
+        self.released = release_step([], self.rule, self.steps)
+        if self.due:
+            self._read_sequences()
+        run.progress.say(f"{self.name}: {self.rule.describe()}")
+
+    def _read_sequences(self) -> None:
+        pack = self.run.validation
+        where = f"interventions: {self.name}.sequences ({self.sequences})"
+        if self.sequences > pack.sequences:
+            raise PlumblineError(f"{where} is more than the {pack.sequences} of {pack.path}; use fewer")
+        self.separator = pack.manifest.get("separator")
+        self.tokens_BT = torch.from_numpy(pack.rows(np.arange(self.sequences)))
+        if bool((nearest_previous(self.tokens_BT[:, :-1], self.separator) < 0).all()):
+            raise PlumblineError(
+                f"{where}: no token comes twice in any of these sequences of {pack.path}, so there is no lower-copy "
+                "score; use more sequences"
+            )
+
+    def begin(self, step: int) -> None:
+        """Evaluate the rule after `step` - 1 updates, where that is due."""
+        made = step - 1
+        if made not in self.due or (self.scores and self.scores[-1][0] >= made):
+            return
+        self.scores.append((made, *self.run.ranks.broadcast(self._score())))
+        found = list(follow(self.scores, self.rule, self.steps))[-1]
+        before, self.released = self.released, release_step(self.scores, self.rule, self.steps)
+        self._log(found, just_released=before is None and self.released is not None)
+
+    def _score(self) -> tuple[float, float]:
+        """Score and null on this rank; random states and the model's mode are put back."""
+        model, device = self.run.model, self.run.ranks.device
+        was_training = model.training
+        with preserved(device), autocast(self.run.spec.train.precision, device):
+            model.eval()
+            score, null = lower_copy_score(model, self.tokens_BT.to(device), separator=self.separator)
+            model.train(was_training)
+        assert score is not None and null is not None, "some token comes twice, as was seen at the start"
+        return score, null
+
+    def _log(self, found: Evaluation, just_released: bool) -> None:
+        details = {"score": _or_none(found.score), "null": found.null, "limit": found.limit}
+        details |= {"counter": found.counter, "released": found.released}
+        self.run.progress.event("release_score", found.step, intervention=self.name, **details)
+        if just_released:
+            forced = "" if found.counter >= self.rule.patience else ", forced"
+            self.run.progress.say(
+                f"{self.name}: released after step {found.step} ({found.step / self.steps:.2%} of training{forced}): "
+                f"lower-copy score {found.score:.5f}, null {found.null:.5f}, limit {found.limit:.5f}"
+            )
+
+    def share(self, step: int) -> float:
+        """How far back to normal step `step` is: 0 until the release, 1 from the end of the ramp on."""
+        return ramped(step, self.released, self.rule, self.steps)
+
+    def towards_one(self, multiplier: float, step: int) -> float:
+        """`multiplier` until the release, then in equal parts to exactly 1."""
+        share = self.share(step)
+        return 1.0 if share == 1.0 else multiplier + (1.0 - multiplier) * share
+
+    def state(self) -> dict[str, Any]:
+        """The scores so far decide everything; the rest is there to be looked at."""
+        found = list(follow(self.scores, self.rule, self.steps))
+        return {
+            "scores": [[step, _or_none(score), null] for step, score, null in self.scores],
+            "counter": found[-1].counter if found else 0,
+            "released": self.released,
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take up the scores so far."""
+        self.scores = [(step, math.nan if score is None else score, null) for step, score, null in state["scores"]]
+        self.released = release_step(self.scores, self.rule, self.steps)
+        assert self.released == state["released"], "the same rule over the same scores"
+
+    def measured(self) -> list[tuple[int, str, float, float | None]]:
+        """The scores, each with its null."""
+        return [(step, SCORE, score, null) for step, score, null in self.scores]
+
+    def report(self, step: int) -> dict[str, Any]:
+        """When it let go, and why: by the ``score``, ``forced`` at the end of the window, or ``fixed``."""
+        if self.released is None or self.released > step:
+            return {"released": None, "fraction": None, "why": None}
+        why: str = self.rule.release
+        if why == "online":
+            found = next(found for found in follow(self.scores, self.rule, self.steps) if found.released)
+            why = "score" if found.counter >= self.rule.patience else "forced"
+        return {"released": self.released, "fraction": self.released / self.steps, "why": why}
+
+
+def _or_none(value: float) -> float | None:
+    """JSON has no NaN and no infinities."""
+    return value if math.isfinite(value) else None

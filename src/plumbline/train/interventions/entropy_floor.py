@@ -1,0 +1,181 @@
+"""A price on attention of the upper layers that is sharper than a floor, early in training."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Literal
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from plumbline.cli import PlumblineError
+from plumbline.model.mixers._base import Mixer, masked_softmax
+from plumbline.model.visibility import Visibility
+from plumbline.specs.components import component
+from plumbline.train.interventions._base import Attachment
+from plumbline.train.interventions._released import Released
+
+
+@component
+class EntropyFloor(Released):
+    """Adds weight x max(0, floor - H) to the loss of each micro-batch until the release.
+
+    H is the mean attention entropy of the layers from L // 2 on: over their heads, the micro-batch's sequences and the
+    queries that see more than one key, of H_i / log(number of keys that i sees). The hinge is on that mean. Because it
+    is not linear, a run depends a little on how its batch is cut into micro-batches. Source: premature study, appendix
+    D, equation 68 (floor 0.80, weight 0.10, the release of the main intervention).
+
+    Weights of the upper layers are made once more for this, in float32 and some queries at a time; where the mixer
+    would compute them again for the gradient instead of keeping them, so does this.
+
+    Options:
+        after_release: ``off`` drops the term at once, ``ramp`` takes the weight down along the ramp.
+        sequences: how many validation sequences the score is read on.
+        The others are those of `plumbline.train._release.Rule`.
+    """
+
+    def __init__(
+        self,
+        *,
+        floor: float = 0.80,
+        weight: float = 0.10,
+        after_release: Literal["off", "ramp"] = "off",
+        release: Literal["online", "fixed", "never"] = "online",
+        threshold: float = 0.005,
+        threshold_over_null: float = 1.4,
+        release_at: float = 0.03,
+        window_start: float = 0.03,
+        window_end: float = 0.12,
+        patience: int = 3,
+        patience_counts_before_window: bool = False,
+        ramp: float = 0.01,
+        every: float = 0.005,
+        sequences: int = 8,
+    ) -> None:
+        super().__init__(
+            {
+                "release": release,
+                "threshold": threshold,
+                "threshold_over_null": threshold_over_null,
+                "release_at": release_at,
+                "window_start": window_start,
+                "window_end": window_end,
+                "patience": patience,
+                "patience_counts_before_window": patience_counts_before_window,
+                "ramp": ramp,
+                "every": every,
+            },
+            sequences,
+        )
+        if not 0 <= floor <= 1:
+            raise PlumblineError(
+                f"interventions: entropy_floor.floor ({floor:g}) must lie between 0 and 1, the normalised entropy of "
+                "attention to one key and to all keys alike"
+            )
+        if weight < 0:
+            raise PlumblineError(f"interventions: entropy_floor.weight ({weight:g}) must be 0 or more")
+        self.floor, self.full_weight, self.after_release = floor, weight, after_release
+        self.active = self.watching = False
+        self.seen: dict[int, tuple[torch.Tensor, torch.Tensor, Visibility]] = {}
+
+    def attach(self, run: Attachment) -> None:
+        """Watch the upper layers' mixers.
+
+        Raises:
+            PlumblineError: a mixer's weights are not the softmax of its scores.
+        """
+        super().attach(run)
+        layers = run.spec.model.layers
+        self.mixers: dict[int, Mixer] = {
+            layer: run.model.blocks[layer].attention.mixer for layer in range(layers // 2, layers)
+        }
+        for layer, mixer in self.mixers.items():
+            if not is_softmax(mixer, run.spec.model.heads, run.spec.model.head_width):
+                raise PlumblineError(
+                    f"interventions: entropy_floor: the weights of model.mixer "
+                    f"{run.spec.model.slot('mixer').name!r} are not the softmax of its scores, and only for these is "
+                    "the entropy known; use the mixer 'softmax', or leave the intervention out"
+                )
+            mixer.register_forward_pre_hook(functools.partial(self._see, layer))
+        run.model.register_forward_pre_hook(self._start)
+
+    def begin(self, step: int) -> None:
+        super().begin(step)
+        self.active = self.weight(step) > 0
+
+    def weight(self, step: int) -> float:
+        """What the term is multiplied with in step `step`."""
+        share = self.share(step)
+        if self.after_release == "off":
+            return 0.0 if share > 0 else self.full_weight
+        return (1.0 - share) * self.full_weight
+
+    def _start(self, model: torch.nn.Module, given: Any) -> None:
+        """A forward call of the whole model begins: watch it, if it is one of training."""
+        self.seen.clear()
+        self.watching = self.active and model.training
+
+    def _see(self, layer: int, mixer: torch.nn.Module, given: Any) -> None:
+        # Layers that are computed again for the gradient go by here as well; the watch is over by then.
+        if self.watching:
+            q_BHQW, k_BGKW, _, visibility, _ = given
+            self.seen[layer] = (q_BHQW, k_BGKW, visibility)
+
+    def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor | None:
+        """The term for the micro-batch whose forward pass was the last; None where its weight is zero."""
+        if not self.active:
+            return None
+        self.watching = False
+        seen = {layer: self.seen.pop(layer) for layer in self.mixers}
+        entropies = [normalised_entropy(self.mixers[layer], *given) for layer, given in seen.items()]
+        return self.weight(step) * (self.floor - torch.stack(entropies).mean()).clamp(min=0)
+
+
+def normalised_entropy(
+    mixer: Mixer, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility
+) -> torch.Tensor:
+    """Mean over sequences, heads and queries with more than one key of H_i / log(keys), differentiable.
+
+    In float32 or wider. The gradient of H_i by its scores is -P_ij (log P_ij + H_i). 1 is attention to all keys alike,
+    0 to a single one.
+    """
+    queries = q_BHQW.shape[2]
+    recompute = torch.is_grad_enabled() and queries > mixer.recompute_above
+    total = torch.zeros((), device=q_BHQW.device)
+    for start, stop in mixer.spans(queries):
+        part = visibility.rows(start, stop)
+        inputs = (mixer, q_BHQW[:, :, start:stop], k_BGKW[:, :, : part.key_positions_BK.shape[1]], part)
+        total = total + (
+            checkpoint(_entropy_sum, *inputs, use_reentrant=False, preserve_rng_state=False)
+            if recompute
+            else _entropy_sum(*inputs)
+        )
+    rows = (visibility.visible_B1Q1 > 1).expand(q_BHQW.shape[0], -1, -1, -1).sum() * q_BHQW.shape[1]
+    return total / rows
+
+
+def _entropy_sum(mixer: Mixer, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    visible_B1QK = visibility.mask_B1QK
+    scores_BHQK = mixer.scores(q_BHQW, k_BGKW)
+    log_BHQK = scores_BHQK.masked_fill(~visible_B1QK, float("-inf")).log_softmax(dim=-1)
+    # 0 log 0 is 0, and so is its gradient.
+    entropy_BHQ = -(log_BHQK.exp() * log_BHQK.masked_fill(~visible_B1QK, 0.0)).sum(dim=-1)
+    keys_B1Q = visibility.visible_B1Q1[..., 0]
+    return (entropy_BHQ * torch.where(keys_B1Q > 1, 1.0 / keys_B1Q.log(), 0.0)).sum()
+
+
+@torch.no_grad()
+def is_softmax(mixer: Mixer, heads: int, width: int) -> bool:
+    """Whether a mixer's weights are the softmax of its scores, tried on fixed queries and keys.
+
+    One with parameters of its own is none: what it does now it need not do later.
+    """
+    if any(True for _ in mixer.parameters()):
+        return False
+    device = torch.device("cpu")
+    q_BHTW = torch.linspace(-3.0, 4.0, heads * 5 * width, device=device).sin().reshape(1, heads, 5, width)
+    k_BGTW = torch.linspace(-5.0, 2.0, mixer.groups * 5 * width, device=device).cos().reshape(1, mixer.groups, 5, width)
+    visibility = Visibility.of(torch.zeros(1, 5, dtype=torch.int64, device=device), None, None)
+    expected = masked_softmax(mixer.scores(q_BHTW, k_BGTW), visibility)
+    weights = mixer.weights(q_BHTW, k_BGTW, visibility)
+    return weights.shape == expected.shape and torch.allclose(weights, expected)

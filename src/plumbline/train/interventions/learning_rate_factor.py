@@ -1,0 +1,66 @@
+"""Another learning rate for all parameters."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from plumbline.cli import PlumblineError
+from plumbline.model.roles import ParameterRole
+from plumbline.specs.components import component
+from plumbline.train.interventions._released import Released
+
+
+@component
+class LearningRateFactor(Released):
+    """The learning rate of every parameter times `factor`: for the whole run, or until a release.
+
+    Source: premature study, appendix E (one half, all parameters, the same shape of the schedule).
+
+    Options:
+        scale_weight_decay: AdamW decays by learning rate x weight decay, so that decay is slowed, too; False keeps it.
+        sequences: how many validation sequences the score is read on.
+        The others are those of `plumbline.train._release.Rule`.
+    """
+
+    def __init__(
+        self,
+        *,
+        factor: float = 0.5,
+        scale_weight_decay: bool = True,
+        release: Literal["online", "fixed", "never"] = "never",
+        threshold: float = 0.005,
+        threshold_over_null: float = 1.4,
+        release_at: float = 0.03,
+        window_start: float = 0.03,
+        window_end: float = 0.12,
+        patience: int = 3,
+        patience_counts_before_window: bool = False,
+        ramp: float = 0.01,
+        every: float = 0.005,
+        sequences: int = 8,
+    ) -> None:
+        super().__init__(
+            {
+                "release": release,
+                "threshold": threshold,
+                "threshold_over_null": threshold_over_null,
+                "release_at": release_at,
+                "window_start": window_start,
+                "window_end": window_end,
+                "patience": patience,
+                "patience_counts_before_window": patience_counts_before_window,
+                "ramp": ramp,
+                "every": every,
+            },
+            sequences,
+        )
+        if factor <= 0:
+            raise PlumblineError(f"interventions: learning_rate_factor.factor ({factor:g}) must be above 0")
+        self.factor = factor
+        self.scales_weight_decay = scale_weight_decay
+
+    def label(self, name: str, role: ParameterRole) -> str | None:
+        return "all"
+
+    def before_step(self, step: int) -> dict[str, float]:
+        return {"all": self.towards_one(self.factor, step)}
