@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ import torch.distributed.fsdp
 
 from plumbline.cli import PlumblineError
 from plumbline.specs.spec import RunSpec
+from plumbline.train.interventions import _released
 from plumbline.train.loop import Loop
 from plumbline.train.pretrain import pretrain
 from plumbline.train.settings import Settings
@@ -27,6 +29,8 @@ def child(spec: str, chosen: Settings, environment: dict[str, str], operations: 
     os.environ.update(environment)
     if "STOP_AFTER_STEP" in environment:
         _stop_after(int(environment["STOP_AFTER_STEP"]), stop)
+    if "CLAMP_SCORES" in environment:
+        _clamp_scores([float(score) for score in environment["CLAMP_SCORES"].split(",")], chosen)
     torch.set_num_threads(1)
     try:
         sys.exit(pretrain(RunSpec.from_json(spec), chosen, stop))
@@ -60,3 +64,16 @@ def _stop_after(step: int, stop: StopRequest) -> None:
         return original(self)
 
     Loop._train_step = train_step  # type: ignore[method-assign]
+
+
+def _clamp_scores(by_rank: list[float], chosen: Settings) -> None:
+    """Each rank reads a lower-copy score of its own, and leaves in the state when it released."""
+    rank = int(os.environ["RANK"])
+    _released.lower_copy_score = lambda *arguments, **options: (by_rank[rank], 0.05)  # type: ignore[assignment]
+    original = _released.Released.begin
+
+    def begin(self: _released.Released, step: int) -> None:
+        original(self, step)
+        (chosen.state / f"released-{rank}.json").write_text(json.dumps(self.released))
+
+    _released.Released.begin = begin  # type: ignore[method-assign]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 
 import torch
@@ -10,6 +11,8 @@ import torch
 from plumbline.model.decoder import Decoder
 from plumbline.model.mixers._base import Mixer
 from plumbline.model.visibility import Visibility
+from plumbline.specs.spec import Precision
+from plumbline.train.numerics import autocast
 
 
 def nearest_previous(tokens_BT: torch.Tensor, separator: int | None = None) -> torch.Tensor:
@@ -29,19 +32,18 @@ def nearest_previous(tokens_BT: torch.Tensor, separator: int | None = None) -> t
 
 @torch.no_grad()
 def lower_copy_score(
-    model: Decoder, tokens_BT: torch.Tensor, *, separator: int | None = None
-) -> tuple[float, float] | tuple[None, None]:
+    model: Decoder, tokens_BT: torch.Tensor, *, precision: Precision = "float32", separator: int | None = None
+) -> tuple[float, float]:
     """Mean attention to the nearest previous occurrence of the same token, and that mean under uniform attention.
 
     The mean is over the layers below L // 2, over their heads, and over all positions i that have such an occurrence
     j(i) (premature study, section 2: "lower-copy score"). Scores are in float32, sums in float64; a weight is
     exp(z_ij(i) - log sum_j exp z_ij), so weights that are not asked for are never kept. Uniform attention gives the
-    mean of 1 / (i + 1). (None, None) where no token comes twice.
+    mean of 1 / (i + 1). Both are not-a-number where no token comes twice.
 
     The last token of each row is a target only, as in training. Every rank of a sharded model must call this.
 
     Args:
-        model: in evaluation mode if that makes a difference.
         tokens_BT: whole sequences, one of which is fed at a time.
         separator: the token that ends a document.
     """
@@ -49,13 +51,15 @@ def lower_copy_score(
     j_BT = nearest_previous(inputs_BT, separator)
     positions = (j_BT >= 0).nonzero()[:, 1]
     if not len(positions):
-        return None, None
+        return math.nan, math.nan
     null = float((1.0 / (positions + 1).double()).mean())
     total = torch.zeros((), dtype=torch.float64, device=tokens_BT.device)
     count = 0
     half = model.spec.layers // 2
     assert half > 0, "a model of one layer has no lower half"
-    with watched(model) as seen:
+    training = model.training
+    model.eval()
+    with watched(model) as seen, autocast(precision, tokens_BT.device):
         for inputs_T, j_T in zip(inputs_BT, j_BT, strict=True):
             seen.clear()
             model(inputs_T[None])
@@ -63,6 +67,7 @@ def lower_copy_score(
                 copied_HT = copied(model.blocks[layer].attention.mixer, *seen[layer], j_T)
                 total += copied_HT.double().sum()
                 count += copied_HT.numel()
+    model.train(training)
     return float(total / count), null
 
 

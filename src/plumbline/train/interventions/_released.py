@@ -9,10 +9,9 @@ import numpy as np
 import torch
 
 from plumbline.cli import PlumblineError
-from plumbline.probes._lower_copy import lower_copy_score, nearest_previous
+from plumbline.probes._lower_copy import lower_copy_score
 from plumbline.train._release import Evaluation, Rule, follow, ramped, release_step
 from plumbline.train.interventions._base import Attachment, Intervention
-from plumbline.train.numerics import autocast
 from plumbline.train.randomness import preserved
 
 #: The name of the score in the frame of probes.
@@ -39,7 +38,7 @@ class Released(Intervention):
         """Read the sequences that the score is read on.
 
         Raises:
-            PlumblineError: the pack has too few of them, or no token comes twice in any of them.
+            PlumblineError: the rule cannot be meant, or the pack has too few sequences.
         """
         self.run, self.steps = run, run.spec.train.steps
         self.rule = Rule(**self.options, context=run.spec.model.context)
@@ -51,16 +50,13 @@ class Released(Intervention):
 
     def _read_sequences(self) -> None:
         pack = self.run.validation
-        where = f"interventions: {self.name}.sequences ({self.sequences})"
         if self.sequences > pack.sequences:
-            raise PlumblineError(f"{where} is more than the {pack.sequences} of {pack.path}; use fewer")
+            raise PlumblineError(
+                f"interventions: {self.name}.sequences ({self.sequences}) is more than the {pack.sequences} of "
+                f"{pack.path}; use fewer"
+            )
         self.separator = pack.manifest.get("separator")
         self.tokens_BT = torch.from_numpy(pack.rows(np.arange(self.sequences)))
-        if bool((nearest_previous(self.tokens_BT[:, :-1], self.separator) < 0).all()):
-            raise PlumblineError(
-                f"{where}: no token comes twice in any of these sequences of {pack.path}, so there is no lower-copy "
-                "score; use more sequences"
-            )
 
     def begin(self, step: int) -> None:
         """Evaluate the rule after `step` - 1 updates, where that is due."""
@@ -73,14 +69,24 @@ class Released(Intervention):
         self._log(found, just_released=before is None and self.released is not None)
 
     def _score(self) -> tuple[float, float]:
-        """Score and null on this rank; random states and the model's mode are put back."""
-        model, device = self.run.model, self.run.ranks.device
-        was_training = model.training
-        with preserved(device), autocast(self.run.spec.train.precision, device):
-            model.eval()
-            score, null = lower_copy_score(model, self.tokens_BT.to(device), separator=self.separator)
-            model.train(was_training)
-        assert score is not None and null is not None, "some token comes twice, as was seen at the start"
+        """Score and null on this rank; random states and the model's mode are as they were.
+
+        Raises:
+            PlumblineError: no token comes twice, so there is no such score (it is seen before the first step).
+        """
+        device = self.run.ranks.device
+        with preserved(device):
+            score, null = lower_copy_score(
+                self.run.model,
+                self.tokens_BT.to(device),
+                precision=self.run.spec.train.precision,
+                separator=self.separator,
+            )
+        if math.isnan(null):
+            raise PlumblineError(
+                f"interventions: {self.name}.sequences ({self.sequences}): no token comes twice in any of the first "
+                f"sequences of {self.run.validation.path}, so there is no lower-copy score; use more of them"
+            )
         return score, null
 
     def _log(self, found: Evaluation, just_released: bool) -> None:

@@ -1,0 +1,425 @@
+"""Slower queries and keys, and a factor for all: what moves how much, when it ends, and that it survives anything."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from plumbline import frames
+from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
+from plumbline.files import sha256_file
+from plumbline.model.decoder import create
+from plumbline.model.roles import ParameterRole
+from plumbline.specs.spec import RunSpec
+from plumbline.train import optim
+from plumbline.train.interventions import _released
+from tests.model_specs import BASELINE, run_spec
+from tests.train.helpers import products, read, settings, train, train_ranks
+from tests.train.test_pretrain import StopAt
+
+MODEL = BASELINE | {
+    "layers": 4,
+    "width": 32,
+    "heads": 4,
+    "ffn_width": 48,
+    "projections": {"name": "grouped_query", "bias": True},
+}
+#: Of 24 steps: evaluations after 0, 2, 4 ... 12 steps, a window from 4 to 12, a ramp of 6 steps.
+WINDOW = {"every": 1 / 12, "window_start": 1 / 6, "window_end": 0.5, "ramp": 0.25, "sequences": 4}
+#: A score that always, and one that never, reaches 1.4 (or any) times its null.
+ALWAYS, NEVER = {"threshold_over_null": 0.0}, {"threshold_over_null": 1e9}
+
+
+def spec(*interventions: dict[str, Any], **overrides: Any) -> RunSpec:
+    return run_spec(model=MODEL, interventions=list(interventions), **({"train__steps": 24} | overrides))
+
+
+def slow(**options: Any) -> dict[str, Any]:
+    return {"name": "slow_query_key"} | WINDOW | options
+
+
+def weights(work: Path) -> dict[str, torch.Tensor]:
+    return load_file(work / "out/model.safetensors")
+
+
+def roles(of: RunSpec) -> dict[str, ParameterRole]:
+    return create(of.model, 0).parameter_roles
+
+
+def is_upper_query_or_key(role: ParameterRole) -> bool:
+    return role.layer in (2, 3) and bool({role.role, role.of} & {"query", "key"})
+
+
+@pytest.fixture(scope="module")
+def control(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run without any intervention."""
+    work = tmp_path_factory.mktemp("control")
+    assert train(spec(), settings(packs, work)) == 0
+    return work
+
+
+@pytest.fixture(scope="module")
+def slowed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Released after step 8, back at the full rate in step 14."""
+    work = tmp_path_factory.mktemp("slowed")
+    assert train(spec(slow(**ALWAYS)), settings(packs, work)) == 0
+    return work
+
+
+@pytest.fixture
+def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Of every step that is made: the rate that was asked for, and those of the slowed and the other parameters."""
+    made: list[dict[str, Any]] = []
+    original = optim.Optimizer.step
+
+    def step(self: optim.Optimizer, number: int, learning_rate: float) -> None:
+        original(self, number, learning_rate)
+        groups = self.inner.param_groups
+        made.append(
+            {
+                "step": number,
+                "base": learning_rate,
+                "slow": {group["lr"] for group in groups if any(group["labels"])},
+                "decay": {group["weight_decay"] for group in groups if any(group["labels"]) and group["decay"]},
+                "other": {group["lr"] for group in groups if not any(group["labels"])},
+            }
+        )
+
+    monkeypatch.setattr(optim.Optimizer, "step", step)
+    return made
+
+
+def test_a_multiplier_of_one_is_the_control_to_the_bit(packs: Path, tmp_path: Path, control: Path) -> None:
+    """Also the score that is read meanwhile changes nothing."""
+    for name, intervention in (
+        ("online", slow(multiplier=1.0, **ALWAYS)),
+        ("fixed", slow(multiplier=1.0, release="fixed", release_at=0.3)),
+        ("decay", slow(multiplier=1.0, scale_weight_decay=False)),
+        ("factor", {"name": "learning_rate_factor", "factor": 1.0}),
+    ):
+        assert train(spec(intervention), settings(packs, tmp_path / name)) == 0
+        mine, other = tmp_path / name / "out/model.safetensors", control / "out/model.safetensors"
+        assert sha256_file(mine) == sha256_file(other), name
+        mine, other = (
+            frames.read(path / "out/metrics.parquet", "metrics").drop(columns="loss").fillna(-1.0)
+            for path in (tmp_path / name, control)
+        )
+        assert mine.equals(other)
+
+
+class Descent:
+    """Plain gradient descent, without decay: what an update is, is known to the bit."""
+
+    def __init__(self, groups: list[dict[str, Any]], spec: Any, **options: Any) -> None:
+        self.param_groups, self.state = groups, {}
+        self.updates: dict[torch.Tensor, torch.Tensor] = {}
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for group in self.param_groups:
+            for value in group["params"]:
+                self.updates[value] = value.grad * group["lr"]
+                value.sub_(self.updates[value])
+
+    def zero_grad(self) -> None:
+        for group in self.param_groups:
+            for value in group["params"]:
+                value.grad = None
+
+
+@pytest.mark.parametrize("include_bias", [True, False])
+def test_one_step_of_descent_moves_upper_queries_and_keys_by_exactly_a_quarter(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, include_bias: bool
+) -> None:
+    """And nothing else differs by a bit."""
+    updates: list[dict[str, torch.Tensor]] = []
+    original = optim.Optimizer.step
+
+    def step(self: optim.Optimizer, number: int, learning_rate: float) -> None:
+        original(self, number, learning_rate)
+        updates.append({name: self.inner.updates[value].clone() for name, value in self.parameters.items()})
+
+    monkeypatch.setattr(optim.Optimizer, "step", step)
+    monkeypatch.setattr(optim, "load", lambda kind, name: Descent)
+    short = {"train__steps": 1, "schedule": {"name": "constant", "warmup_steps": 0}, "optimizer__learning_rate": 0.3}
+    window = {"window_start": 1.0, "window_end": 1.0, "include_bias": include_bias}
+    for name, chosen in (("control", spec(**short)), ("slowed", spec(slow(**window), **short))):
+        assert train(chosen, settings(packs, tmp_path / name)) == 0
+    start = dict(create(spec(**short).model, 42).named_parameters())
+    control, slowed = weights(tmp_path / "control"), weights(tmp_path / "slowed")
+    selected = set()
+    for name, role in roles(spec(**short)).items():
+        assert updates[0][name].any(), f"{name} must move for this to mean anything"
+        if is_upper_query_or_key(role) and (include_bias or not role.of):
+            selected.add((role.layer, role.role, role.of))
+            assert torch.equal(updates[1][name], 0.25 * updates[0][name]), name
+            assert torch.equal(slowed[name], start[name].detach() - 0.25 * updates[0][name]), name
+            assert not torch.equal(slowed[name], control[name])
+        else:
+            assert torch.equal(slowed[name], control[name]), name
+    assert len(selected) == (8 if include_bias else 4)
+
+
+@pytest.mark.parametrize(
+    "options, slowed",
+    [
+        ({}, {(layer, role) for layer in (2, 3) for role in ("query", "key", "bias of query", "bias of key")}),
+        ({"include_bias": False}, {(layer, role) for layer in (2, 3) for role in ("query", "key")}),
+        ({"roles": "query", "include_bias": False, "half": "all"}, {(layer, "query") for layer in range(4)}),
+        ({"roles": "value, output", "include_bias": False}, {(2, "value"), (3, "value"), (2, "output"), (3, "output")}),
+    ],
+)
+def test_parameters_are_selected_by_role_and_layer(packs: Path, tmp_path: Path, options: Any, slowed: set) -> None:
+    """A rate of next to nothing for the whole run keeps what is selected where it started."""
+    chosen = spec(slow(multiplier=1e-300, release="never", **options), train__steps=2, schedule__warmup_steps=0)
+    assert train(chosen, settings(packs, tmp_path)) == 0
+    start, end = dict(create(chosen.model, 42).named_parameters()), weights(tmp_path)
+    stayed = {
+        (role.layer, f"bias of {role.of}" if role.of else role.role)
+        for name, role in roles(chosen).items()
+        if torch.equal(start[name], end[name])
+    }
+    assert stayed == slowed
+
+
+def test_an_odd_number_of_layers_counts_the_middle_one_as_upper(packs: Path, tmp_path: Path) -> None:
+    chosen = run_spec(
+        model=MODEL | {"layers": 3}, interventions=[slow(multiplier=1e-300, release="never")], train__steps=3
+    )
+    assert train(chosen, settings(packs, tmp_path)) == 0
+    start, end = dict(create(chosen.model, 42).named_parameters()), weights(tmp_path)
+    stayed = {role.layer for name, role in roles(chosen).items() if torch.equal(start[name], end[name])}
+    assert stayed == {1, 2}
+
+
+def test_the_rate_is_a_quarter_until_the_release_and_then_ramps(packs: Path, tmp_path: Path, rates: list) -> None:
+    """Released at the window's start (4) and two evaluations, where the score is clamped to reach any limit."""
+    assert train(spec(slow(**ALWAYS)), settings(packs, tmp_path)) == 0
+    assert [made["step"] for made in rates] == list(range(1, 25))
+    assert all(made["other"] == {made["base"]} for made in rates)
+    share = [1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6]
+    expected = [0.25] * 8 + [0.25 + 0.75 * part for part in share] + [1.0] * 11
+    assert [made["slow"] for made in rates] == [{made["base"] * factor} for made, factor in zip(rates, expected)]
+    assert {factor for made in rates for factor in made["decay"]} == {0.1}
+    logged = frames.read(tmp_path / "out/metrics.parquet", "metrics")
+    assert logged[logged.split == "train"].learning_rate.tolist() == [made["base"] for made in rates]
+    assert read(tmp_path / "out/outcome.json")["interventions"] == [{"released": 8, "fraction": 8 / 24, "why": "score"}]
+
+
+def test_decay_can_be_kept_at_its_own_rate(packs: Path, tmp_path: Path, rates: list) -> None:
+    """lr x wd is then what it is without the intervention."""
+    assert train(spec(slow(scale_weight_decay=False, **ALWAYS)), settings(packs, tmp_path)) == 0
+    for made in rates:
+        (rate,), (decay,) = made["slow"], made["decay"]
+        assert rate * decay == pytest.approx(made["base"] * 0.1, rel=1e-12)
+    assert rates[0]["decay"] == {0.4} and rates[-1]["decay"] == {0.1}
+
+
+def test_a_score_that_never_gets_there_is_forced_at_the_end_of_the_window(packs: Path, tmp_path: Path, rates) -> None:
+    assert train(spec(slow(**NEVER)), settings(packs, tmp_path)) == 0
+    assert read(tmp_path / "out/outcome.json")["interventions"] == [{"released": 12, "fraction": 0.5, "why": "forced"}]
+    assert [made["slow"] == {0.25 * made["base"]} for made in rates[:13]] == [True] * 12 + [False]
+
+
+@pytest.mark.parametrize("clamped, released, why", [(1.0, 8, "score"), (0.0, 24, "forced")])
+def test_the_documents_fractions_on_200_steps(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clamped: float, released: int, why: str
+) -> None:
+    """Every step is an evaluation: 3 % is step 6, two evaluations later step 8, and 12 % is step 24."""
+    monkeypatch.setattr(_released, "lower_copy_score", lambda *arguments, **options: (clamped, 0.05))
+    chosen = spec({"name": "slow_query_key"}, train__steps=200, train__validate_every=200)
+    assert train(chosen, settings(packs, tmp_path)) == 0
+    assert read(tmp_path / "out/outcome.json")["interventions"] == [
+        {"released": released, "fraction": released / 200, "why": why}
+    ]
+    logged = frames.read(tmp_path / "out/points/online.parquet", "probes")
+    assert logged.step.tolist() == list(range(25)) and set(logged.value) == {clamped}
+
+
+def test_fixed_releases_need_no_score(packs: Path, tmp_path: Path, rates: list, monkeypatch) -> None:
+    monkeypatch.setattr(_released, "lower_copy_score", lambda *arguments, **options: pytest.fail("was read"))
+    chosen = spec(slow(release="fixed", release_at=0.25, ramp=0.0))
+    assert train(chosen, settings(packs, tmp_path)) == 0
+    factors = [made["slow"] == {0.25 * made["base"]} for made in rates]
+    assert factors == [True] * 6 + [False] * 18
+    assert all(made["slow"] == {made["base"]} for made in rates[6:])
+    assert read(tmp_path / "out/outcome.json")["interventions"] == [{"released": 6, "fraction": 0.25, "why": "fixed"}]
+    assert len(frames.read(tmp_path / "out/points/online.parquet", "probes")) == 0
+
+
+def test_half_the_rate_for_all_is_half_the_rate_in_the_recipe(packs: Path, tmp_path: Path, rates: list) -> None:
+    assert train(spec({"name": "learning_rate_factor"}), settings(packs, tmp_path / "factor")) == 0
+    assert all(made["slow"] == {0.5 * made["base"]} and not made["other"] for made in rates)
+    assert read(tmp_path / "factor/out/outcome.json")["interventions"] == [
+        {"released": None, "fraction": None, "why": None}
+    ]
+    recipe = spec(optimizer__learning_rate=0.0015)
+    assert train(recipe, settings(packs, tmp_path / "recipe")) == 0
+    mine, other = weights(tmp_path / "factor"), weights(tmp_path / "recipe")
+    assert all(torch.equal(value, other[name]) for name, value in mine.items())
+
+
+def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, slowed: Path, capfd) -> None:
+    """In the frame of online readings, in the state's log, and on stderr with the limit that is used."""
+    from plumbline.data.loader import Pack
+    from plumbline.train._release import Rule, release_step
+    from plumbline.train.interventions._released import lower_copy_score
+
+    logged = frames.read(slowed / "out/points/online.parquet", "probes")
+    assert logged.step.tolist() == [0, 2, 4, 6, 8, 10, 12], "to the end of the window, so that others can be replayed"
+    assert set(logged.probe) == {"release_score"} and logged.layer.isna().all() and set(logged.source) == {"online"}
+    tokens_BT = torch.from_numpy(Pack(packs / "validation.json").rows(np.arange(4)))
+    chosen = spec(slow(**ALWAYS))
+    expected = lower_copy_score(create(chosen.model, chosen.init_seed), tokens_BT)
+    assert (logged.value[0], logged.null[0]) == expected and logged.null.nunique() == 1
+    assert expected[0] == pytest.approx(expected[1], rel=0.1), "at the start, attention is nearly uniform"
+    assert logged.value.nunique() == 7
+    rule = Rule(release="online", **{key: value for key, value in (WINDOW | ALWAYS).items() if key != "sequences"})
+    replayed = list(zip(logged.step, logged.value, logged.null))
+    assert release_step(replayed, rule, 24) == 8
+    events = [json.loads(line) for line in (slowed / "state/progress.jsonl").read_text().splitlines()]
+    events = [event for event in events if event["event"] == "release_score"]
+    assert [(event["step"], event["counter"], event["released"]) for event in events] == [
+        (0, 0, False), (2, 0, False), (4, 1, False), (6, 2, False), (8, 3, True), (10, 4, True), (12, 5, True),
+    ]  # fmt: skip
+    assert [event["score"] for event in events] == logged.value.tolist()
+    assert train(spec(slow(**ALWAYS), train__steps=12), settings(packs, tmp_path)) == 0
+    said = capfd.readouterr().err
+    assert "slow_query_key: until the lower-copy score is at least 0 times its null (context 32; the absolute" in said
+    assert "slow_query_key: released after step 4 (33.33% of training): lower-copy score 0." in said
+
+
+@pytest.mark.parametrize("polls", [(6, 30, 90), (9, 11, 13, 90), (13, 90), (16, 90), (18, 19, 90)])
+def test_stopped_anywhere_and_resumed_to_the_same_bits(
+    packs: Path, tmp_path: Path, slowed: Path, polls: tuple[int, ...]
+) -> None:
+    """Before, at and after the release, and in the middle of the ramp."""
+    chosen = settings(packs, tmp_path, starts_without_progress=0, checkpoint_seconds=1e9)
+    codes = [train(spec(slow(**ALWAYS)), chosen, StopAt(number)) for number in polls]
+    assert codes == [EXIT_RUN_AGAIN] * (len(polls) - 1) + [0]
+    assert products(tmp_path) == products(slowed)
+    assert read(tmp_path / "out/outcome.json") == read(slowed / "out/outcome.json")
+
+
+@pytest.mark.parametrize("last", [7, 8, 9, 11, 14])
+def test_a_checkpoint_holds_the_release(packs: Path, tmp_path: Path, slowed: Path, last: int) -> None:
+    """Killed after each of these steps; 9 and 11 are in the ramp, which ends with step 14."""
+    environment = {"STOP_AFTER_STEP": str(last)}
+    chosen = settings(packs, tmp_path, checkpoint_steps=1)
+    assert train_ranks(1, spec(slow(**ALWAYS)), chosen, **environment) == [EXIT_RUN_AGAIN]
+    newest = max((tmp_path / "state").glob("step-*"))
+    (state,) = read(newest / "loop.json")["interventions"]
+    step = read(newest / "loop.json")["step"]
+    assert state["released"] == (8 if step > 8 else None) and state["scores"][-1][0] <= step
+    assert train(spec(slow(**ALWAYS)), chosen) == 0
+    assert products(tmp_path) == products(slowed)
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_ranks_decide_as_one(packs: Path, tmp_path: Path, strategy: str) -> None:
+    """By a limit that is reached in the middle of the window."""
+    limited = slow(threshold_over_null=1.0, patience=1, window_start=0.0)
+    assert train(spec(limited), settings(packs, tmp_path / "one")) == 0
+    chosen = settings(packs, tmp_path / "two", micro_batch=2, strategy=strategy)
+    assert train_ranks(2, spec(limited), chosen) == [0, 0]
+    one, two = (read(tmp_path / name / "out/outcome.json") for name in ("one", "two"))
+    assert one["interventions"] == two["interventions"]
+    scores, expected = (frames.read(tmp_path / name / "out/points/online.parquet", "probes") for name in ("two", "one"))
+    assert scores.step.tolist() == expected.step.tolist() == [0, 2, 4, 6, 8, 10, 12]
+    torch.testing.assert_close(torch.tensor(scores.value), torch.tensor(expected.value), rtol=1e-3, atol=1e-6)
+    mine, other = weights(tmp_path / "two"), weights(tmp_path / "one")
+    for name, value in other.items():
+        torch.testing.assert_close(mine[name], value, rtol=1e-3, atol=5e-5)
+
+
+def test_rank_0_decides(packs: Path, tmp_path: Path) -> None:
+    """Ranks whose own scores differ release at the same step all the same; else their gradients would part ways."""
+    chosen = settings(packs, tmp_path, micro_batch=2)
+    codes = train_ranks(2, spec(slow(patience=1)), chosen, CLAMP_SCORES="9.0,0.0")
+    assert codes == [0, 0]
+    assert read(tmp_path / "out/outcome.json")["interventions"][0]["released"] == 4
+    finals = [read(tmp_path / f"state/released-{rank}.json") for rank in (0, 1)]
+    assert finals == [4, 4]
+
+
+def test_reading_the_score_leaves_no_trace(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in the random states, not in the model's mode, not in gradients."""
+    original, modes = _released.lower_copy_score, []
+
+    def drawing(model: torch.nn.Module, *arguments: Any, **options: Any) -> tuple[float, float]:
+        modes.append((model.training, any(value.grad is not None for value in model.parameters())))
+        random.random(), np.random.rand(), torch.rand(3)
+        found = original(model, *arguments, **options)
+        modes.append((model.training, any(value.grad is not None for value in model.parameters())))
+        return found
+
+    monkeypatch.setattr(_released, "lower_copy_score", drawing)
+    torch.manual_seed(1), random.seed(1), np.random.seed(1)
+    states = []
+    from plumbline.train import loop as loop_module
+
+    original_begin = _released.Released.begin
+
+    def begin(self: _released.Released, step: int) -> None:
+        before = loop_module.randomness.encode(loop_module.randomness.capture(torch.device("cpu")))
+        original_begin(self, step)
+        states.append(before == loop_module.randomness.encode(loop_module.randomness.capture(torch.device("cpu"))))
+
+    monkeypatch.setattr(_released.Released, "begin", begin)
+    assert train(spec(slow(**ALWAYS)), settings(packs, tmp_path)) == 0
+    assert len(modes) == 14 and set(modes) == {(True, False)} and states == [True] * 24
+
+
+def test_a_run_that_diverges_says_what_was_decided_until_then(packs: Path, tmp_path: Path) -> None:
+    fixed = slow(release="fixed", release_at=1.0)
+    chosen = spec(slow(**ALWAYS), fixed, optimizer__learning_rate=1e9, schedule__warmup_steps=0)
+    assert train(chosen, settings(packs, tmp_path)) == 0
+    outcome = read(tmp_path / "out/outcome.json")
+    assert outcome["outcome"] == "diverged" and outcome["weights_step"] < 8
+    assert outcome["interventions"] == [{"released": None, "fraction": None, "why": None}] * 2
+    before = products(tmp_path)
+    assert train(chosen, settings(packs, tmp_path)) == 0
+    assert products(tmp_path) == before
+
+
+def test_a_score_that_is_no_number_survives_a_checkpoint(packs: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(_released, "lower_copy_score", lambda *arguments, **options: (float("nan"), 0.05))
+    chosen = settings(packs, tmp_path)
+    assert train(spec(slow(**ALWAYS)), chosen, StopAt(12)) == EXIT_RUN_AGAIN
+    assert train(spec(slow(**ALWAYS)), chosen) == 0
+    assert read(tmp_path / "out/outcome.json")["interventions"][0]["why"] == "forced"
+    assert frames.read(tmp_path / "out/points/online.parquet", "probes").value.isna().all()
+
+
+@pytest.mark.parametrize(
+    "intervention, said",
+    [
+        (slow(multiplier=0.0), r"slow_query_key.multiplier \(0\) must be above 0.*'freeze'"),
+        (slow(roles="query,keys"), r"roles: there is no role 'keys'; did you mean 'key'"),
+        (slow(roles="attention_gate"), r"no layer from 2 on has a parameter of role 'attention_gate'"),
+        (slow(sequences=41), r"slow_query_key.sequences \(41\) is more than the 40 of .*validation.json"),
+        (slow(sequences=0), r"sequences \(0\) must be 1 or more"),
+        (slow(window_start=0.6), r"window_start \(0.6\) and window_end \(0.5\)"),
+        ({"name": "learning_rate_factor", "factor": -1.0}, r"learning_rate_factor.factor \(-1\)"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_before_the_first_step(packs: Path, tmp_path: Path, intervention, said) -> None:
+    with pytest.raises(PlumblineError, match=said):
+        train(spec(intervention), settings(packs, tmp_path))
+    assert read(tmp_path / "state/fault.json")["reason"]
+
+
+def test_validation_text_without_repetitions_is_told_before_the_first_step(packs: Path, tmp_path: Path) -> None:
+    from tests.train.helpers import write_pack
+
+    write_pack(tmp_path / "once.json", np.tile(np.arange(32), (40, 1)))
+    with pytest.raises(PlumblineError, match=r"no token comes twice in any of the first sequences of .*once.json"):
+        train(spec(slow()), settings(packs, tmp_path, validation=tmp_path / "once.json"))
+    assert not list((tmp_path / "state").glob("step-*"))
