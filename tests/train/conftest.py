@@ -8,6 +8,8 @@ import pytest
 
 from tests.model_specs import run_spec
 from tests.train import helpers
+from tests.train.helpers import settings, train
+from tests.train.interventions import ALWAYS, slow, spec
 
 
 @pytest.fixture(scope="session")
@@ -29,4 +31,20 @@ def probed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small run with probe points, trained without interruption."""
     work = tmp_path_factory.mktemp("probed")
     assert helpers.train(run_spec(probes=helpers.PROBES), helpers.settings(packs, work)) == 0
+    return work
+
+
+@pytest.fixture(scope="session")
+def unslowed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run without any intervention."""
+    work = tmp_path_factory.mktemp("unslowed")
+    assert train(spec(), settings(packs, work)) == 0
+    return work
+
+
+@pytest.fixture(scope="session")
+def slowed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Released after step 8, back at the full rate in step 14."""
+    work = tmp_path_factory.mktemp("slowed")
+    assert train(spec(slow(**ALWAYS)), settings(packs, work)) == 0
     return work

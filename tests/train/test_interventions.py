@@ -3,74 +3,22 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from plumbline import frames
-from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
+from plumbline.cli import PlumblineError
 from plumbline.files import sha256_file
 from plumbline.model.decoder import create
-from plumbline.model.roles import ParameterRole
-from plumbline.specs.spec import RunSpec
 from plumbline.train import optim
 from plumbline.train.interventions import _released
-from tests.model_specs import BASELINE, run_spec
-from tests.train.helpers import products, read, settings, train, train_ranks
-from tests.train.test_pretrain import StopAt
-
-MODEL = BASELINE | {
-    "layers": 4,
-    "width": 32,
-    "heads": 4,
-    "ffn_width": 48,
-    "projections": {"name": "grouped_query", "bias": True},
-}
-#: Of 24 steps: evaluations after 0, 2, 4 ... 12 steps, a window from 4 to 12, a ramp of 6 steps.
-WINDOW = {"every": 1 / 12, "window_start": 1 / 6, "window_end": 0.5, "ramp": 0.25, "sequences": 4}
-#: A score that always, and one that never, reaches 1.4 (or any) times its null.
-ALWAYS, NEVER = {"threshold_over_null": 0.0}, {"threshold_over_null": 1e9}
-
-
-def spec(*interventions: dict[str, Any], **overrides: Any) -> RunSpec:
-    return run_spec(model=MODEL, interventions=list(interventions), **({"train__steps": 24} | overrides))
-
-
-def slow(**options: Any) -> dict[str, Any]:
-    return {"name": "slow_query_key"} | WINDOW | options
-
-
-def weights(work: Path) -> dict[str, torch.Tensor]:
-    return load_file(work / "out/model.safetensors")
-
-
-def roles(of: RunSpec) -> dict[str, ParameterRole]:
-    return create(of.model, 0).parameter_roles
-
-
-def is_upper_query_or_key(role: ParameterRole) -> bool:
-    return role.layer in (2, 3) and bool({role.role, role.of} & {"query", "key"})
-
-
-@pytest.fixture(scope="module")
-def control(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run without any intervention."""
-    work = tmp_path_factory.mktemp("control")
-    assert train(spec(), settings(packs, work)) == 0
-    return work
-
-
-@pytest.fixture(scope="module")
-def slowed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Released after step 8, back at the full rate in step 14."""
-    work = tmp_path_factory.mktemp("slowed")
-    assert train(spec(slow(**ALWAYS)), settings(packs, work)) == 0
-    return work
+from tests.model_specs import run_spec
+from tests.train.helpers import read, settings, train
+from tests.train.interventions import ALWAYS, MODEL, NEVER, WINDOW, is_upper_query_or_key, roles, slow, spec, weights
 
 
 @pytest.fixture
@@ -96,7 +44,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return made
 
 
-def test_a_multiplier_of_one_is_the_control_to_the_bit(packs: Path, tmp_path: Path, control: Path) -> None:
+def test_a_multiplier_of_one_is_the_control_to_the_bit(packs: Path, tmp_path: Path, unslowed: Path) -> None:
     """Also the score that is read meanwhile changes nothing."""
     for name, intervention in (
         ("online", slow(multiplier=1.0, **ALWAYS)),
@@ -105,11 +53,10 @@ def test_a_multiplier_of_one_is_the_control_to_the_bit(packs: Path, tmp_path: Pa
         ("factor", {"name": "learning_rate_factor", "factor": 1.0}),
     ):
         assert train(spec(intervention), settings(packs, tmp_path / name)) == 0
-        mine, other = tmp_path / name / "out/model.safetensors", control / "out/model.safetensors"
+        mine, other = tmp_path / name / "out/model.safetensors", unslowed / "out/model.safetensors"
         assert sha256_file(mine) == sha256_file(other), name
         mine, other = (
-            frames.read(path / "out/metrics.parquet", "metrics").drop(columns="loss").fillna(-1.0)
-            for path in (tmp_path / name, control)
+            frames.read(path / "out/metrics.parquet", "metrics").fillna(-1.0) for path in (tmp_path / name, unslowed)
         )
         assert mine.equals(other)
 
@@ -294,108 +241,6 @@ def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, s
     said = capfd.readouterr().err
     assert "slow_query_key: until the lower-copy score is at least 0 times its null (context 32; the absolute" in said
     assert "slow_query_key: released after step 4 (33.33% of training): lower-copy score 0." in said
-
-
-@pytest.mark.parametrize("polls", [(6, 30, 90), (9, 11, 13, 90), (13, 90), (16, 90), (18, 19, 90)])
-def test_stopped_anywhere_and_resumed_to_the_same_bits(
-    packs: Path, tmp_path: Path, slowed: Path, polls: tuple[int, ...]
-) -> None:
-    """Before, at and after the release, and in the middle of the ramp."""
-    chosen = settings(packs, tmp_path, starts_without_progress=0, checkpoint_seconds=1e9)
-    codes = [train(spec(slow(**ALWAYS)), chosen, StopAt(number)) for number in polls]
-    assert codes == [EXIT_RUN_AGAIN] * (len(polls) - 1) + [0]
-    assert products(tmp_path) == products(slowed)
-    assert read(tmp_path / "out/outcome.json") == read(slowed / "out/outcome.json")
-
-
-@pytest.mark.parametrize("last", [7, 8, 9, 11, 14])
-def test_a_checkpoint_holds_the_release(packs: Path, tmp_path: Path, slowed: Path, last: int) -> None:
-    """Killed after each of these steps; 9 and 11 are in the ramp, which ends with step 14."""
-    environment = {"STOP_AFTER_STEP": str(last)}
-    chosen = settings(packs, tmp_path, checkpoint_steps=1)
-    assert train_ranks(1, spec(slow(**ALWAYS)), chosen, **environment) == [EXIT_RUN_AGAIN]
-    newest = max((tmp_path / "state").glob("step-*"))
-    (state,) = read(newest / "loop.json")["interventions"]
-    step = read(newest / "loop.json")["step"]
-    assert state["released"] == (8 if step > 8 else None) and state["scores"][-1][0] <= step
-    assert train(spec(slow(**ALWAYS)), chosen) == 0
-    assert products(tmp_path) == products(slowed)
-
-
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_two_ranks_decide_as_one(packs: Path, tmp_path: Path, strategy: str) -> None:
-    """By a limit that is reached in the middle of the window."""
-    limited = slow(threshold_over_null=1.0, patience=1, window_start=0.0)
-    assert train(spec(limited), settings(packs, tmp_path / "one")) == 0
-    chosen = settings(packs, tmp_path / "two", micro_batch=2, strategy=strategy)
-    assert train_ranks(2, spec(limited), chosen) == [0, 0]
-    one, two = (read(tmp_path / name / "out/outcome.json") for name in ("one", "two"))
-    assert one["interventions"] == two["interventions"]
-    scores, expected = (frames.read(tmp_path / name / "out/points/online.parquet", "probes") for name in ("two", "one"))
-    assert scores.step.tolist() == expected.step.tolist() == [0, 2, 4, 6, 8, 10, 12]
-    torch.testing.assert_close(torch.tensor(scores.value), torch.tensor(expected.value), rtol=1e-3, atol=1e-6)
-    mine, other = weights(tmp_path / "two"), weights(tmp_path / "one")
-    for name, value in other.items():
-        torch.testing.assert_close(mine[name], value, rtol=1e-3, atol=5e-5)
-
-
-def test_rank_0_decides(packs: Path, tmp_path: Path) -> None:
-    """Ranks whose own scores differ release at the same step all the same; else their gradients would part ways."""
-    chosen = settings(packs, tmp_path, micro_batch=2)
-    codes = train_ranks(2, spec(slow(patience=1)), chosen, CLAMP_SCORES="9.0,0.0")
-    assert codes == [0, 0]
-    assert read(tmp_path / "out/outcome.json")["interventions"][0]["released"] == 4
-    finals = [read(tmp_path / f"state/released-{rank}.json") for rank in (0, 1)]
-    assert finals == [4, 4]
-
-
-def test_reading_the_score_leaves_no_trace(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in the random states, not in the model's mode, not in gradients."""
-    original, modes = _released.lower_copy_score, []
-
-    def drawing(model: torch.nn.Module, *arguments: Any, **options: Any) -> tuple[float, float]:
-        modes.append((model.training, any(value.grad is not None for value in model.parameters())))
-        random.random(), np.random.rand(), torch.rand(3)
-        found = original(model, *arguments, **options)
-        modes.append((model.training, any(value.grad is not None for value in model.parameters())))
-        return found
-
-    monkeypatch.setattr(_released, "lower_copy_score", drawing)
-    torch.manual_seed(1), random.seed(1), np.random.seed(1)
-    states = []
-    from plumbline.train import loop as loop_module
-
-    original_begin = _released.Released.begin
-
-    def begin(self: _released.Released, step: int) -> None:
-        before = loop_module.randomness.encode(loop_module.randomness.capture(torch.device("cpu")))
-        original_begin(self, step)
-        states.append(before == loop_module.randomness.encode(loop_module.randomness.capture(torch.device("cpu"))))
-
-    monkeypatch.setattr(_released.Released, "begin", begin)
-    assert train(spec(slow(**ALWAYS)), settings(packs, tmp_path)) == 0
-    assert len(modes) == 14 and set(modes) == {(True, False)} and states == [True] * 24
-
-
-def test_a_run_that_diverges_says_what_was_decided_until_then(packs: Path, tmp_path: Path) -> None:
-    fixed = slow(release="fixed", release_at=1.0)
-    chosen = spec(slow(**ALWAYS), fixed, optimizer__learning_rate=1e9, schedule__warmup_steps=0)
-    assert train(chosen, settings(packs, tmp_path)) == 0
-    outcome = read(tmp_path / "out/outcome.json")
-    assert outcome["outcome"] == "diverged" and outcome["weights_step"] < 8
-    assert outcome["interventions"] == [{"released": None, "fraction": None, "why": None}] * 2
-    before = products(tmp_path)
-    assert train(chosen, settings(packs, tmp_path)) == 0
-    assert products(tmp_path) == before
-
-
-def test_a_score_that_is_no_number_survives_a_checkpoint(packs: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(_released, "lower_copy_score", lambda *arguments, **options: (float("nan"), 0.05))
-    chosen = settings(packs, tmp_path)
-    assert train(spec(slow(**ALWAYS)), chosen, StopAt(12)) == EXIT_RUN_AGAIN
-    assert train(spec(slow(**ALWAYS)), chosen) == 0
-    assert read(tmp_path / "out/outcome.json")["interventions"][0]["why"] == "forced"
-    assert frames.read(tmp_path / "out/points/online.parquet", "probes").value.isna().all()
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,9 @@ class Rule:
         """In words, for the log."""
         if self.release == "never":
             return "for the whole run"
+        after = f"then a ramp over {self.ramp:.2%}" if self.ramp > 0 else "without a ramp"
         if self.release == "fixed":
-            return f"until {self.release_at:.2%} of training, then a ramp over {self.ramp:.2%}"
+            return f"until {self.release_at:.2%} of training, {after}"
         limit = (
             f"{self.threshold_over_null:g} times its null (context {self.context}; the absolute threshold is for "
             f"context {STATED_CONTEXT})"
@@ -104,7 +105,7 @@ class Rule:
         return (
             f"until the lower-copy score is at least {limit} at {self.patience} evaluations in a row, every "
             f"{self.every:.2%} of training, {self.window_start:.2%} at the earliest and {self.window_end:.2%} at the "
-            f"latest, then a ramp over {self.ramp:.2%}"
+            f"latest, {after}"
         )
 
 

@@ -62,7 +62,7 @@ class EntropyFloor(Released):
                 "window_end": window_end,
                 "patience": patience,
                 "patience_counts_before_window": patience_counts_before_window,
-                "ramp": ramp,
+                "ramp": ramp if after_release == "ramp" else 0.0,
                 "every": every,
             },
             sequences,
@@ -74,7 +74,7 @@ class EntropyFloor(Released):
             )
         if weight < 0:
             raise PlumblineError(f"interventions: entropy_floor.weight ({weight:g}) must be 0 or more")
-        self.floor, self.full_weight, self.after_release = floor, weight, after_release
+        self.floor, self.full_weight = floor, weight
         self.active = self.watching = False
         self.seen: dict[int, tuple[torch.Tensor, torch.Tensor, Visibility]] = {}
 
@@ -105,10 +105,7 @@ class EntropyFloor(Released):
 
     def weight(self, step: int) -> float:
         """What the term is multiplied with in step `step`."""
-        share = self.share(step)
-        if self.after_release == "off":
-            return 0.0 if share > 0 else self.full_weight
-        return (1.0 - share) * self.full_weight
+        return (1.0 - self.share(step)) * self.full_weight
 
     def _start(self, model: torch.nn.Module, given: Any) -> None:
         """A forward call of the whole model begins: watch it, if it is one of training."""
@@ -160,7 +157,7 @@ def _entropy_sum(mixer: Mixer, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visib
     log_BHQK = scores_BHQK.masked_fill(~visible_B1QK, float("-inf")).log_softmax(dim=-1)
     # 0 log 0 is 0, and so is its gradient.
     entropy_BHQ = -(log_BHQK.exp() * log_BHQK.masked_fill(~visible_B1QK, 0.0)).sum(dim=-1)
-    keys_B1Q = visibility.visible_B1Q1[..., 0]
+    keys_B1Q = visibility.visible_B1Q1[..., 0].to(entropy_BHQ.dtype)
     return (entropy_BHQ * torch.where(keys_B1Q > 1, 1.0 / keys_B1Q.log(), 0.0)).sum()
 
 
@@ -176,6 +173,9 @@ def is_softmax(mixer: Mixer, heads: int, width: int) -> bool:
     q_BHTW = torch.linspace(-3.0, 4.0, heads * 5 * width, device=device).sin().reshape(1, heads, 5, width)
     k_BGTW = torch.linspace(-5.0, 2.0, mixer.groups * 5 * width, device=device).cos().reshape(1, mixer.groups, 5, width)
     visibility = Visibility.of(torch.zeros(1, 5, dtype=torch.int64, device=device), None, None)
-    expected = masked_softmax(mixer.scores(q_BHTW, k_BGTW), visibility)
-    weights = mixer.weights(q_BHTW, k_BGTW, visibility)
-    return weights.shape == expected.shape and torch.allclose(weights, expected)
+    for size in (1.0, 1000.0):  # a cap is not felt by small scores
+        expected = masked_softmax(mixer.scores(size * q_BHTW, k_BGTW), visibility)
+        weights = mixer.weights(size * q_BHTW, k_BGTW, visibility)
+        if weights.shape != expected.shape or not torch.allclose(weights, expected):
+            return False
+    return True

@@ -1,0 +1,46 @@
+"""What the tests of interventions share: a small model with biases, and a window that 24 steps can hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from plumbline.model.decoder import create
+from plumbline.model.roles import ParameterRole
+from plumbline.specs.spec import RunSpec
+from tests.model_specs import BASELINE, run_spec
+
+MODEL = BASELINE | {
+    "layers": 4,
+    "width": 32,
+    "heads": 4,
+    "ffn_width": 48,
+    "projections": {"name": "grouped_query", "bias": True},
+}
+#: Of 24 steps: evaluations after 0, 2, 4 ... 12 steps, a window from 4 to 12, a ramp of 6 steps.
+WINDOW = {"every": 1 / 12, "window_start": 1 / 6, "window_end": 0.5, "ramp": 0.25, "sequences": 4}
+#: A score that always, and one that never, reaches 1.4 (or any) times its null.
+ALWAYS, NEVER = {"threshold_over_null": 0.0}, {"threshold_over_null": 1e9}
+
+
+def spec(*interventions: dict[str, Any], **overrides: Any) -> RunSpec:
+    return run_spec(model=MODEL, interventions=list(interventions), **({"train__steps": 24} | overrides))
+
+
+def slow(**options: Any) -> dict[str, Any]:
+    return {"name": "slow_query_key"} | WINDOW | options
+
+
+def weights(work: Path) -> dict[str, torch.Tensor]:
+    return load_file(work / "out/model.safetensors")
+
+
+def roles(of: RunSpec) -> dict[str, ParameterRole]:
+    return create(of.model, 0).parameter_roles
+
+
+def is_upper_query_or_key(role: ParameterRole) -> bool:
+    return role.layer in (2, 3) and bool({role.role, role.of} & {"query", "key"})
