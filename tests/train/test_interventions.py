@@ -243,6 +243,21 @@ def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, s
     assert "slow_query_key: released after step 4 (33.33% of training): lower-copy score 0." in said
 
 
+def test_scores_come_with_what_probes_read(packs: Path, tmp_path: Path) -> None:
+    """Into one frame with readings at probe points; only the intervention reads anything online here."""
+    from plumbline.probes._offline import read_run
+
+    probed = spec(slow(**ALWAYS), probes=[{"name": "query_key_norms", "at": [1.0], "sequences": 2}])
+    assert train(probed, settings(packs, tmp_path)) == 0
+    rows = read_run(tmp_path / "out", packs / "validation.json", torch.device("cpu")).rows
+    assert [row["step"] for row in rows if row["probe"] == "release_score"] == [0, 2, 4, 6, 8, 10, 12]
+    assert {row["probe"]: row["source"] for row in rows} == {
+        "query_norm": "offline",
+        "key_norm": "offline",
+        "release_score": "online",
+    }
+
+
 @pytest.mark.parametrize(
     "intervention, said",
     [
