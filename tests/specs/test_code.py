@@ -27,11 +27,15 @@ class Mine(Mixer):
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package of this name with one mixer and its helper."""
+    """A package of this name with one mixer, its helper, and a component of another kind that the helper uses."""
     folder = tmp_path / "plumbline"
     (folder / "model/mixers").mkdir(parents=True)
     (folder / "model/mixers/mine.py").write_text(MIXER)
-    (folder / "model/mixers/_base.py").write_text("from plumbline.model import shared\nclass Mixer:\n    base = 1\n")
+    (folder / "model/mixers/_base.py").write_text(
+        "from plumbline.model import shared\nfrom plumbline.probes.other import score\nclass Mixer:\n    base = 1\n"
+    )
+    (folder / "probes").mkdir()
+    (folder / "probes/other.py").write_text("LIMIT = 3\n@component\nclass Other:\n    pass\ndef score(): pass\n")
     (folder / "model/shared.py").write_text("VALUE = 1\n")
     monkeypatch.setattr(code, "PACKAGE", folder)
     return folder
@@ -54,6 +58,7 @@ def hashed(package: Path) -> str:
         ("mine.py", "self.scale * q", "q * self.scale", False),
         ("_base.py", "base = 1", "base = 2", False),
         ("../shared.py", "VALUE = 1", "VALUE = 2", True),
+        ("../../probes/other.py", "LIMIT = 3", "LIMIT = 4", False),
     ],
 )
 def test_what_counts(package: Path, file: str, before: str, after: str, same: bool) -> None:
@@ -67,7 +72,7 @@ def test_what_counts(package: Path, file: str, before: str, after: str, same: bo
 def test_a_product_is_made_with_everything_it_imports(package: Path) -> None:
     code._imports.cache_clear()
     names = {path.name for path in code.product_files(package / "model/mixers/mine.py")}
-    assert names == {"mine.py", "_base.py", "shared.py"}
+    assert names == {"mine.py", "_base.py", "shared.py", "other.py"}
 
 
 def test_a_recorded_hash_has_the_class_of_those_it_equals(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:

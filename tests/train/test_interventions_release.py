@@ -140,3 +140,15 @@ def test_a_run_of_few_steps_is_evaluated_once_a_step() -> None:
 def test_a_rule_that_cannot_be_meant_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(PlumblineError, match=said):
         rule(**options)
+
+
+def test_a_run_that_is_released_online_goes_by_the_code_of_the_probe() -> None:
+    """Another lower-copy score would be another run."""
+    from pathlib import Path
+
+    from plumbline.specs.code import component_files
+    from plumbline.specs.components import available
+
+    for name in ("slow_query_key", "entropy_floor", "learning_rate_factor"):
+        files = {path.name for path in component_files(Path(available("intervention")[name]))}
+        assert {"lower_copy.py", "_scores.py", "_release.py", "_released.py"} <= files

@@ -2,10 +2,10 @@
 
 Two questions are answered here, both without importing anything:
 
-- Which class is a component's code of? A component's code is its file and the files whose name begins with an
-  underscore that it imports. Its class is the hash of their trees, or, for the components of this package, the one
-  that `code_classes.json` gives it: the tool that records the golden losses writes down there which hashes were shown
-  to give the same losses, so that a refactor retrains nothing.
+- Which class is a component's code of? A component's code is its file, and of what it imports the files whose name
+  begins with an underscore and the files of other components. Its class is the hash of their trees, or, for the
+  components of this package, the one that `code_classes.json` gives it: the tool that records the golden losses writes
+  down there which hashes were shown to give the same losses, so that a refactor retrains nothing.
 - What is a product made with? The hash over a module and everything of this package that it imports, so that a table
   is made anew when its own code changes and left alone when another's does.
 """
@@ -38,8 +38,8 @@ def tree_hash(files: Iterable[Path]) -> str:
 
 
 def component_files(path: Path) -> list[Path]:
-    """A component's file and the underscored files that it imports, these with theirs."""
-    return _closure(path, lambda found: found.name.startswith("_") and found.name != "__init__.py")
+    """A component's file and what it imports of underscored files and of other components, these with theirs."""
+    return _closure(path, lambda found: found.name != "__init__.py" and (found.name[0] == "_" or _is_component(found)))
 
 
 def product_files(path: Path) -> list[Path]:
@@ -74,6 +74,12 @@ def _closure(start: Path, wanted: Callable[[Path], bool]) -> list[Path]:
                 found.add(path)
                 waiting.append(path)
     return sorted(found)
+
+
+def _is_component(path: Path) -> bool:
+    """Whether a file holds something marked ``@component``."""
+    marks = [mark for node in _parse(path).body for mark in getattr(node, "decorator_list", [])]
+    return any(isinstance(mark, ast.Name) and mark.id == "component" for mark in marks)
 
 
 @cache

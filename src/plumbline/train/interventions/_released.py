@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from plumbline.cli import PlumblineError
-from plumbline.probes._lower_copy import lower_copy_score
+from plumbline.probes.lower_copy import lower_copy_score
 from plumbline.train._release import Evaluation, Rule, follow, ramped, release_step
 from plumbline.train.interventions._base import Attachment, Intervention
 from plumbline.train.randomness import preserved
@@ -55,7 +55,7 @@ class Released(Intervention):
                 f"interventions: {self.name}.sequences ({self.sequences}) is more than the {pack.sequences} of "
                 f"{pack.path}; use fewer"
             )
-        self.separator = pack.manifest.get("separator")
+        self.separator = pack.separator
         self.tokens_BT = torch.from_numpy(pack.rows(np.arange(self.sequences)))
 
     def begin(self, step: int) -> None:
