@@ -95,8 +95,14 @@ def finished(
     rows: list[dict[str, Cell]],
     notes: Iterable[str] = (),
     scores: bool = False,
+    printed: str = "",
 ) -> Table:
-    """The table, with the warnings and rulings that stand around every one; `scores`: it shows scores of tasks."""
+    """The table, with the warnings and rulings that stand around every one.
+
+    Args:
+        scores: it shows scores of tasks.
+        printed: the file of printed numbers beside it, where it is not of the table's name.
+    """
     study = readings.study
     return Table(
         name=name,
@@ -108,5 +114,5 @@ def finished(
         rows=rows,
         notes=[*notes, *notes_of(study)],
         warnings=warnings_of(study, readings.frames if scores else None),
-        published=published.shown(name),
+        published=printed or published.shown(name),
     )

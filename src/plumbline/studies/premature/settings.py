@@ -52,7 +52,11 @@ QUANTITIES = {
     "lambda_q_null": Quantity("null λ Q", ".3f", probed("locality_query", EARLY, "upper", "null")),
     "lambda_k": Quantity("λ K", ".3f", probed("locality_key", EARLY)),
     "lambda_k_null": Quantity("null λ K", ".3f", probed("locality_key", EARLY, "upper", "null")),
+    "lambda_q_calibrated": Quantity("λ Q calibrated", ".3f", probed("locality_query_calibrated", EARLY)),
+    "lambda_k_calibrated": Quantity("λ K calibrated", ".3f", probed("locality_key_calibrated", EARLY)),
     "energy_share": Quantity("R_P/‖X‖²", ".3f", probed("projector_share", EARLY, "model")),
+    "energy_share_null": Quantity("null share", ".3f", probed("projector_share", EARLY, "model", "null")),
+    "projector_rank": Quantity("rank of P", ".1f", probed("projector_rank", EARLY)),
 }
 
 

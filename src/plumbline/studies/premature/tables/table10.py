@@ -37,8 +37,8 @@ def table10(frames: RunFrames, study: Study, published: Published) -> Table:
         columns=[*beside("multiplier", "multiplier", "g"), *settings.columns(NAMES, tuple(NAMES)[:4]), *FACTS],
         rows=rows,
         notes=[
-            "Runs of the first seed. Displacement: Frobenius norm of each head's W_Q^T W_K less its start, mean over the "
-            "upper half's heads."
+            "Runs of the first seed. Displacement: Frobenius norm of each head's W_Q^T W_K less its start, mean over "
+            "the upper half's heads."
         ],
     )
 

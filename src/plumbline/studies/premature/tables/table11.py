@@ -25,7 +25,7 @@ EARLY_READ: dict[str, tuple[str, Part]] = {
 }
 
 NOTES = [
-    "Mean and sample standard deviation over seeds; differences are of paired seeds. Readouts at 3 %: means over seeds.",
+    "Mean and sample standard deviation over seeds; differences are paired. Readouts at 3 % are means over seeds.",
     "A lower-copy score means something beside its null only, what uniform attention scores on the same text.",
 ]
 

@@ -85,8 +85,8 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
         columns=COLUMNS,
         rows=rows,
         notes=[
-            "Mean and sample standard deviation over seeds; Δ is paired by seed, in percentage points, that of the mean "
-            "over seed averages. p: exact two-sided sign test over seeds; in the mean's row over all seeds and tasks.",
+            "Mean and sample standard deviation over seeds; Δ is paired by seed, in percentage points; the mean's is "
+            "over seed averages. p: exact two-sided sign test over seeds, in the mean's row over all seeds and tasks.",
             f"The same test gives the printed {wins} wins of {of} a p of {sign_test(wins, of - wins):.2f}.",
         ],
         scores=True,

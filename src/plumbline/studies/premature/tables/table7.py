@@ -43,7 +43,7 @@ def table7(frames: RunFrames, study: Study, published: Published) -> Table:
         columns=[*_columns(), *FACTS],
         rows=rows,
         notes=[
-            "Runs of the first seed. The null beside a lower-copy score is what uniform attention scores on the same text."
+            "Runs of the first seed. The null beside a lower-copy score is what uniform attention gives on that text."
         ],
     )
 
