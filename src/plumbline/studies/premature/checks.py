@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -44,6 +45,7 @@ class Sizes:
         return self.single.width * self.single.init_std**2
 
 
+@cache
 def sizes(study: str) -> Sizes:
     """Of the GPT-style block and of the one with SwiGLU, at paper size."""
     document = sheet.load(study, "paper")
@@ -68,8 +70,8 @@ def largest_share(found: list[Head], bound: str) -> float:
 
 def sharpest_share(model: ModelSpec) -> float:
     """The same at the head for which Theorem 1 is an equality to first order."""
-    head = sharp_head(TOKENS, model.width, model.head_width)
-    return frobenius(head.moved(SMALL, SMALL)) / head.bound(SMALL, SMALL)
+    head, rate = sharp_head(TOKENS, model.width, model.head_width), SMALL / 1000
+    return frobenius(head.moved(rate, rate)) / head.bound(rate, rate)
 
 
 def learning_rate_factor(found: list[Head], multiplier: float) -> float:
@@ -88,10 +90,10 @@ def rho(these: Sizes, gate: Gate) -> float:
 
 
 def drawn_energies(these: Sizes, gate: Gate, seed: int = 0) -> tuple[float, float, float, float]:
-    """Of networks drawn at full width: energies of single and gated output in a subspace, and of the stream plus each.
+    """Of networks drawn at full width: energies of single and gated output, and of the stream plus each.
 
-    The stream is layer-normalised, the subspace a tenth of it; output weights are divided by the root of twice the
-    depth, as in training.
+    P_out is the whole stream, which is layer-normalised; output weights are divided by the root of twice the depth, as
+    in training.
     """
     draw, single = np.random.default_rng(seed), these.single
     std, out_std = single.init_std, single.init_std / math.sqrt(2 * single.layers)
@@ -103,10 +105,8 @@ def drawn_energies(these: Sizes, gate: Gate, seed: int = 0) -> tuple[float, floa
     )
     hidden_TF = np.asarray(gelu(x_TD @ into))
     gated_TF = np.asarray((gelu if gate == "gelu" else silu)(x_TD @ gate_in)) * (x_TD @ up)
-    rank = round(RANK_SHARE * single.width)  # coordinates: every direction is alike
-    outputs = [h_TF @ (out_std * draw.standard_normal((h_TF.shape[1], rank))) for h_TF in (hidden_TF, gated_TF)]
-    stream_TR = x_TD[:, :rank]
-    energies = [float((part**2).sum()) for part in (*outputs, *(stream_TR + output for output in outputs))]
+    outputs = [h_TF @ (out_std * draw.standard_normal((h_TF.shape[1], single.width))) for h_TF in (hidden_TF, gated_TF)]
+    energies = [float((part**2).sum()) for part in (*outputs, *(x_TD + output for output in outputs))]
     return energies[0], energies[1], energies[2], energies[3]
 
 

@@ -27,8 +27,16 @@ class Comparison:
 
     def scores(self, side: int) -> pd.DataFrame:
         """Tasks by seed, the primary metric of one side, 0 for the control; NaN where there is no score."""
-        found = {seed: self._scores(pair[side]) for seed, pair in self.pairs.items()}
-        return pd.DataFrame(found, index=self.tasks, dtype=float)
+        return self._both[side]
+
+    @cached_property
+    def _both(self) -> list[pd.DataFrame]:
+        return [
+            pd.DataFrame(
+                {seed: self._scores(pair[side]) for seed, pair in self.pairs.items()}, index=self.tasks, dtype=float
+            )
+            for side in (0, 1)
+        ]
 
     def _scores(self, key: str | None) -> pd.Series:
         return pd.Series(dtype=float) if key is None else self.readings.frames.task_scores(key).astype(float)

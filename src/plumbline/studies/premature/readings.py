@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
 from plumbline.results.runs import COMPLETED, DIVERGED, MISSING, RunFrames
@@ -39,14 +40,25 @@ class Readings:
 
     def __init__(self, frames: RunFrames, study: Study) -> None:
         self.frames, self.study = frames, study
+        self._held_out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._curves: dict[tuple[str, str, Part, str], pd.Series] = {}
+
+    @cached_property
+    def _keys(self) -> dict[tuple[str, str], dict[int, str]]:
+        """Method and scale -> seed -> key, by rising seed."""
+        found: dict[tuple[str, str], dict[int, str]] = {}
+        for key, run in self.frames.runs.sort_values("seed", kind="stable").iterrows():
+            found.setdefault((run["method"], run["scale"]), {})[int(run["seed"])] = str(key)
+        return found
 
     def key(self, method: str, scale: str = BASE, seed: int | None = None) -> str | None:
         """A method's run: of a seed, or of the first one."""
-        return self.frames.key(scale, method, seed)
+        mine = self._keys.get((method, scale), {})
+        return next(iter(mine.values()), None) if seed is None else mine.get(seed)
 
     def seeds(self, method: str, scale: str = BASE) -> list[int]:
         """Seeds of a method's runs."""
-        return [int(seed) for seed in sorted(self.frames.select(scale, [method])["seed"])]
+        return list(self._keys.get((method, scale), {}))
 
     def outcome(self, key: str | None) -> str:
         """completed, diverged or missing."""
@@ -78,8 +90,15 @@ class Readings:
         """Tokens after which a run's held-out loss is at most `level`, linear between evaluations; NaN: never."""
         if key is None or math.isnan(level) or self.outcome(key) == MISSING:
             return math.nan
-        held_out = self.frames.metrics(key).query("split == 'validation'").sort_values("step")
-        return first_at_or_below(held_out["tokens"].to_numpy(), held_out["loss"].to_numpy(), level)
+        return first_at_or_below(*self.held_out(key), level)
+
+    def held_out(self, key: str) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens and held-out loss at a run's evaluations."""
+        if key not in self._held_out:
+            metrics = self.frames.metrics(key)
+            mine = metrics[metrics["split"] == "validation"].sort_values("step")
+            self._held_out[key] = (mine["tokens"].to_numpy(), mine["loss"].to_numpy())
+        return self._held_out[key]
 
     def tokens_saved_percent(self, control: str | None, other: str | None) -> float:
         """Share of the budget that the other run does not need to reach the control's final loss."""
@@ -94,10 +113,9 @@ class Readings:
         offline = probes[probes["source"] == "offline"]
         return {(str(key), str(probe)): rows for (key, probe), rows in offline.groupby(["key", "probe"], sort=False)}
 
-    def rows(self, key: str | None, probe: str) -> pd.DataFrame:
+    def rows(self, key: str, probe: str) -> pd.DataFrame:
         """Everything that an offline probe read of a run."""
-        empty = self.frames.probes.iloc[:0]
-        return empty if key is None else self._offline.get((key, probe), empty)
+        return self._offline.get((key, probe), self.frames.probes.iloc[:0])
 
     def first_upper(self, key: str) -> int:
         """The first layer of the upper half, counted from 0."""
@@ -114,8 +132,16 @@ class Readings:
 
     def curve(self, key: str | None, probe: str, part: Part = "upper", column: str = "value") -> pd.Series:
         """Fraction of training -> mean of a reading over a part's layers and heads, by rising fraction."""
+        if key is None:
+            return pd.Series(dtype=float)
+        name = (key, probe, part, column)
+        if name not in self._curves:
+            self._curves[name] = self._curve(*name)
+        return self._curves[name]
+
+    def _curve(self, key: str, probe: str, part: Part, column: str) -> pd.Series:
         rows = self.rows(key, probe)
-        if key is None or rows.empty:
+        if rows.empty:
             return pd.Series(dtype=float)
         first, layers = self.first_upper(key), rows["layer"]
         chosen = {
