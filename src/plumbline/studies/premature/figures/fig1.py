@@ -24,11 +24,11 @@ BOXES: dict[str, tuple[float, float, float, str, str]] = {
     "growth": (61, 19, 19, "growth of upper logits\n$\\|\\Delta Z_P\\|_F \\leq C\\,\\eta_{upper}\\,R_P^2$", style.RED),
     "sharp": (85, 27, 17, "few keys take all:\nentropy collapses", style.GREY),
     "reliance": (85, 11, 17, "the model comes to\nneed these matches", style.GREY),
-    "gate": (36, 38, 23, "multiplicative gate (SwiGLU, GEGLU):\nwrites less, $\\bar\\rho R_P$", style.GREEN),
+    "gate": (36, 38, 26, "multiplicative gate (SwiGLU, GEGLU):\nwrites less, $\\bar\\rho R_P$", style.GREEN),
     "slow": (
         36,
         0,
-        23,
+        26,
         "intervention: $\\alpha\\,\\eta_{upper}$ with $\\alpha = 1/4$\nuntil the lower half copies",
         style.GREEN,
     ),

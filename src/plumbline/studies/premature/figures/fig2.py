@@ -28,7 +28,7 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     """Bars with the printed gains beside them; points with the printed ones hollow where sizes are the document's."""
     table = _values(Readings(frames, study), published)
     figure = Figure(figsize=(style.PAGE, 3.0))
-    left, right = figure.subplots(1, 2, width_ratios=[1.15, 1.0])
+    left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.0])
     _bars(left, table, study)
     _scatter(right, table, study)
     return Picture(figure, table.assign(preset=study.preset))
@@ -69,46 +69,55 @@ def _colour(gated: bool) -> str:
 def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     places = range(len(table) - 1, -1, -1)
     there = table["gain"].dropna()
-    span = max(there.abs().max(), 1e-9) if len(there) else 1.0
+    low, high = (min(0.0, there.min()), max(0.0, there.max())) if len(there) else (0.0, 1.0)
+    span = max(high - low, 1e-9)
     for place, row in zip(places, table.itertuples(), strict=True):
         shown = "" if math.isnan(row.gain_published) else f" (printed {row.gain_published:+.3f})"
         if math.isnan(row.gain):
-            axes.text(0, place, f" {row.word}{shown}", va="center", fontsize=6.8, color=style.GREY)
+            axes.text(0, place, f" {row.word}{shown}", va="center", fontsize=6.5, color=style.GREY)
             continue
         axes.barh(place, row.gain, height=0.62, color=_colour(row.gated))
-        axes.text(max(row.gain, 0), place, f" {row.gain:+.3f}{shown}", va="center", fontsize=6.8)
+        axes.text(max(row.gain, 0), place, f" {row.gain:+.3f}{shown}", va="center", fontsize=6.5)
     axes.axvline(0, color="black", linewidth=0.7)
-    axes.set_yticks(list(places), list(table["label"]))
-    axes.set_xlim(
-        min(0.0, 1.1 * there.min()) if len(there) else 0.0, (max(there.max(), 0) if len(there) else 0) + 1.1 * span
-    )
+    axes.set_yticks(list(places), list(table["label"]), fontsize=7)
+    # Room for the numbers beside the longest bar.
+    axes.set_xlim(low - 0.05 * span, high + 0.95 * span)
+    axes.set_axisbelow(True)
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel("perplexity of the control less that of the slowed run")
-    style.name_preset(axes, study, "What slowing early upper queries and keys gains", BASE)
+    axes.set_xlabel("control's perplexity less the slowed run's")
+    style.name_preset(axes, study, "Gained by slowing", BASE)
+
+
+#: Where a point's name stands, in points from it, where the usual place is taken by a neighbour.
+ELSEWHERE = {"llama": (0, -9), "gpt_rmsnorm": (0, -9)}
 
 
 def _scatter(axes: Axes, table: pd.DataFrame, study: Study) -> None:
-    at_paper, drawn = study.preset == "paper", False
+    at_paper, there = study.preset == "paper", table.dropna(subset=["gain", "entropy_3pct"])
+    middle = (there["entropy_3pct"].min() + there["entropy_3pct"].max()) / 2
     for row in table.itertuples():
         if at_paper and not math.isnan(row.entropy_3pct_published):
-            axes.plot(row.entropy_3pct_published, row.gain_published, "o", mfc="none", mec=_colour(row.gated), ms=6)
-        if not (math.isnan(row.gain) or math.isnan(row.entropy_3pct)):
-            drawn = True
-            axes.plot(row.entropy_3pct, row.gain, "o", color=_colour(row.gated), ms=4.5)
-            axes.annotate(
-                row.label.removesuffix(" projections").replace(" matched", "").removesuffix(" FFN"),
-                (row.entropy_3pct, row.gain),
-                xytext=(4, 3),
-                textcoords="offset points",
-                fontsize=6.3,
-            )
+            axes.plot(row.entropy_3pct_published, row.gain_published, "o", mfc="none", mec=_colour(row.gated), ms=7)
+    for row in there.itertuples():
+        axes.plot(row.entropy_3pct, row.gain, "o", color=_colour(row.gated), ms=4)
+        right = row.entropy_3pct > middle
+        x, y = ELSEWHERE.get(row.architecture, (0, 4))
+        axes.annotate(
+            row.label.removesuffix(" projections").replace(" matched", "").removesuffix(" FFN"),
+            (row.entropy_3pct, row.gain),
+            xytext=(x - 5 if right else x + 5, y),
+            textcoords="offset points",
+            fontsize=6.3,
+            ha="right" if right else "left",
+        )
     axes.axhline(0, color="black", linewidth=0.7)
-    axes.margins(x=0.18, y=0.12)
+    axes.margins(x=0.12, y=0.14)
+    axes.locator_params(axis="x", nbins=5)
     axes.set_xlabel("upper entropy of the control at 3 %")
     axes.set_ylabel("perplexity gained")
-    style.name_preset(axes, study, "Early entropy against gain", BASE, extra="hollow: printed" if at_paper else "")
+    style.name_preset(axes, study, "Early entropy against gain", BASE, extra="rings: printed" if at_paper else "")
     marks = [("single branch", style.RED), ("gated", style.GREEN)]
-    handles = [axes.plot([], [], "o", color=colour, ms=4.5)[0] for _, colour in marks]
+    handles = [axes.plot([], [], "o", color=colour, ms=4)[0] for _, colour in marks]
     axes.legend(handles, [name for name, _ in marks], fontsize=6.8, loc="best")
-    if not drawn:
+    if there.empty:
         style.note_absent(axes, ["every architecture: no value"])

@@ -46,13 +46,13 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
     figure = Figure(figsize=(style.PAGE, 5.0))
     grid = figure.subplots(2, 2)
     _events(grid[0, 0], table)
-    _curves(grid[0, 1], table, "entropy", "normalised entropy, upper half")
+    _curves(grid[0, 1], table, "entropy", "entropy, upper half")
     _curves(grid[1, 0], table, "logit", "mean |z|, upper half")
     _curves(grid[1, 1], table, "ablation", "perplexity lost")
     grid[0, 1].set_ylim(top=1.02)
     _inset(grid[1, 0], table)
     grid[1, 1].set_yscale("symlog", linthresh=1.0)
-    titles = ["A  When lower routing matures and upper attention sharpens", "B  Upper attention entropy"]
+    titles = ["A  When routing matures and attention sharpens", "B  Upper attention entropy"]
     titles += ["C  Upper logits; inset: top singular value at 3 %", "D  Upper queries and keys zeroed"]
     for axes, title in zip(grid.flat, titles, strict=True):
         axes.set_title(title)
@@ -134,7 +134,7 @@ def _inset(axes: Axes, table: pd.DataFrame) -> None:
     if mine.empty:
         return
     means = mine.groupby("side")["value"].mean()
-    small = axes.inset_axes((0.09, 0.58, 0.27, 0.36))
+    small = axes.inset_axes((0.7, 0.12, 0.28, 0.3))
     small.bar(range(len(SIDES)), [means.get(side, math.nan) for side in SIDES], color=list(SIDES.values()), width=0.6)
     small.set_xticks(range(len(SIDES)), ["control", "slowed"], fontsize=5.5)
     small.tick_params(axis="y", labelsize=5.5, length=2)

@@ -15,6 +15,9 @@ from plumbline.studies.premature import checks
 from plumbline.studies.premature.layout import finished, labels, ours
 from plumbline.studies.premature.readings import Readings
 
+#: Where the numbers are from.
+SOURCE = "plumbline.studies.premature.checks, at the sizes of the paper preset"
+
 #: Rounding of float64 beside quantities of order one.
 ROUNDING = 1e-9
 
@@ -50,10 +53,10 @@ def theory(frames: RunFrames, study: Study, published: Published) -> Table:
             "check": Cell(one.id),
             "label": Cell(one.says),
             "source": Cell(one.source),
-            "computed": Cell(one.computed),
+            "computed": Cell(one.computed, source=SOURCE),
             "computed_published": from_print(one.printed),
-            "drawn": Cell(one.drawn, word="" if one.drawn is not None else "not drawn"),
-            "holds": Cell("yes" if one.holds else "no"),
+            "drawn": Cell(one.drawn, source=SOURCE, word="" if one.drawn is not None else "not drawn"),
+            "holds": Cell("yes" if one.holds else "no", source=SOURCE),
             "preset": Cell(study.preset),
         }
         for one in performed(study.code, published)
