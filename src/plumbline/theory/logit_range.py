@@ -9,28 +9,32 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy import special
 
 from plumbline.cli import PlumblineError
 
 
-def needed_range(keys: int, epsilon: float) -> float:
-    """The least range of scores over `keys` at which one key can have weight 1 - `epsilon`.
+def needed_range(keys: int, log_odds: float) -> float:
+    """The least range of scores over `keys` at which one key's weight w can have log(w / (1 - w)) = `log_odds`.
+
+    With w = 1 - eps that is log((1 - eps) / eps).
 
     Raises:
-        PlumblineError: fewer than two keys, or an epsilon that is no share.
+        PlumblineError: fewer than two keys.
     """
-    if keys < 2 or not 0 < epsilon < 1:
-        raise PlumblineError(f"a range needs two keys or more and a share between 0 and 1; got {keys} and {epsilon}")
-    return math.log((keys - 1) * (1 - epsilon) / epsilon)
+    if keys < 2:
+        raise PlumblineError(f"a range of scores needs two keys or more; got {keys}")
+    return math.log(keys - 1) + log_odds
 
 
 def slack(scores_K: np.ndarray) -> float:
     """The range of a row's scores less the least that its largest weight needs: never below zero, but for rounding.
 
-    The rest's share is summed from the other keys, so that it is no difference of numbers near one.
+    The odds are taken in logarithms, so that a row whose other weights underflow still has them.
     """
     z = np.asarray(scores_K, dtype=np.float64)
     top = int(z.argmax())
-    others = np.exp(np.delete(z, top) - z[top]).sum()
-    epsilon = float(others / (1 + others))
-    return float(z.max() - z.min()) - needed_range(len(z), epsilon)
+    others = np.delete(z, top)
+    if not others.size:
+        raise PlumblineError("a range of scores needs two keys or more; got 1")
+    return float(z.max() - z.min()) - needed_range(len(z), float(z[top] - special.logsumexp(others)))

@@ -75,7 +75,7 @@ WRONG = {
     "fourfold": (pathway.Head, "moved", lambda head, query, key: MOVED(head, query**2, key**2)),
     "theorem1": (pathway.Head, "moved", lambda head, query, key: 2 * MOVED(head, query, key)),
     "rho_squared": (pathway.Head, "weakened", lambda head, share: WEAKENED(head, share**2)),
-    "logit_range": (logit_range, "needed_range", lambda keys, epsilon: NEEDED(keys, epsilon) + 0.1),
+    "logit_range": (logit_range, "needed_range", lambda keys, odds: NEEDED(keys, odds) + 0.1),
 }
 
 

@@ -122,4 +122,4 @@ def least_slack(model: ModelSpec, rows: int = 200) -> float:
 
 def equality_slack(keys: int = 100, epsilon: float = 0.01) -> float:
     """The slack of a row whose other keys are all alike: none."""
-    return slack(np.concatenate([[needed_range(keys, epsilon)], np.zeros(keys - 1)]))
+    return slack(np.concatenate([[needed_range(keys, math.log((1 - epsilon) / epsilon))], np.zeros(keys - 1)]))

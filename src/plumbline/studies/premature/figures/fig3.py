@@ -106,7 +106,7 @@ def _events(axes: Axes, table: pd.DataFrame) -> None:
             axes.plot(printed["percent"], [y] * len(printed), "D", mfc="none", mec=colour, ms=9)
             never = int((measured["percent"].isna() & (measured["word"] == "")).sum())
             if never:
-                text = f"never in {never} of {len(measured)} runs"
+                text = f"never: {never} of {len(measured)}"
                 axes.text(110, y, text, ha="right", va="center", fontsize=6.5, color=colour)
         axes.text(0.01, row + 0.33, label, fontsize=7.2, transform=axes.get_yaxis_transform(), va="center")
     axes.set_yticks([])
@@ -134,7 +134,10 @@ def _inset(axes: Axes, table: pd.DataFrame) -> None:
     if mine.empty:
         return
     means = mine.groupby("side")["value"].mean()
-    small = axes.inset_axes((0.7, 0.12, 0.28, 0.3))
+    # Above the highest curve, wherever that is.
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.6 * (high - low))
+    small = axes.inset_axes((0.7, 0.68, 0.28, 0.24))
     small.bar(range(len(SIDES)), [means.get(side, math.nan) for side in SIDES], color=list(SIDES.values()), width=0.6)
     small.set_xticks(range(len(SIDES)), ["control", "slowed"], fontsize=5.5)
     small.tick_params(axis="y", labelsize=5.5, length=2)
