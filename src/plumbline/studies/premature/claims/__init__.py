@@ -1,0 +1,18 @@
+"""The premature study's claims: which id is measured how."""
+
+from plumbline.results.measures import Measures
+from plumbline.studies.premature.claims import (
+    architectures,
+    controls,
+    downstream,
+    losses,
+    mechanism,
+    release,
+    theorems,
+)
+from plumbline.studies.premature.claims.evidence import Evidence
+
+PARTS = (losses, downstream, mechanism, architectures, controls, release, theorems)
+MEASURES = Measures().merged(part.MEASURES for part in PARTS)
+
+__all__ = ["MEASURES", "Evidence"]

@@ -1,0 +1,61 @@
+"""Claims about the seven tasks: Table 2 and section 5.2."""
+
+from __future__ import annotations
+
+from plumbline.results.checkers import Measured, near, order, signs
+from plumbline.results.measures import Absent, Measures, Values
+from plumbline.results.published import Claim
+from plumbline.results.runs import DIVERGED, MISSING
+from plumbline.stats import PairedResult
+from plumbline.studies.premature.claims.evidence import Evidence
+from plumbline.studies.premature.downstream import Comparison, losses, sign_test
+
+MEASURES = Measures()
+
+TASKS = ("piqa", "hellaswag", "arc_easy", "arc_challenge", "race", "lambada", "mmlu")
+
+
+def _compared(e: Evidence) -> Comparison:
+    """The comparison, if every run of it has all its scores."""
+    comparison = e.tasks
+    for seed, pair in comparison.pairs.items():
+        for side, key in enumerate(pair):
+            if key is None or comparison.scores(side)[seed].isna().any():
+                raise Absent(DIVERGED if e.readings.outcome(key) == DIVERGED else MISSING, f"{key} or its scores")
+            e.used.add(key)
+    if not comparison.pairs:
+        raise Absent(MISSING, "the GPT pair")
+    return comparison
+
+
+def _delta(e: Evidence, task: str) -> PairedResult:
+    return _compared(e).difference(task)
+
+
+def _task(e: Evidence, claim: Claim) -> Values:
+    found = _delta(e, claim.id.removeprefix("t2_"))
+    shown = {"delta_pp_std": 100 * found.sigma, "wins": f"{found.wins} of {found.n}"}
+    return Measured(values={"delta_pp_mean": 100 * found.mean}, shown=shown)
+
+
+MEASURES.of(*(f"t2_{task}" for task in (*TASKS, "mean")), compare=signs("delta_pp_mean"))(_task)
+
+
+@MEASURES.of("downstream_mean", near=near(2 * 0.143))
+def downstream_mean(e: Evidence, claim: Claim) -> Values:
+    return {"pp": 100 * _delta(e, "mean").mean}
+
+
+@MEASURES.of("downstream_wins", near=near(2))
+def downstream_wins(e: Evidence, claim: Claim) -> Values:
+    found = _compared(e).everything()
+    p = sign_test(found.wins, losses(found))
+    return Measured(values={"wins": found.wins}, near=near(2), shown={"of": found.n, "ties": found.ties, "p_sign": p})
+
+
+@MEASURES.of("downstream_largest", compare=order("order"))
+def downstream_largest(e: Evidence, claim: Claim) -> Values:
+    deltas = {task: _delta(e, task).mean for task in TASKS}
+    ranked = sorted(deltas, key=deltas.__getitem__, reverse=True)
+    shown = {"flattest": min(deltas, key=lambda task: abs(deltas[task]))}
+    return Measured(values={"order": ranked[: len(claim.values["order"])]}, shown=shown)

@@ -1,0 +1,40 @@
+"""How far apart the scores of a row of attention must lie for one key to take most of it.
+
+Source: premature study, appendix B.4, Eqs. 63-67. If one of N keys has weight at least 1 - eps, then
+max z - min z >= log((N - 1)(1 - eps) / eps), with equality where the others share eps alike.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import special
+
+from plumbline.cli import PlumblineError
+
+
+def needed_range(keys: int, log_odds: float) -> float:
+    """The least range of scores over `keys` at which one key's weight w can have log(w / (1 - w)) = `log_odds`.
+
+    With w = 1 - eps that is log((1 - eps) / eps).
+
+    Raises:
+        PlumblineError: fewer than two keys.
+    """
+    if keys < 2:
+        raise PlumblineError(f"a range of scores needs two keys or more; got {keys}")
+    return math.log(keys - 1) + log_odds
+
+
+def slack(scores_K: np.ndarray) -> float:
+    """The range of a row's scores less the least that its largest weight needs: never below zero, but for rounding.
+
+    The odds are taken in logarithms, so that a row whose other weights underflow still has them.
+    """
+    z = np.asarray(scores_K, dtype=np.float64)
+    top = int(z.argmax())
+    others = np.delete(z, top)
+    if not others.size:
+        raise PlumblineError("a range of scores needs two keys or more; got 1")
+    return float(z.max() - z.min()) - needed_range(len(z), float(z[top] - special.logsumexp(others)))

@@ -1,0 +1,128 @@
+"""Every claim can come out true and can come out false; a demo speaks about no trained model."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import msgspec
+import pandas as pd
+import pytest
+
+from plumbline.results.judge import judge
+from plumbline.results.measures import Measure
+from plumbline.studies.premature import checks
+from plumbline.studies.premature.claims import MEASURES, Evidence
+from plumbline.theory import logit_range, pathway
+from tests.studies.premature.mutants import MUTANTS
+from tests.studies.premature.world import PUBLISHED, loaded, published_facts, published_once, study_at, written
+
+CLAIMS = PUBLISHED.claims()
+
+
+def judged(root, preset: str = "paper") -> pd.DataFrame:
+    rows = judge(CLAIMS, MEASURES, Evidence(loaded(root, preset=preset), study_at(preset), PUBLISHED))
+    return pd.DataFrame(rows).set_index("id")
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    return judged(published_once())
+
+
+@pytest.fixture(scope="module")
+def mutants(tmp_path_factory) -> dict[str, pd.DataFrame]:
+    facts = published_facts()
+    return {
+        name: judged(written(mutant(facts), tmp_path_factory.mktemp(name.replace(" ", "_"))))
+        for name, mutant in MUTANTS.items()
+    }
+
+
+def test_every_claim_is_measured_or_says_why_not():
+    assert set(MEASURES) == {claim.id for claim in CLAIMS}
+    assert all(isinstance(one, Measure) and (one.function or len(one.untested) > 10) for one in MEASURES.values())
+
+
+def test_the_published_world_reproduces_every_claim(rows):
+    other = rows[rows["verdict"] != "reproduced"]
+    assert other[["verdict", "why"]].to_dict("index") == {}
+
+
+TRAINED = [name for name, measure in MEASURES.items() if measure.function]
+ARITHMETIC = ["rho_init", "fourfold", "theorem1", "rho_squared", "logit_range", "ffn_match"]
+
+
+@pytest.mark.parametrize("name", [name for name in TRAINED if name not in ARITHMETIC])
+def test_every_claim_of_runs_fails_in_some_mutant(name, mutants):
+    verdicts = {mutant: found.loc[name, "verdict"] for mutant, found in mutants.items()}
+    assert "not reproduced" in verdicts.values(), verdicts
+
+
+def _wider(study: str) -> checks.Sizes:
+    """Models whose feed-forward widths do not match, at another start."""
+    these = SIZES(study)
+    gated = msgspec.structs.replace(these.gated, ffn_width=2048)
+    return checks.Sizes(msgspec.structs.replace(these.single, ffn_width=5120, init_std=0.03), gated)
+
+
+SIZES, MOVED, WEAKENED, NEEDED = checks.sizes, pathway.Head.moved, pathway.Head.weakened, logit_range.needed_range
+
+#: Claim of arithmetic -> what is wrong in a world in which it must fail: owner, name, replacement.
+WRONG = {
+    "rho_init": (checks, "sizes", _wider),
+    "ffn_match": (checks, "sizes", _wider),
+    "fourfold": (pathway.Head, "moved", lambda head, query, key: MOVED(head, query**2, key**2)),
+    "theorem1": (pathway.Head, "moved", lambda head, query, key: 2 * MOVED(head, query, key)),
+    "rho_squared": (pathway.Head, "weakened", lambda head, share: WEAKENED(head, share**2)),
+    "logit_range": (logit_range, "needed_range", lambda keys, odds: NEEDED(keys, odds) + 0.1),
+}
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_every_claim_of_the_theory_fails_where_it_is_wrong(name, monkeypatch):
+    assert set(ARITHMETIC) == set(WRONG)
+    evidence = Evidence(loaded(published_once(), "gpt"), study_at(), PUBLISHED)
+    monkeypatch.setattr(*WRONG[name])
+    found = judge([claim for claim in CLAIMS if claim.id == name], {name: MEASURES[name]}, evidence)
+    assert found[0]["verdict"] == "not reproduced", found[0]
+
+
+def test_each_verdict_names_its_runs(rows):
+    assert rows.loc["t3_llama", "runs"].split() == ["premature/base/llama/s42", "premature/base/llama_slow/s42"]
+    assert len(rows.loc["ppl_gain_270m", "runs"].split()) == 6 and len(rows.loc["downstream_wins", "runs"].split()) == 6
+    study = study_at()
+    for name in TRAINED:
+        if name not in ARITHMETIC:
+            keys = rows.loc[name, "runs"].split()
+            assert keys and rows.loc[name, "run_ids"].split() == [study.runs[key].spec.run_id for key in keys], name
+
+
+def test_a_claim_about_runs_that_are_not_there_is_not_tested(tmp_path):
+    facts = {key: run for key, run in published_facts().items() if "/gpt" in key and "glu" not in key}
+    facts["premature/base/gpt_slow/s43"].outcome = "diverged"
+    found = judged(written(facts, tmp_path))
+    assert found.loc["t4_gpt", "verdict"] == "reproduced"
+    assert found.loc["t4_gpt_geglu", "verdict"] == "not tested" and "is missing" in found.loc["t4_gpt_geglu", "why"]
+    assert found.loc["ppl_gain_270m", "verdict"] == "diverged"
+    assert "premature/base/gpt_slow/s43" in found.loc["ppl_gain_270m", "why"]
+    assert found.loc["downstream_wins", "verdict"] == "diverged"
+    assert found.loc["ffn_match", "verdict"] == "reproduced"
+
+
+def test_an_intervention_that_never_gets_there_saves_nothing(tmp_path):
+    facts = published_facts()
+    facts["premature/base/gpt_slow/s44"] = dataclasses.replace(
+        facts["premature/base/gpt_slow/s44"], loss=math.log(27.5), saved=None
+    )
+    found = judged(written(facts, tmp_path))
+    assert found.loc["tokens_saved_270m", "verdict"] in ("partly", "not reproduced")
+    assert found.loc["gain_every_paired_difference", "verdict"] == "not reproduced"
+
+
+def test_a_demo_speaks_only_about_arithmetic(tmp_path):
+    found = judged(written(published_facts("demo"), tmp_path, "demo"), "demo")
+    trained = found.drop([name for name, measure in MEASURES.items() if measure.scope == "arithmetic"])
+    assert trained["verdict"].eq("demo").all()
+    assert found.loc[ARITHMETIC, "verdict"].eq("reproduced").all()
+    assert found.loc["ablation_equivalent", "verdict"] == "reproduced"

@@ -1,0 +1,95 @@
+"""The premature study's figures: their numbers are the runs', gaps are told, bytes repeat."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from plumbline.results import find, style
+from plumbline.results.runs import load
+from tests.studies.premature.world import PUBLISHED, Watched, loaded, published_facts, published_once, study_at, written
+
+FIGURES = find.targets("premature", "figures")
+
+
+def draw(root, name, published=PUBLISHED, preset="paper"):
+    groups = study_at(preset).sheet["targets"][name]["runs"]
+    frames = loaded(root, *groups, preset=preset) if groups else load([], root, probes=True)
+    return find.function("premature", "figures", name)(frames, study_at(preset), published)
+
+
+def words(picture) -> str:
+    texts = [text.get_text() for axes in picture.figure.axes for text in [*axes.texts, axes.title, axes._left_title]]
+    above = picture.figure._suptitle
+    return "\n".join([*texts, "" if above is None else above.get_text()])
+
+
+def test_every_figure_is_a_target():
+    targets = study_at().sheet["targets"].items()
+    assert [name for name, entry in targets if entry["kind"] == "figure"] == FIGURES
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_bytes_repeat_and_printed_files_are_declared(tmp_path, name):
+    watched = Watched()
+    first, second = draw(published_once(), name, watched), draw(published_once(), name)
+    assert watched.seen == set(study_at().sheet["targets"][name]["published"])
+    assert name == "fig1" or "preset paper" in words(first)
+    paths = [
+        style.save(picture, tmp_path / folder / f"{name}.png") for folder, picture in (("a", first), ("b", second))
+    ]
+    for one, other in zip(*paths, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    csv = pd.read_csv(tmp_path / "a" / f"{name}.csv")
+    assert len(csv) == len(first.frame) > 0 and csv["preset"].eq("paper").all()
+
+
+def test_fig1_has_both_factors_and_what_holds_them_back():
+    frame = draw(published_once(), "fig1").frame.set_index(["from", "to"])
+    assert frame.index.is_unique and frame.loc[("energy", "growth"), "holds_back"] == False  # noqa: E712
+    assert set(frame.index[frame["holds_back"]]) == {("gate", "energy"), ("slow", "step")}
+
+
+def test_fig2_shows_gains_and_entropies_beside_the_printed():
+    picture = draw(published_once(), "fig2")
+    frame = picture.frame.set_index("architecture")
+    assert len(frame) == 7 and frame["gain"].notna().all() and frame["gain_published"].notna().all()
+    assert (frame["gain"] - frame["gain_published"]).abs().max() < 2e-4
+    assert frame.loc["gpt_geglu", "entropy_3pct_published"] == 0.729
+    assert "(printed +0.586)" in words(picture)
+    lengths = {round(patch.get_width(), 4) for patch in picture.figure.axes[0].patches}
+    assert round(float(frame.loc["gpt", "gain"]), 4) in lengths
+
+
+def test_fig2_names_what_is_missing(tmp_path):
+    facts = published_facts()
+    del facts["premature/base/llama_slow/s42"]
+    facts["premature/base/gpt_biasless/s42"].outcome = "diverged"
+    picture = draw(written(facts, tmp_path), "fig2")
+    frame = picture.frame.set_index("architecture")
+    assert frame.loc["llama", "word"] == "missing" and frame.loc["gpt_biasless", "word"] == "diverged"
+    assert "missing (printed +0.018)" in words(picture) and len(picture.figure.axes[0].patches) == 5
+
+
+def test_fig3_has_events_curves_and_printed_numbers():
+    frame = draw(published_once(), "fig3").frame
+    measured, printed = frame[frame["seed"] != "printed"], frame[frame["seed"] == "printed"]
+    at = measured[(measured["seed"] == "42") & (measured["percent"].round(6) == 3)].set_index(["panel", "side"])[
+        "value"
+    ]
+    assert at["entropy", "control"] == pytest.approx(0.6215) and at["logit", "intervention"] == pytest.approx(0.4287)
+    assert at["ablation", "control"] == pytest.approx(82.3) and at["ablation", "intervention"] == pytest.approx(0.35)
+    assert at["singular", "control"] > at["singular", "intervention"]
+    events = measured[(measured["panel"] == "sharp") & (measured["seed"] == "42")].set_index("side")["percent"]
+    assert events.round(6).to_dict() == {"control": 3.0, "intervention": 20.0}
+    assert printed[printed["panel"] == "ablation"]["value"].tolist() == [82.3, 146.1, 0.35, 17.4]
+
+
+def test_fig3_says_what_never_happens_and_what_is_missing(tmp_path):
+    facts = {key: run for key, run in published_facts().items() if "/base/gpt" in key}
+    del facts["premature/base/gpt_slow/s44"]
+    for seed in (42, 43):
+        curve = facts[f"premature/base/gpt_slow/s{seed}"].readings["entropy", "upper"]
+        facts[f"premature/base/gpt_slow/s{seed}"].readings["entropy", "upper"] = dict.fromkeys(curve, (0.9, 1.0))
+    text = words(draw(written(facts, tmp_path), "fig3"))
+    assert "never: 2 of 3" in text and "premature/base/gpt_slow/s44 (missing)" in text
