@@ -59,7 +59,7 @@ def test_a_target_needs_the_runs_of_its_groups() -> None:
     assert sum(path.endswith("scores.parquet") for path in files) == 26
     assert "config/studies/transfer/published/table2.csv" in files, "printed numbers are files of their own"
     assert not any("table5" in path for path in files)
-    assert set(smoke.targets("table")) | set(smoke.targets("figure")) == set(smoke.studies["transfer"].sheet["targets"])
+    assert set(smoke.targets("table")) | set(smoke.targets("figure")) >= set(smoke.studies["transfer"].sheet["targets"])
 
 
 def test_all_targets_are_made_and_what_is_not_is_answered() -> None:
