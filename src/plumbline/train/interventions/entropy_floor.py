@@ -119,13 +119,16 @@ class EntropyFloor(Released):
             self.seen[layer] = (q_BHQW, k_BGKW, visibility)
 
     def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor | None:
-        """The term for the micro-batch whose forward pass was the last; None where its weight is zero."""
+        """The term for the micro-batch whose forward pass was the last; None where it is zero."""
         if not self.active:
             return None
         self.watching = False
         seen = {layer: self.seen.pop(layer) for layer in self.mixers}
         entropies = [normalised_entropy(self.mixers[layer], *given) for layer, given in seen.items()]
-        return self.weight(step) * (self.floor - torch.stack(entropies).mean()).clamp(min=0)
+        lack = self.floor - torch.stack(entropies).mean()
+        if lack.item() <= 0:  # its gradient is zero, and half of the cost
+            return None
+        return self.weight(step) * lack
 
 
 def normalised_entropy(
