@@ -92,4 +92,4 @@ def test_fig3_says_what_never_happens_and_what_is_missing(tmp_path):
         curve = facts[f"premature/base/gpt_slow/s{seed}"].readings["entropy", "upper"]
         facts[f"premature/base/gpt_slow/s{seed}"].readings["entropy", "upper"] = dict.fromkeys(curve, (0.9, 1.0))
     text = words(draw(written(facts, tmp_path), "fig3"))
-    assert "never: 2 of 3" in text and "premature/base/gpt_slow/s44 (missing)" in text
+    assert "never: 2 of 2" in text and "intervention 44 (missing)" in text

@@ -126,3 +126,10 @@ def test_each_ruling_has_an_alternative_or_says_nothing_else_is_possible():
     assert len({ruling["id"] for ruling in rulings}) == len(rulings) >= 40
     bare = [ruling["id"] for ruling in rulings if not ruling["alternatives"]]
     assert bare == ["fixed_release", "steps", "theory_head"]
+
+
+def test_scores_are_read_under_the_name_that_the_trainer_logs_them_by():
+    from plumbline.studies.premature.release import LOGGED
+    from plumbline.train.interventions._released import SCORE
+
+    assert LOGGED == SCORE

@@ -82,6 +82,7 @@ def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     axes.set_yticks(list(places), list(table["label"]), fontsize=7)
     # Room for the numbers beside the longest bar.
     axes.set_xlim(low - 0.05 * span, high + 0.95 * span)
+    axes.set_ylim(-0.6, len(table) - 0.4)
     axes.set_axisbelow(True)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("control's perplexity less the slowed run's")

@@ -7,6 +7,7 @@ Source: premature study, Figure 3 (sections 5.3 and 5.4): A events, B entropy, C
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import Any
 
 import pandas as pd
@@ -104,13 +105,14 @@ def _events(axes: Axes, table: pd.DataFrame) -> None:
             y = row + offset
             axes.plot(measured["percent"], [y] * len(measured), "o", color=colour, ms=6, alpha=0.6)
             axes.plot(printed["percent"], [y] * len(printed), "D", mfc="none", mec=colour, ms=9)
-            never = int((measured["percent"].isna() & (measured["word"] == "")).sum())
+            there = measured[measured["word"] == ""]
+            never = int(there["percent"].isna().sum())
             if never:
-                text = f"never: {never} of {len(measured)}"
+                text = f"never: {never} of {len(there)}"
                 axes.text(110, y, text, ha="right", va="center", fontsize=6.5, color=colour)
         axes.text(0.01, row + 0.33, label, fontsize=7.2, transform=axes.get_yaxis_transform(), va="center")
     axes.set_yticks([])
-    axes.set_ylim(-0.5, 1.55)
+    axes.set_ylim(-0.75, 1.55)
     _absent(axes, table)
 
 
@@ -136,8 +138,8 @@ def _inset(axes: Axes, table: pd.DataFrame) -> None:
     means = mine.groupby("side")["value"].mean()
     # Above the highest curve, wherever that is.
     low, high = axes.get_ylim()
-    axes.set_ylim(low, high + 0.6 * (high - low))
-    small = axes.inset_axes((0.7, 0.68, 0.28, 0.24))
+    axes.set_ylim(low, high + 0.75 * (high - low))
+    small = axes.inset_axes((0.7, 0.7, 0.28, 0.22))
     small.bar(range(len(SIDES)), [means.get(side, math.nan) for side in SIDES], color=list(SIDES.values()), width=0.6)
     small.set_xticks(range(len(SIDES)), ["control", "slowed"], fontsize=5.5)
     small.tick_params(axis="y", labelsize=5.5, length=2)
@@ -146,5 +148,9 @@ def _inset(axes: Axes, table: pd.DataFrame) -> None:
 
 
 def _absent(axes: Axes, table: pd.DataFrame) -> None:
+    """Name the runs that are not drawn, below the events."""
     there = table[(table["panel"] == "sharp") & (table["word"] != "")]
-    style.note_absent(axes, [f"{row.run or row.side} ({row.word})" for row in there.itertuples()])
+    if len(there):
+        names = ", ".join(f"{row.side} {row.seed} ({row.word})" for row in there.itertuples())
+        text = "\n".join(textwrap.wrap(f"not drawn: {names}", 62))
+        axes.text(0.01, 0.02, text, transform=axes.transAxes, fontsize=6.5, color=style.GREY, va="bottom")
