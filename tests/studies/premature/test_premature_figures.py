@@ -7,7 +7,8 @@ import pytest
 
 from plumbline.results import find, style
 from plumbline.results.runs import load
-from tests.studies.premature.world import PUBLISHED, Watched, loaded, published_facts, published_once, study_at, written
+from tests.studies.premature.watched import Watched
+from tests.studies.premature.world import PUBLISHED, loaded, published_facts, published_once, study_at, written
 
 FIGURES = find.targets("premature", "figures")
 

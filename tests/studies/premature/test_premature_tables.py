@@ -13,7 +13,8 @@ from plumbline.results.published import Published
 from plumbline.results.runs import load
 from plumbline.results.table import Table
 from plumbline.specs import sheet
-from tests.studies.premature.world import PUBLISHED, Watched, loaded, published_facts, published_once, study_at, written
+from tests.studies.premature.watched import Watched
+from tests.studies.premature.world import PUBLISHED, loaded, published_facts, published_once, study_at, written
 
 TARGETS = sheet.load("premature", "smoke").sheet["targets"]
 TABLES = sorted(name for name, entry in TARGETS.items() if entry["kind"] == "table")

@@ -77,18 +77,6 @@ SCORES = ((0.0, 0.0036), (2.8, 0.0048), (3.0, 0.0052), (4.2, 0.0068), (4.5, 0.00
 TASKS = PUBLISHED.numbers("table2").drop("mean")
 
 
-class Watched(Published):
-    """Printed numbers that note which of their files are read."""
-
-    def __init__(self) -> None:
-        super().__init__(PUBLISHED.directory)
-        self.seen: set[str] = set()
-
-    def _file(self, name: str):
-        self.seen.add(name.partition(".")[0])
-        return super()._file(name)
-
-
 @dataclass
 class Facts:
     """One run. `readings`: (probe, part) -> fraction -> (value, null); parts are those of `Readings`, and `lower`.
