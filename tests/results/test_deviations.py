@@ -32,6 +32,18 @@ def test_rulings_of_another_preset_stand_apart():
     assert "differs from `baseline` by train.precision = bfloat16" in text and "The document's is 1.2B." in text
 
 
+def test_an_arm_says_everything_that_it_changes():
+    """Its own part and the preset's together, lists included."""
+    study = sheet.load("transfer", "demo")
+    arm = study.sheet["arms"]["second_hardware"]
+    arm |= {"interventions": [{"name": "freeze", "role": "norm"}], "model": {"ffn_width": 7, "layers": 3}}
+    arm["demo"] = {"model": {"ffn_width": 9}}
+    text = deviations(study, corpus.load(study.corpus, "demo"))
+    said = next(line for line in text.splitlines() if "Under demo it differs from `baseline`" in line)
+    assert 'interventions = [{"name": "freeze", "role": "norm"}]' in said
+    assert "model.ffn_width = 9" in said and "model.layers = 3" in said
+
+
 def test_an_arm_that_is_not_run_is_said():
     assert "Not run under paper." in page("paper")
 

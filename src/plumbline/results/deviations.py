@@ -51,8 +51,7 @@ def _arms(study: Study) -> list[str]:
     lines = []
     for name, arm in study.sheet.get("arms", {}).items():
         presets = arm.get("presets", list(PRESETS))
-        change = {part: values for part, values in arm.items() if isinstance(values, dict) and part not in PRESETS}
-        change |= arm.get(study.preset, {})
+        change = sheet.overlay({part: arm[part] for part in sheet.PARTS if part in arm}, arm.get(study.preset, {}))
         lines.append(f"- **{arm['label']}** (`{name}`, presets {', '.join(presets)}). {arm['note'].strip()}")
         if study.preset not in presets:
             lines.append(f"  Not run under {study.preset}.")
