@@ -106,6 +106,7 @@ def _file(module: str) -> Path | None:
     return None
 
 
+@cache
 def _parse(path: Path) -> ast.Module:
     try:
         return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))

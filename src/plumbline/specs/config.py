@@ -25,7 +25,7 @@ ROOT = _project_root()
 PRESETS = ("paper", "mini", "demo", "smoke")
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """YAML that refuses the same key twice, and reads 1e-5 as a number."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
