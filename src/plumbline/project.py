@@ -302,10 +302,6 @@ class Plan(MadeOf, Flags):
 
     # Corpora and items
 
-    def corpus_of(self, run: Run) -> Corpus:
-        """The corpus that a run reads."""
-        return self.corpora[run.spec.data.corpus]
-
     @property
     def contexts(self) -> dict[str, list[int]]:
         """Context lengths that runs train at, by corpus."""

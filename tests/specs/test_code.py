@@ -42,7 +42,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def hashed(package: Path) -> str:
-    code._parse.cache_clear()
+    code.parse.cache_clear()
     code._read.cache_clear()
     code._imports.cache_clear()
     return code.tree_hash(code.component_files(package / "model/mixers/mine.py"))

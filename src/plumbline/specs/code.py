@@ -78,7 +78,7 @@ def _closure(start: Path, wanted: Callable[[Path], bool]) -> list[Path]:
 
 def _is_component(path: Path) -> bool:
     """Whether a file holds something marked ``@component``."""
-    marks = [mark for node in _parse(path).body for mark in getattr(node, "decorator_list", [])]
+    marks = [mark for node in parse(path).body for mark in getattr(node, "decorator_list", [])]
     return any(isinstance(mark, ast.Name) and mark.id == "component" for mark in marks)
 
 
@@ -86,7 +86,7 @@ def _is_component(path: Path) -> bool:
 def _imports(path: Path) -> tuple[Path, ...]:
     """Files of this package that a file imports anywhere, inside functions too."""
     names: set[str] = set()
-    for node in ast.walk(_parse(path)):
+    for node in ast.walk(parse(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -107,7 +107,12 @@ def _file(module: str) -> Path | None:
 
 
 @cache
-def _parse(path: Path) -> ast.Module:
+def parse(path: Path) -> ast.Module:
+    """A file's syntax tree, not to be changed: each file is parsed once a process.
+
+    Raises:
+        PlumblineError: the file is not Python.
+    """
     try:
         return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     except (SyntaxError, UnicodeDecodeError) as error:
@@ -116,7 +121,7 @@ def _parse(path: Path) -> ast.Module:
 
 @cache
 def _read(path: Path) -> str:
-    return sha256_text(canonical_json(_plain(_parse(path))))
+    return sha256_text(canonical_json(_plain(parse(path))))
 
 
 def _plain(node: Any) -> Any:

@@ -115,8 +115,11 @@ def options(kind: str, name: str) -> dict[str, Option]:
         PlumblineError: no such component, or its file does not keep to the form above.
     """
     path = _file(kind, name, f"{kind}.name")
-    tree = ast.parse(Path(path).read_text(encoding="utf-8"), filename=path)
-    marked = [node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and _decorated(node)]
+    marked = [
+        node
+        for node in code.parse(Path(path)).body
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and _decorated(node)
+    ]
     if len(marked) != 1:
         raise PlumblineError(f"{path} must hold exactly one class or function marked @component, not {len(marked)}")
     if isinstance(marked[0], ast.FunctionDef):
