@@ -97,7 +97,8 @@ def _printed(published: Published) -> pd.DataFrame:
 
 
 def _events(axes: Axes, table: pd.DataFrame) -> None:
-    """A mark at the percent of training of each event; those that never happen are named at the edge."""
+    """A mark at the percent of training of each event; those that never happen are named at the left edge."""
+    edge = axes.get_yaxis_transform()
     for row, (panel, label) in enumerate(reversed(EVENTS.items())):
         for offset, (side, colour) in zip((0.14, -0.14), SIDES.items(), strict=True):
             mine = table[(table["panel"] == panel) & (table["side"] == side)]
@@ -109,8 +110,8 @@ def _events(axes: Axes, table: pd.DataFrame) -> None:
             never = int(there["percent"].isna().sum())
             if never:
                 text = f"never: {never} of {len(there)}"
-                axes.text(110, y, text, ha="right", va="center", fontsize=6.5, color=colour)
-        axes.text(0.01, row + 0.33, label, fontsize=7.2, transform=axes.get_yaxis_transform(), va="center")
+                axes.text(0.01, y, text, transform=edge, va="center", fontsize=6.5, color=colour)
+        axes.text(0.01, row + 0.33, label, fontsize=7.2, transform=edge, va="center")
     axes.set_yticks([])
     axes.set_ylim(-0.75, 1.55)
     _absent(axes, table)
