@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections import Counter
 from typing import Any
 
@@ -90,7 +91,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (float, np.floating)):
-        return f"{float(value):.4g}"
+        # What was never reached is infinitely far; what could not be measured is no number at all.
+        return "no value" if math.isnan(value) else f"{float(value):.4g}".replace("inf", "infinite")
     if isinstance(value, (list, tuple)):
         return " ".join(_plain(item) for item in value) or "none"
     return str(value)
