@@ -43,7 +43,14 @@ def read_model(folder: Path) -> Decoder:
         raise PlumblineError(f"{path} holds no spec of a model ({type(error).__name__}: {error})") from error
     model = Decoder(spec)
     try:
-        model.load_state_dict(load_file(folder / WEIGHTS))
-    except (OSError, RuntimeError, SafetensorError) as error:
-        raise PlumblineError(f"{folder / WEIGHTS} does not hold weights of {path} ({error})") from error
+        weights = load_file(folder / WEIGHTS)
+    except (OSError, SafetensorError) as error:
+        raise PlumblineError(f"{folder / WEIGHTS} cannot be read as weights ({error})") from error
+    expected = model.state_dict()
+    wrong = sorted(set(expected) ^ set(weights)) or sorted(
+        name for name in expected if expected[name].shape != weights[name].shape
+    )
+    if wrong:
+        raise PlumblineError(f"{folder / WEIGHTS}: {wrong[0]!r} does not fit {path}; they are of two models")
+    model.load_state_dict(weights)
     return model

@@ -1,4 +1,4 @@
-"""A checkpoint to probe, and a text to probe it on: a run of ours, or a folder in Hugging Face form."""
+"""A checkpoint to probe, and a text to probe it on: a run or a model of ours, or a folder in Hugging Face form."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def open_checkpoint(folder: Path, device: torch.device) -> Checkpoint:
     if (folder / "config.json").is_file():
         return _hugging_face(folder, device)
     raise PlumblineError(
-        f"--checkpoint: {folder} holds neither manifest.json (a run of ours), {model_folder.SPEC} (a model of ours) nor "
-        "config.json (a model in Hugging Face form)"
+        f"--checkpoint: {folder} holds neither manifest.json (a run of ours) nor {model_folder.SPEC} (a model of ours) "
+        "nor config.json (a model in Hugging Face form)"
     )
 
 

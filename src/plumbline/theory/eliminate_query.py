@@ -91,6 +91,7 @@ def told(report: dict[str, Any]) -> list[str]:
         f"  float64, before weights are rounded: {logits['float64']:.2g}",
         f"  {precision}, as written and read again: {logits['as_used']:.2g} "
         f"(the original's own rounding: {logits['own_rounding']:.2g})",
+        f"  with queries of zero instead, they would be apart by: {logits['no_queries']:.2g}",
         f"parameters: {count['before']:,} before, {count['after']:,} after ({count['after'] - count['before']:+,})",
     ]
     if report["untied"]:

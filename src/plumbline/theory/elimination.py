@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ def eliminate(
         "sequences": sequences,
         "tokens": length,
     }
+    silent = in_double(_without_any_query(original.decoder, layers))
     rule.apply(parts, layers)
     reduced = parts.without_queries(layers)
     tokens_BT = random_tokens(source.spec.vocabulary, sequences, length)
@@ -75,6 +77,7 @@ def eliminate(
         "float64": exact,
         "as_used": apart(at_precision(again, source.precision), original.as_used, tokens_BT),
         "own_rounding": apart(original.as_used, original.in_double, tokens_BT),
+        "no_queries": apart(silent, original.in_double, tokens_BT),
     }
     head = 0 if again.head is None else again.head.weight.numel()
     report["untied"] = source.spec.tied_embeddings and not again.spec.tied_embeddings
@@ -143,6 +146,16 @@ def _write_run(folder: Path, run: RunSpec, outcome: dict[str, Any], model: Decod
     kept = {key: outcome[key] for key in ("study", "preset", "scale", "init_seed", "outcome", "weights_step")}
     new = {"run_id": spec.run_id, "method": spec.method, "eliminated_from": run.run_id}
     atomic_write_json(folder / "outcome.json", kept | new)
+
+
+def _without_any_query(model: Decoder, layers: list[int]) -> Decoder:
+    """The model with queries of zero in `layers`: what logits would be if queries were lost, to read a residual by."""
+    silent = copy.deepcopy(model)
+    with torch.no_grad():
+        for name, own in silent.parameter_roles.items():
+            if own.layer in layers and "query" in (own.role, own.of):
+                silent.get_parameter(name).zero_()
+    return silent
 
 
 def _count(model: Decoder) -> int:
