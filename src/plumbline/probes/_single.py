@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 
 import pandas as pd
 import torch
@@ -68,7 +69,9 @@ def read_single(given: argparse.Namespace, names: list[str]) -> pd.DataFrame:
         },
     )
     frame = frames.read(given.out, "probes")
-    if given.picture is not None:
+    if given.picture is not None and frame.empty:
+        print(f"--picture: these probes read nothing here, so there is no {given.picture}", file=sys.stderr)
+    elif given.picture is not None:
         from plumbline.probes import _picture
 
         title = f"{given.checkpoint.resolve().name} ({checkpoint.kind}) · {sequences} × {context} tokens of {text.name}"
