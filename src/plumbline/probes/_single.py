@@ -23,9 +23,11 @@ def read_single(given: argparse.Namespace, names: list[str]) -> pd.DataFrame:
     """Read the probes `names` of the checkpoint that the command line names; write its frame, and its picture.
 
     Raises:
-        PlumblineError: the checkpoint or the text cannot be read, or they do not fit.
+        PlumblineError: the checkpoint or the text cannot be read, they do not fit, or CUDA is asked for and not there.
     """
     cuda = torch.cuda.is_available() if given.device == "auto" else given.device == "cuda"
+    if cuda and not torch.cuda.is_available():
+        raise PlumblineError("--device cuda: this machine has no CUDA device; use --device cpu")
     device = torch.device("cuda" if cuda else "cpu")
     numerics(device)
     checkpoint = open_checkpoint(given.checkpoint, device)
