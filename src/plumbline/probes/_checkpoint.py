@@ -163,7 +163,7 @@ def read_text(
         )
     found = found[:sequences]
     if len(found) < sequences:
-        print(f"{name}: {len(found)} whole sequences of {context} tokens, not {sequences}", file=sys.stderr)
+        print(f"{name}: {len(found)} whole sequences of {found.shape[1]} tokens, not {sequences}", file=sys.stderr)
     if found.min() < 0 or found.max() >= checkpoint.vocabulary:
         raise PlumblineError(
             f"{name}: ids from {found.min()} to {found.max()}, and the model has {checkpoint.vocabulary} entries; "

@@ -15,6 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig, AutoModelForCausalLM
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -236,7 +237,7 @@ def load(folder: Path) -> TransformersSubject:
         model, report = AutoModelForCausalLM.from_pretrained(
             folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
         )
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise PlumblineError(f"--checkpoint: {folder} does not hold weights of its config ({error})") from error
     missing = sorted(report["missing_keys"])
     if missing:

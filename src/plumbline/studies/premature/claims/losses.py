@@ -8,7 +8,7 @@ from __future__ import annotations
 from plumbline.results.checkers import Measured, near, signs
 from plumbline.results.measures import Measures, Values
 from plumbline.results.published import Claim
-from plumbline.studies.premature.claims.evidence import GAIN, LEVEL, LOSS_GAIN, SPREAD, Evidence
+from plumbline.studies.premature.claims.evidence import GAIN, LEVEL, LOSS_GAIN, LOSS_LEVEL, SPREAD, Evidence
 from plumbline.studies.premature.paired import Paired
 from plumbline.studies.premature.readings import CONTROL, EARLY, INTERVENTION, LARGE
 
@@ -38,7 +38,8 @@ def levels_270m(e: Evidence, claim: Claim) -> Values:
     setting = claim.id.removesuffix("_270m")
     (loss, loss_sd), (ppl, ppl_sd) = (e.moments(e.base, name, setting) for name in ("loss", "ppl"))
     values = {"loss_mean": loss, "loss_std": loss_sd, "ppl_mean": ppl, "ppl_std": ppl_sd}
-    return Measured(values=values, near={name: SPREAD if name.endswith("_std") else LEVEL for name in values})
+    close = {"loss_mean": LOSS_LEVEL, "loss_std": SPREAD, "ppl_mean": LEVEL, "ppl_std": SPREAD}
+    return Measured(values=values, near=close)
 
 
 @MEASURES.of("tokens_saved_270m")
@@ -79,10 +80,14 @@ def loss_gain_0p7b(e: Evidence, claim: Claim) -> Values:
     return {"delta_loss_mean": mean, "delta_loss_std": sigma}
 
 
-@MEASURES.of("levels_0p7b", near=LEVEL)
+@MEASURES.of("levels_0p7b")
 def levels_0p7b(e: Evidence, claim: Claim) -> Values:
-    sides = ("control", "intervention")
-    return {f"{side}_{name}": e.moments(_large(e), name, side)[0] for side in sides for name in ("loss", "ppl")}
+    values, close = {}, {}
+    for side in ("control", "intervention"):
+        for name, level in (("loss", LOSS_LEVEL), ("ppl", LEVEL)):
+            values[f"{side}_{name}"] = e.moments(_large(e), name, side)[0]
+            close[f"{side}_{name}"] = level
+    return Measured(values=values, near=close)
 
 
 @MEASURES.of("tokens_saved_0p7b", near={"tokens_b": near(2 * 0.017), "std_b": SPREAD, "saved_b": near(2 * 0.017)})
