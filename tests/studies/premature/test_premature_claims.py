@@ -130,6 +130,14 @@ def test_a_loss_at_half_the_rate_is_not_the_controls(tmp_path):
     assert found.loc["control_270m", "why"].startswith("2 of 4 values agree; apart: loss_mean, ppl_mean")
 
 
+def test_routing_that_matures_before_the_window_is_told(tmp_path):
+    facts = published_facts()
+    curve = facts["premature/base/gpt_slow/s42"].readings["lower_copy", "model"]
+    curve[0.01] = (0.0055, curve[0.01][1])
+    found = judged(written(facts, tmp_path)).loc["lower_routing_same", "reproduced"]
+    assert "intervention_pct = 3" in found and "intervention_of_all = 1" in found and "control_of_all = 3" in found
+
+
 def test_the_flat_task_must_be_flat_as_well(tmp_path):
     facts = published_facts()
     for seed in (42, 43, 44):
