@@ -116,7 +116,7 @@ def test_an_intervention_that_never_gets_there_saves_nothing(tmp_path):
         facts["premature/base/gpt_slow/s44"], loss=math.log(27.5), saved=None
     )
     found = judged(written(facts, tmp_path))
-    assert found.loc["tokens_saved_270m", "verdict"] in ("partly", "not reproduced")
+    assert found.loc["tokens_saved_270m", "verdict"] == "not reproduced"
     assert found.loc["gain_every_paired_difference", "verdict"] == "not reproduced"
 
 
