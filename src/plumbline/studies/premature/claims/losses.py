@@ -5,6 +5,8 @@ One function for each claim, named as the claim; what it says is in config/studi
 
 from __future__ import annotations
 
+import math
+
 from plumbline.results.checkers import Measured, near, signs
 from plumbline.results.measures import Measures, Values
 from plumbline.results.published import Claim
@@ -46,8 +48,10 @@ def levels_270m(e: Evidence, claim: Claim) -> Values:
 def tokens_saved_270m(e: Evidence, claim: Claim) -> Values:
     tokens, tokens_sd = e.moments(e.base, "tokens_b", "intervention")
     saved = e.base.saved
-    values = {"tokens_b": tokens, "tokens_b_std": tokens_sd, "saved_pct": float(saved.mean())}
-    values |= {"saved_m": float((saved / 100 * e.base.budget / 1e6).mean()), "saved_pct_std": float(saved.std(ddof=1))}
+    # No mean of those pairs alone whose intervention gets there.
+    percent, spread = (-math.inf, math.nan) if e.base.short else (float(saved.mean()), float(saved.std(ddof=1)))
+    values = {"tokens_b": tokens, "tokens_b_std": tokens_sd, "saved_pct": percent}
+    values |= {"saved_m": percent / 100 * e.base.budget / 1e6, "saved_pct_std": spread}
     close = {
         "tokens_b": TOKENS,
         "tokens_b_std": SPREAD,
