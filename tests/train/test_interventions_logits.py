@@ -65,7 +65,7 @@ def test_readings_are_those_of_the_weights_around_a_step(
 ) -> None:
     """Before it and after everything that was done in it, wherever in the list this intervention stands."""
     kept: list[dict[str, torch.Tensor]] = []
-    original = loop.Loop._train_step
+    original = loop.Loop.train_step
 
     def train_step(self: loop.Loop) -> tuple[bool, bool]:
         if not kept:
@@ -74,7 +74,7 @@ def test_readings_are_those_of_the_weights_around_a_step(
         kept.append({name: value.clone() for name, value in self.parts.model.state_dict().items()})
         return done
 
-    monkeypatch.setattr(loop.Loop, "_train_step", train_step)
+    monkeypatch.setattr(loop.Loop, "train_step", train_step)
     of = chosen(KINDS[kind], *([watch(), *others] if first else [*others, watch()]))
     assert train(of, settings(packs, tmp_path)) == 0
     tokens_BT = torch.from_numpy(Pack(packs / "validation.json").rows(np.arange(3)))
