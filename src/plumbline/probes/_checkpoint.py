@@ -118,7 +118,8 @@ def _hugging_face(folder: Path, device: torch.device) -> Checkpoint:
         fraction=None,
         context=subject.config.max_position_embeddings,
         vocabulary=subject.config.vocab_size,
-        separator=end if isinstance(end, int) else None,
+        # Some models end in any of several tokens; the first is the one between documents.
+        separator=end[0] if isinstance(end, list) else end,
     )
 
 

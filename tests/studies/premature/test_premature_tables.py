@@ -162,6 +162,14 @@ def test_table5_reductions_are_the_printed_ones(tables):
 def test_table6_names_the_floor_of_the_spec(tables):
     assert cells(tables["table6"], "entropy_floor", "floor") == [0.8]
     assert tables["table6"].cell("control", "floor").word == "none"
+    assert not any("stayed above the floor" in note for note in tables["table6"].notes)
+
+
+def test_table6_says_where_the_floor_never_bound(tmp_path):
+    facts = published_facts()
+    facts["premature/base/entropy_floor/s42"] = facts["premature/base/gpt/s42"]
+    table = made(written(facts, tmp_path), "table6")
+    assert any("stayed above the floor" in note for note in table.notes)
 
 
 def test_table9_says_when_a_run_was_released(tables):
