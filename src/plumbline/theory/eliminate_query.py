@@ -1,6 +1,7 @@
 """``python -m plumbline.theory.eliminate_query``: take W_Q out of a model that gives the same logits without it.
 
-CHECKPOINT is the folder of a finished run of ours, a file of its probe points, or a folder in Hugging Face form.
+CHECKPOINT is the folder of a finished run of ours, a file of its probe points, a folder that this verb wrote, or one in
+Hugging Face form.
 
 Which result of the query_free study goes is read off the architecture: Proposition 4.1 for one head (every layer, any
 norms), Theorem 4.2 for no norms and a skip around attention only (every layer), Theorem 4.1 for no norms and skips

@@ -51,6 +51,11 @@ def single_head(spec: ModelSpec) -> list[str]:
     found = _projections(spec)
     if spec.heads > 1:
         found.append(f"model.heads is {spec.heads}, and the product W_Q W_K^t is one matrix for one head alone")
+    if spec.key_value_heads != spec.heads:
+        found.append(
+            f"model.key_value_heads is {spec.key_value_heads}: W_K has not the columns of W_Q, and each of its heads "
+            "would have to take in several of W_Q's"
+        )
     between = {"positions": ("learned",), "query_key": ("identity",), "mixer": OF_PRODUCTS}
     for slot, allowed in between.items():
         name = spec.slot(slot).name
