@@ -39,8 +39,8 @@ COLOURS = {
     LARGE_MLP: style.GREEN,
 }
 
-#: Of the panel of losses the share of training from which on it is shown; of the other one likewise.
-SHOWN, COMPARED = 0.1, 0.1
+#: The share of training from which on there is room for the curves.
+SHOWN = 0.1
 
 
 @styled
@@ -69,9 +69,12 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         final = {"validation_loss": printed[method], "percent": 100 * (printed[method] / printed[BASELINE] - 1)}
         rows.append({"run": "", "config": method, "source": "published", "step": steps} | final)
     frame = pd.DataFrame(rows)
-    _marks(left, right, frame[frame["source"] == "published"])
-    _limits(left, frame, "validation_loss", SHOWN * steps)
-    _limits(right, frame, "percent", COMPARED * steps)
+    # Losses of another text and tokenizer are no neighbours of the printed ones; distances in percent may be.
+    ours, printed_rows = frame[frame["source"] == "reproduced"], frame[frame["source"] == "published"]
+    _limits(left, ours if len(ours) else frame, "validation_loss", SHOWN * steps)
+    _limits(right, frame, "percent", SHOWN * steps)
+    for axes, column in ((left, "validation_loss"), (right, "percent")):
+        _marks(axes, printed_rows, column)
     right.axhline(0, color=style.GREY, linewidth=0.6, zorder=1)
     left.set_ylabel("validation loss (nats per token)")
     right.set_ylabel("loss against the baseline's (%)")
@@ -104,15 +107,16 @@ def _draw(axes: Axes, line: pd.Series, method: str, *, diverged: bool) -> None:
         axes.plot(line.index[-1], line.iloc[-1], "x", color=COLOURS[method], **mark)
 
 
-def _marks(left: Axes, right: Axes, printed: pd.DataFrame) -> None:
-    for row in printed.itertuples():
+def _marks(axes: Axes, printed: pd.DataFrame, column: str) -> None:
+    """What is printed, where the axes reach it."""
+    low, high = axes.get_ylim()
+    for row in printed[printed[column].between(low, high)].itertuples():
         mark = {"mfc": "none", "mec": COLOURS[row.config], "ms": 5, "clip_on": False, "zorder": 6}
-        left.plot(row.step, row.validation_loss, "D", **mark)
-        right.plot(row.step, row.percent, "D", **mark)
+        axes.plot(row.step, getattr(row, column), "D", **mark)
 
 
 def _limits(axes: Axes, frame: pd.DataFrame, column: str, start: float) -> None:
-    """Room for what comes after `start` and for what is printed: a long run's steep beginning is alike for all."""
+    """Room for what comes after `start`: a long run's steep beginning is alike for all."""
     late = frame[(frame["step"] >= start) & frame[column].notna()]
     low, high = late[column].min(), late[column].max()
     room = 0.06 * (high - low) or 0.1
