@@ -1,6 +1,7 @@
 """Helpers of all rules: what the configuration says, as paths and parameters."""
 
 import json
+import re
 
 from plumbline.cli import PlumblineError
 from plumbline.operate import driver, forecast
@@ -25,7 +26,7 @@ NAME = "{study}.{scale}.{method}.s{seed}"
 
 def one_of(names):
     """A pattern of names; one that never matches where there is none."""
-    return "|".join(sorted(name.replace(".", r"\.") for name in set(names))) or "(?!)"
+    return "|".join(sorted(re.escape(name) for name in set(names))) or "(?!)"
 
 
 SPECS = [run.spec for run in PLAN.runs.values()]
@@ -104,6 +105,21 @@ def evaluate_minutes(wildcards):
 def probe_minutes(wildcards):
     """Time limit of a probe job."""
     return ESTIMATOR.probe_minutes(run_of(wildcards))
+
+
+def measure_minutes(wildcards):
+    """Time limit of a measurement."""
+    return ESTIMATOR.measure_minutes(measurement_of(wildcards))
+
+
+def measurement_of(wildcards):
+    """The measurement that a job's wildcards name."""
+    return PLAN.measurement(wildcards.study, wildcards.measurement)
+
+
+def measurement_made_of(wildcards):
+    """A parameter that changes with a measurement's code, its options, and the specs that it reads."""
+    return PLAN.measurement_made_of(measurement_of(wildcards))
 
 
 def plan_state(wildcards):
