@@ -133,7 +133,10 @@ def test_under_another_models_schedule_an_architecture_has_exactly_that(preset: 
         assert set(changed(architecture, method, preset)) <= {"optimizer.learning_rate", "schedule.floor"}
     highest = spec("wq_identity_large_mlp_rate_3e3", preset)
     assert smallest_rate(highest) == pytest.approx(smallest_rate(spec("wq_identity", preset)))
-    assert set(changed("wq_identity_large_mlp", highest.method, preset)) == {"optimizer.learning_rate", "schedule.floor"}
+    assert set(changed("wq_identity_large_mlp", highest.method, preset)) == {
+        "optimizer.learning_rate",
+        "schedule.floor",
+    }
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -58,7 +58,10 @@ def test_table1_has_the_printed_rows_and_a_check_in_each_of_theory(table1: Table
     assert rows["thm_4_2_tied"]["normalization_published"] == "×"
     assert rows["thm_4_2_tied"]["skip_connections_published"] == "around attention only"
     assert rows["prop_4_1"]["weight_decay_published"] == "✓ post-training, × during training"
-    assert {row["normalization_published"] for row in rows.values() if row["check"].startswith("thm_8_4")} == {"no row", ""}
+    assert {row["normalization_published"] for row in rows.values() if row["check"].startswith("thm_8_4")} == {
+        "no row",
+        "",
+    }
 
 
 def test_the_checks_have_the_premises_of_the_row_that_they_stand_in() -> None:
@@ -118,7 +121,10 @@ def test_what_is_printed_stands_beside_in_its_own_digits(table2: Table) -> None:
     texts = {row["config"].value: row for row in table2.rows}
     assert texts["baseline_small_mlp"]["total_published"].text == "117.30"
     assert texts["wq_identity_large_mlp"]["percent_published"].text == "-0.52"
-    assert texts["baseline"]["percent_published"].word == "not printed" and texts["baseline"]["percent"].word == "reference"
+    assert (
+        texts["baseline"]["percent_published"].word == "not printed"
+        and texts["baseline"]["percent"].word == "reference"
+    )
     assert texts["residual_query"]["val_loss_published"].word == "not printed"
     for name in ("ffn_multiple", "divisor", "head_width", "weight_decay", "peak_rate", "smallest_rate"):
         for config in PUBLISHED.table("table2").index:
@@ -141,11 +147,15 @@ def test_a_missing_or_diverged_run_is_a_word(tmp_path: Path) -> None:
     table = made(written(world, tmp_path / "a"), "table2")
     assert table.cell("wq_identity", "val_loss").word == table.cell("wq_identity", "percent").word == "diverged"
     assert table.cell("wq_identity", "step_seconds").value == pytest.approx(0.46)
-    assert table.cell("residual_query", "val_loss").word == table.cell("residual_query", "wall_seconds").word == "missing"
+    assert (
+        table.cell("residual_query", "val_loss").word == table.cell("residual_query", "wall_seconds").word == "missing"
+    )
     assert table.cell("residual_query", "total").value == pytest.approx(124.37376)
     del world["baseline"]
     table = made(written(world, tmp_path / "b"), "table2")
-    assert table.cell("baseline_small_d", "percent").word == table.cell("baseline_small_d", "time_ratio").word == "missing"
+    assert (
+        table.cell("baseline_small_d", "percent").word == table.cell("baseline_small_d", "time_ratio").word == "missing"
+    )
     assert table.cell("baseline_small_d", "val_loss").value == 2.956
 
 

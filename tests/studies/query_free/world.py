@@ -141,8 +141,15 @@ class Transfer:
             ends = {"relative_l2": mlp, "cosine": 1 - near, "cosine_distance": near, "angle_degrees": self.angle}
             for step in self.steps:
                 worse = 1 + (self.steps[-1] - step) / self.steps[-1]
-                rows += [{"h": width, "arm": "mlp", "step": step, "quantity": q, "value": v * worse} for q, v in ends.items()]
-            lines = {"relative_l2": linear, "cosine": 1 - far, "cosine_distance": far, "exact_relative_l2": linear - 0.001}
+                rows += [
+                    {"h": width, "arm": "mlp", "step": step, "quantity": q, "value": v * worse} for q, v in ends.items()
+                ]
+            lines = {
+                "relative_l2": linear,
+                "cosine": 1 - far,
+                "cosine_distance": far,
+                "exact_relative_l2": linear - 0.001,
+            }
             rows += [{"h": width, "arm": "linear", "step": None, "quantity": q, "value": v} for q, v in lines.items()]
         return pd.DataFrame(rows).assign(seed=0).astype({"step": "Int64"})
 

@@ -6,12 +6,14 @@ scores are those of the first layer of models as the study's specs build them, a
 
 from __future__ import annotations
 
+import json
 from functools import cache
 
 import msgspec
 import numpy as np
 import torch
 
+from plumbline.files import canonical_json
 from plumbline.model.decoder import create
 from plumbline.specs import sheet
 from plumbline.specs.sheet import Study
@@ -83,6 +85,12 @@ def first_scores(model: ModelSpec, seed: int = 0) -> torch.Tensor:
     return seen[0]
 
 
+@cache
+def _first_spread(model: str) -> float:
+    spec = ModelSpec.from_dict(json.loads(model))
+    return float(np.mean([float(first_scores(spec, seed).std()) for seed in range(DRAWS)]))
+
+
 def first_spread(model: ModelSpec) -> float:
     """The standard deviation of a model's first scores over heads and pairs of tokens, the mean of several draws."""
-    return float(np.mean([float(first_scores(model, seed).std()) for seed in range(DRAWS)]))
+    return _first_spread(canonical_json(model.to_dict()))

@@ -1,4 +1,4 @@
-"""Claims about sizes, budgets and the scores that models start with: exact, without training, at the document's size."""
+"""Claims about sizes, budgets and the scores that models start with: without training, at the document's size."""
 
 from __future__ import annotations
 

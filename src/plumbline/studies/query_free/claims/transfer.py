@@ -64,7 +64,9 @@ def about_and_above(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
     """The MLP's distance about the printed one, the linear map's above its."""
     about = all(near(half_unit(claim.values[MLP]))(claim.values[MLP], value) for value in measured.values[MLP])
     above = all(value > claim.values[LINEAR] for value in measured.values[LINEAR])
-    why = f"{MLP} {'about' if about else 'not about'}, {LINEAR} {'above' if above else 'not above'} the printed distance"
+    why = (
+        f"{MLP} {'about' if about else 'not about'}, {LINEAR} {'above' if above else 'not above'} the printed distance"
+    )
     return ("reproduced" if about and above else "partly" if about or above else "not reproduced"), why
 
 

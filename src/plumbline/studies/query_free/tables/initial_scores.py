@@ -44,12 +44,12 @@ def initial_scores(frames: RunFrames, study: Study, published: Published) -> Tab
         rows=[row | {"preset": Cell(study.preset)} for row in rows],
         notes=[
             "The document derives its factor for rows of norm 1 and before the division by √d_k; behind a LayerNorm a "
-            "row has the norm √d, and scores are that of the lower rows. The ratio of the two is the same, 1 / (σ √d): it "
+            "row has the norm √d, and scores are those of the lower rows. The ratio is the same, 1 / (σ √d): it "
             "belongs to a width and a start, and is 1 at d = 2,500 for σ = 0.02.",
-            "With half the scale the reduced model starts flatter than the baseline, by the tenth that rounding 1.8 to 2 "
-            "makes. First layers start a hundredth below the formula: LayerNorm's epsilon beside embeddings that are small.",
+            "With half the scale the reduced model starts flatter than the baseline, by the tenth that rounding 1.8 to "
+            "2 makes. First layers start a hundredth below the formula: LayerNorm's epsilon beside small embeddings.",
         ],
-        printed=published.shown("claims", "yaml"),
+        printed=published.shown("prose"),
     )
 
 
@@ -68,11 +68,11 @@ def _of_models(study: Study) -> Iterator[dict[str, Cell]]:
     """What a method's first layer starts with; by the formula with rows as long as a LayerNorm makes them."""
     for method in METHODS:
         model = checks.model_of(study.code, method)
-        by = math.sqrt(model.head_width) * divisor(model)
+        by, length = math.sqrt(model.head_width) * divisor(model), math.sqrt(model.width)
         learned = method == BASELINE
         said, seen = (
             spread.divided(by).standard if learned else spread.divided(by).reduced
-            for spread in (checks.by_formula(model, math.sqrt(model.width)), checks.drawn(model, math.sqrt(model.width)))
+            for spread in (checks.by_formula(model, length), checks.drawn(model, length))
         )
         label = study.label(method) + (", scale 1/(2√d_k)" if method == IDENTITY else "")
         yield _row(method, label, "LayerNorm, divided", said, seen, layer=checks.first_spread(model))

@@ -74,11 +74,11 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
         columns=COLUMNS,
         rows=[row | {"preset": Cell(study.preset)} for row in rows],
         notes=[
-            "A residual is |found - stated| / |stated| of outputs in float64: the largest over shapes and seeds with all "
-            f"premises kept (equal: at most {ROUNDING:g}), the smallest without the one that is named (apart: at least "
-            f"{FAILURE:g}). It is the same at every preset; no model is trained for it.",
-            "Sections, not theorems, name the printed rows: 4.1 holds Propositions 4.1 (one head) and 4.2 (several), 4.2 "
-            "to 4.4 hold Theorems 4.1 to 4.3 (ruling table_1_rows).",
+            "A residual is |found - stated| / |stated| of outputs in float64: the largest over shapes and seeds with "
+            f"all premises kept (equal: at most {ROUNDING:g}), the smallest without the one that is named (apart: at "
+            f"least {FAILURE:g}). It is the same at every preset; no model is trained for it.",
+            "Sections, not theorems, name the printed rows: 4.1 holds Propositions 4.1 (one head) and 4.2 (several), "
+            "4.2 to 4.4 hold Theorems 4.1 to 4.3 (ruling table_1_rows).",
         ],
     )
 
@@ -93,7 +93,9 @@ def _rows(one: TheoremCheck, covers: dict[str, str]) -> Iterator[dict[str, Cell]
     yield _row(one.id, one.statement, one, "", one.residual, "equal" if holds else "NOT EQUAL", covers)
     for number, broken in enumerate(one.broken, 1):
         verdict = "apart" if broken.fails else "NOT APART"
-        yield _row(f"{one.id}_without_{number}", "", one, broken.premise, broken.residual, verdict, dict.fromkeys(PREMISES, ""))
+        yield _row(
+            f"{one.id}_without_{number}", "", one, broken.premise, broken.residual, verdict, dict.fromkeys(PREMISES, "")
+        )
 
 
 def _row(

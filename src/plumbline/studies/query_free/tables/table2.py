@@ -126,8 +126,8 @@ def sizes(study: Study, method: str) -> dict[str, Cell]:
 
 def _timed(losses: Losses) -> str:
     """On what runs were timed, and what that is worth."""
-    devices = losses.devices(*CONFIGURATIONS, *NONLINEAR)
+    devices = " and ".join(losses.devices(*CONFIGURATIONS, *NONLINEAR)) or "nothing yet"
     return (
-        f"Times are each run's own, evaluations and checkpoints included (on {' and '.join(devices) or 'nothing yet'}); "
-        "where runs shared a machine, a ratio of two times says little. The document prints none."
+        f"Times are each run's own, evaluations and checkpoints included (on {devices}); where runs shared a machine, "
+        "a ratio of two times says little. The document prints none."
     )
