@@ -59,7 +59,7 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
             one.margins(x=0.12)
     rows += _printed(axes, published)
     for one in axes.values():
-        one.set_ylim(bottom=0)
+        one.set_ylim(0, 1.04 * one.get_ylim()[1])
     axes["error"].set_title(f"{PANELS['error'][2]}\npreset {study.preset}{_sizes(study)}", fontsize=8.5)
     _legend(figure, axes["error"])
     columns = ["panel", "line", "source", "h", "value"]
@@ -77,7 +77,7 @@ def _printed(axes: dict[str, Axes], published: Published) -> list[dict[str, obje
     for arm, colour in COLOURS.items():
         low, high = errors[arm]
         axes["error"].axhspan(low, high, color=colour, alpha=0.15, linewidth=0, zorder=1)
-        axes["distance"].axhline(distances[arm], color=colour, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)
+        axes["distance"].axhline(distances[arm], color=colour, linestyle=(0, (4, 2)), linewidth=1.0, zorder=2.5)
         rows += [_point("error", arm, "published", None, end) for end in (low, high)]
         rows.append(_point("distance", arm, "published", None, distances[arm]))
     place = {"transform": axes["distance"].get_yaxis_transform(), "fontsize": 7, "va": "bottom", "ha": "right"}
