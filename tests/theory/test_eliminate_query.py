@@ -1,4 +1,4 @@
-"""The tool that takes W_Q out of a checkpoint: what it writes, what it says, and what it refuses."""
+"""The tool that takes W_Q out of a checkpoint: what it writes, and what it says of it."""
 
 from __future__ import annotations
 
@@ -10,54 +10,31 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import transformers
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
-from plumbline import cli
-from plumbline.cli import PlumblineError
 from plumbline.evaluate.checkpoint import FinishedRun
 from plumbline.model.cache import Cache
 from plumbline.model.decoder import Decoder, create
-from plumbline.model.folder import read_model, write_model
-from plumbline.model.hf_read import gpt2, spec_of
+from plumbline.model.folder import read_model
+from plumbline.model.hf_read import gpt2
 from plumbline.probes import __main__ as probes
-from plumbline.specs.spec import ModelSpec
 from plumbline.theory import eliminate_query, query_absorption
 from plumbline.theory.equal_logits import apart, in_double
 from tests.model_specs import run_spec
-from tests.probes.hugging_face import GPT2, SIZES
+from tests.theory.models import (
+    BIASED,
+    NORM_FREE,
+    ONE_HEAD,
+    ROTARY,
+    SKIPS,
+    UNTIED,
+    eliminated,
+    made,
+    one_headed,
+    refused,
+    tokens,
+)
 from tests.train.helpers import make_packs, settings, train
-
-#: What theorem 4.2 is about, at a size for tests; attention is sharp at this init.
-NORM_FREE: dict[str, Any] = {
-    "layers": 3,
-    "width": 32,
-    "heads": 4,
-    "key_value_heads": 4,
-    "head_width": 8,
-    "ffn_width": 48,
-    "vocabulary": 97,
-    "context": 24,
-    "norm_eps": 1e-5,
-    "init_std": 0.15,
-    "residual_init_scaling": False,
-    "tied_embeddings": True,
-    "positions": {"name": "learned"},
-    "norm": {"name": "none"},
-    "projections": {"name": "grouped_query"},
-    "query_key": {"name": "identity"},
-    "values": {"name": "identity"},
-    "mixer": {"name": "softmax"},
-    "output": {"name": "identity"},
-    "ffn": {"name": "gelu"},
-    "placement": {"name": "pre_norm"},
-    "residual": {"name": "attention_skip"},
-}
-BIASED = {"projections": {"name": "grouped_query", "bias": True}, "ffn": {"name": "gelu", "bias": True}}
-SKIPS = {"residual": {"name": "standard"}}
-UNTIED = {"tied_embeddings": False}
-ROTARY = {"positions": {"name": "rotary"}}
-ONE_HEAD = SKIPS | {"heads": 1, "key_value_heads": 1, "head_width": 32, "norm": {"name": "layer_norm"}}
 
 #: Name -> (overlay of NORM_FREE, --layer, the rule's name).
 TAKEN: dict[str, tuple[dict[str, Any], int | None, str]] = {
@@ -86,55 +63,6 @@ TAKEN: dict[str, tuple[dict[str, Any], int | None, str]] = {
     ),
     "one-head-a-layer-gated": (ONE_HEAD | {"output": {"name": "head_gate"}}, 1, "Proposition 4.1"),
 }
-
-
-def off_its_start(model: Decoder) -> Decoder:
-    """Every parameter, gains and biases too, away from where it starts."""
-    generator = torch.Generator().manual_seed(6)
-    with torch.no_grad():
-        for value in model.parameters():
-            value += 0.1 * torch.randn(value.shape, generator=generator)
-    return model
-
-
-def made(folder: Path, **slots: Any) -> Decoder:
-    """A model of ours, written."""
-    model = off_its_start(create(ModelSpec.from_dict(NORM_FREE | slots), init_seed=3))
-    write_model(folder, model)
-    return model
-
-
-def one_headed(folder: Path, **config: Any) -> Any:
-    """A GPT-2 of the library with one head, every parameter random."""
-    torch.manual_seed(7)
-    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**(GPT2 | {"n_head": 1} | config)))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.1 * torch.randn_like(parameter)
-    model.save_pretrained(folder)
-    return model.eval()
-
-
-def eliminated(monkeypatch: pytest.MonkeyPatch, folder: Path, *given: Any) -> dict[str, Any]:
-    """What the command reports."""
-    out = folder.parent / "out"
-    words = ["eliminate_query", folder, "--out", out, "--sequences", 2, *given]
-    monkeypatch.setattr(sys, "argv", [str(word) for word in words])
-    eliminate_query.main()
-    return json.loads((out / "elimination.json").read_text())
-
-
-def refused(monkeypatch: pytest.MonkeyPatch, match: str, folder: Path, *given: Any) -> str:
-    """The whole message; nothing is left behind."""
-    with pytest.raises(PlumblineError, match=match) as error:
-        eliminated(monkeypatch, folder, *given)
-    assert not (folder.parent / "out").exists() and not list(folder.parent.glob(".out*"))
-    return str(error.value)
-
-
-def tokens(model: Decoder) -> torch.Tensor:
-    shape = (3, model.spec.context)
-    return torch.randint(0, model.spec.vocabulary, shape, generator=torch.Generator().manual_seed(11))
 
 
 @pytest.mark.parametrize("name", TAKEN)
@@ -240,8 +168,8 @@ class TestRuns:
         assert json.loads((tmp_path / "out/outcome.json").read_text())["weights_step"] == 12
         # The weights were trained: they are not those of the start.
         assert not torch.equal(before.model().embedding, create(before.spec.model, 42).embedding)
-        again = refused_again(monkeypatch, tmp_path)
-        assert "there is no W_Q any more" in again
+        (tmp_path / "out").rename(tmp_path / "reduced")
+        assert "there is no W_Q any more" in refused(monkeypatch, "cannot be taken out", tmp_path / "reduced")
 
     def test_a_probe_point(self, monkeypatch, tmp_path, finished):
         point = finished / "points/step-0000006.safetensors"
@@ -269,164 +197,9 @@ class TestRuns:
         assert 1e-3 < report["logits"]["own_rounding"] < 0.1 and 1e-3 < report["logits"]["as_used"] < 0.3
 
 
-def refused_again(monkeypatch: pytest.MonkeyPatch, folder: Path) -> str:
-    """What is said of a model without W_Q."""
-    (folder / "out").rename(folder / "reduced")
-    return refused(monkeypatch, "cannot be taken out", folder / "reduced")
-
-
-class TestRefusals:
-    def test_norms_between_and_skips(self, monkeypatch, tmp_path):
-        made(tmp_path / "in", **SKIPS, norm={"name": "rms_norm"}, positions={"name": "rotary"}, key_value_heads=2)
-        words = refused(monkeypatch, "W_Q cannot be taken out of .*in .a model of this package.", tmp_path / "in")
-        proposition, theorem = words.split("  Theorem 4.2")
-        assert "model.heads is 4" in proposition and "model.positions 'rotary' stands between" in proposition
-        assert "model.key_value_heads is 2: W_K has not the columns of W_Q" in proposition
-        assert "key_value_heads" not in theorem and "rotary" not in theorem  # neither is in the way of a basis
-        assert "model.norm 'rms_norm', which model.placement 'pre_norm' puts between" in theorem
-        assert "model.residual 'standard' has a skip around the FFN" in theorem and "Theorem 4.1" not in theorem
-        words = refused(monkeypatch, "model.norm 'rms_norm'", tmp_path / "in", "--layer", 1)
-        assert "Theorem 4.1" in words and "has a skip" not in words
-
-    def test_the_other_way_is_named(self, monkeypatch, tmp_path):
-        made(tmp_path / "in", **SKIPS)
-        refused(monkeypatch, r"Theorem 4.1 \(no norms, one layer\) does go: give --layer", tmp_path / "in")
-
-    @pytest.mark.parametrize(
-        ("slots", "why"),
-        [
-            (ONE_HEAD | ROTARY, "model.positions 'rotary' stands between W_Q and W_K"),
-            (ONE_HEAD | {"query_key": {"name": "qk_norm"}}, "model.query_key 'qk_norm' stands between W_Q and W_K"),
-            ({"output": {"name": "head_gate"}}, "model.output 'head_gate' reads the stream by itself"),
-            ({"projections": {"name": "residual_query"}}, "'residual_query': queries are the stream plus a map"),
-            ({"residual": {"name": "layer_scale"}}, "model.residual 'layer_scale' is neither"),
-            ({"heads": 2, "key_value_heads": 2}, "model.head_width is 16, not model.width .32."),
-            ({"projections": {"name": "partial_identity_query"}}, "W_Q is gone from a layer already"),
-        ],
-    )
-    def test_other_architectures(self, monkeypatch, tmp_path, slots, why):
-        made(tmp_path / "in", **slots)
-        refused(monkeypatch, why, tmp_path / "in")
-
-    @pytest.mark.parametrize(
-        ("slots", "why"),
-        [
-            (BIASED | ROTARY, "the query bias of layer 0 would have to come from the positions, which are not"),
-            (
-                {"projections": BIASED["projections"]},
-                "the query bias of layer 1, 2 would have to come from a bias of the FFN before it, and model.ffn",
-            ),
-            (
-                ONE_HEAD | BIASED | {"norm": {"name": "rms_norm"}},
-                "the query bias of layer 0, 1, 2 would have to come from the bias of a norm",
-            ),
-        ],
-    )
-    def test_biases_without_a_place(self, monkeypatch, tmp_path, slots, why):
-        made(tmp_path / "in", **slots)
-        refused(monkeypatch, why, tmp_path / "in")
-
-    def test_a_singular_query(self, monkeypatch, tmp_path):
-        model = made(tmp_path / "in")
-        with torch.no_grad():
-            model.blocks[1].attention.projections.query.weight[3] = 0
-        write_model(tmp_path / "in", model)
-        why = r"W_Q of layer 1 has the condition number (inf|\d\.\d*e\+\d\d), and the limit is 100000"
-        assert "layer 0" not in refused(monkeypatch, why, tmp_path / "in")
-        # One head needs no inverse, so that this is no obstacle to it.
-        model = made(tmp_path / "one/in", **ONE_HEAD)
-        with torch.no_grad():
-            model.blocks[1].attention.projections.query.weight[3] = 0
-        write_model(tmp_path / "one/in", model)
-        assert eliminated(monkeypatch, tmp_path / "one/in")["logits"]["float64"] < 1e-9
-
-    def test_an_ill_conditioned_query(self, monkeypatch, tmp_path):
-        made(tmp_path / "in")
-        words = refused(
-            monkeypatch, r"W_Q of layer \d has the condition number [\d.]+, and the limit is 50 ",
-            tmp_path / "in", "--largest-condition", 50,
-        )  # fmt: skip
-        assert "--largest-condition" in words
-
-    @pytest.mark.parametrize("kind", ["gpt2", "llama", "llama-one-head", "mistral", "qwen2", "gpt_neox"])
-    def test_models_of_the_library(self, monkeypatch, tmp_path, kind):
-        """By its config alone: no weights are read, as there are none."""
-        name, _, one = kind.partition("-")
-        heads = {"num_attention_heads": 1, "num_key_value_heads": 1} if one else {}
-        sizes = GPT2 if name == "gpt2" else SIZES | {"num_key_value_heads": 2} | heads
-        if name == "gpt_neox":
-            sizes = SIZES
-        transformers.AutoConfig.for_model(name, **sizes).save_pretrained(tmp_path / name)
-        norm = "layer_norm" if name in ("gpt2", "gpt_neox") else "rms_norm"
-        words = refused(monkeypatch, f"model.norm '{norm}', which model.placement 'pre_norm' puts", tmp_path / name)
-        assert ("model.positions 'rotary' stands between" in words) == (name != "gpt2")
-        assert ("model.heads is 4" in words) == (not one)
-
-    def test_a_gpt2_that_scales_scores_its_own_way(self, monkeypatch, tmp_path):
-        one_headed(tmp_path / "scaled", scale_attn_by_inverse_layer_idx=True)
-        refused(monkeypatch, "scale_attn_by_inverse_layer_idx = True; no component", tmp_path / "scaled")
-        one_headed(tmp_path / "relu", activation_function="relu")
-        refused(monkeypatch, "activation_function 'relu' is none of", tmp_path / "relu")
-
-    def test_the_command_line(self, monkeypatch, tmp_path, capsys):
-        made(tmp_path / "in")
-        refused(monkeypatch, "has the layers 0 to 2, not 3", tmp_path / "in", "--layer", 3)
-        refused(monkeypatch, "reads 24 at most, not 25", tmp_path / "in", "--tokens", 25)
-        refused(monkeypatch, "must be at least 1", tmp_path / "in", "--tokens", 0)
-        (tmp_path / "nothing").mkdir()
-        refused(monkeypatch, "holds neither manifest.json", tmp_path / "nothing")
-        refused(monkeypatch, r"--tokens|--layer|holds neither", tmp_path / "in/model.safetensors")
-        (tmp_path / "in/model.json").write_text("{}")
-        refused(monkeypatch, "model.json holds no spec of a model", tmp_path / "in")
-        (tmp_path / "out").mkdir()
-        with pytest.raises(PlumblineError, match=r"--out: .*out is there already"):
-            eliminated(monkeypatch, tmp_path / "in")
-        with pytest.raises(SystemExit) as stopped:
-            cli.run(eliminate_query.main)
-        assert stopped.value.code == 1 and "is there already" in capsys.readouterr().err
-
-    def test_weights_of_another_model(self, monkeypatch, tmp_path):
-        made(tmp_path / "in")
-        weights = load_file(tmp_path / "in/model.safetensors")
-        del weights["positions.embedding"]
-        save_file(weights, tmp_path / "in/model.safetensors")
-        refused(monkeypatch, r"'positions.embedding' does not fit .*in.model.json", tmp_path / "in")
-
-
 @pytest.mark.parametrize("forgotten", ["_unseen", "_move_stream"])
 def test_a_wrong_construction_is_seen_by_the_tool_itself(monkeypatch, tmp_path, forgotten):
     """Biases left where they are: the logits differ, and nothing is written."""
     made(tmp_path / "in", **BIASED)
     monkeypatch.setattr(query_absorption, forgotten, lambda *given: None)
     refused(monkeypatch, r"by Theorem 4.2 .* the logits differ by \d+(\.\d+)? in float64", tmp_path / "in")
-
-
-class TestPartialIdentityQuery:
-    def test_is_a_projection_by_the_identity(self):
-        spec = NORM_FREE | {"projections": {"name": "partial_identity_query", "layers": "0, 2", "bias": True}}
-        own = off_its_start(create(ModelSpec.from_dict(spec), init_seed=3))
-        other = Decoder(ModelSpec.from_dict(NORM_FREE | {"projections": {"name": "grouped_query", "bias": True}}))
-        identity = {"weight": torch.eye(32), "bias": torch.zeros(32)}
-        weights = own.state_dict()
-        for name in other.state_dict():
-            if ".query." in name and not name.startswith("blocks.1."):
-                assert name not in weights
-                weights[name] = identity[name.rsplit(".", 1)[-1]]
-        other.load_state_dict(weights)
-        torch.testing.assert_close(own(tokens(own)), other(tokens(own)), rtol=1e-5, atol=1e-6)
-        assert [role.layer for role in own.parameter_roles.values() if role.role == "query"] == [1]
-
-    @pytest.mark.parametrize("layers", ["", "3", "-1", "0;1", "all"])
-    def test_what_names_no_layers(self, layers):
-        spec = NORM_FREE | {"projections": {"name": "partial_identity_query", "layers": layers}}
-        with pytest.raises(PlumblineError, match=r"model.projections.layers: .* does not name layers of 0 to 2"):
-            Decoder(ModelSpec.from_dict(spec))
-
-
-def test_a_spec_is_made_of_every_family(tmp_path):
-    """Every model type that probes know can be told apart here."""
-    from plumbline.probes._transformers import STYLES
-
-    found = {kind: spec_of(transformers.AutoConfig.for_model(kind)) for kind in STYLES}
-    assert {spec.slot("norm").name for spec in found.values()} == {"layer_norm", "rms_norm"}
-    assert found["gpt2"].ffn_width == 3072 and found["qwen2"].slot("projections").options["bias"] is True
