@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli import PlumblineError
-from plumbline.train.checkpoint import METADATA, Checkpoints, damage, guarded
+from plumbline.train.checkpoint import METADATA, Checkpoints, damage
+from plumbline.train.disk import guarded
 
 
 def write(checkpoints: Checkpoints, step: int, *, finite: bool = True) -> Path:

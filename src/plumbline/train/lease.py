@@ -49,7 +49,11 @@ class Lease:
         self._heartbeat = threading.Thread(target=self._beat, name="lease heartbeat", daemon=True)
 
     def __enter__(self) -> Lease:
-        self.acquire()
+        try:
+            self.acquire()
+        except BaseException:
+            self.release()
+            raise
         return self
 
     def __exit__(self, *reason: object) -> None:
@@ -136,10 +140,14 @@ class Lease:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             return False
-        with os.fdopen(descriptor, "w") as handle:
-            json.dump(identity() | {"token": self.token, "since": time.time(), "limit": self.limit}, handle)
-            handle.flush()
-            os.fsync(handle.fileno())
+        try:
+            with os.fdopen(descriptor, "w") as handle:
+                json.dump(identity() | {"token": self.token, "since": time.time(), "limit": self.limit}, handle)
+                handle.flush()
+                os.fsync(handle.fileno())
+        except OSError:  # a full disk: half a lease would be waited for
+            self.path.unlink(missing_ok=True)
+            raise
         return True
 
     def _remove(self, judged: dict[str, Any]) -> None:
