@@ -105,14 +105,14 @@ def test_what_was_set_aside_before_stays(tmp_path: Path) -> None:
 def halfway(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The state of the small run, stopped after step 7, with checkpoints after 3, 6 and 7."""
     work = tmp_path_factory.mktemp("halfway")
-    stop, original = StopRequest(), loop_module.Loop._train_step
+    stop, original = StopRequest(), loop_module.Loop.train_step
 
     def train_step(self: loop_module.Loop) -> tuple[bool, bool]:
         stop.asked = self.step == 7
         return original(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "_train_step", train_step)
+        patch.setattr(loop_module.Loop, "train_step", train_step)
         assert train(run_spec(), settings(packs, work, checkpoint_steps=3), stop) == EXIT_RUN_AGAIN
     assert [path.name for path in sorted((work / "state").glob("step-*"))] == [
         f"step-000000{step}" for step in (3, 6, 7)
@@ -299,7 +299,7 @@ def test_state_belongs_to_its_run(packs: Path, interrupted: Path, undisturbed: P
     assert "this run's state is back from" in said and "resumed at step 7" in said
     assert products(interrupted) == products(undisturbed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "_train_step", lambda self: pytest.fail("trained again"))
+        patch.setattr(loop_module.Loop, "train_step", lambda self: pytest.fail("trained again"))
         assert train(other, chosen) == 0
     assert products(interrupted) == of_other
     assert len([name for name in names(interrupted) if name.startswith("state.")]) == 1
@@ -356,7 +356,7 @@ def test_a_kill_while_runs_change_places_loses_nothing(tmp_path: Path, moves: in
 def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, checkpoint_steps: int | None) -> None:
     """The loss and gradient of the last step are numbers, its update is not: no further step comes to notice."""
     spec, chosen = run_spec(), settings(packs, tmp_path, checkpoint_steps=checkpoint_steps)
-    original = loop_module.Loop._train_step
+    original = loop_module.Loop.train_step
 
     def overflow(self: loop_module.Loop) -> tuple[bool, bool]:
         asked = original(self)
@@ -366,7 +366,7 @@ def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, 
         return asked
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "_train_step", overflow)
+        patch.setattr(loop_module.Loop, "train_step", overflow)
         assert train(spec, chosen) == 0
     outcome = read(tmp_path / "out/outcome.json")
     assert outcome["outcome"] == "diverged" and outcome["validation_loss"] is None
