@@ -33,7 +33,7 @@ def guarded(directory: Path, write: Callable[[], Any]) -> Any:
     """
     try:
         return write()
-    except Exception as error:
+    except BaseException as error:  # torch.distributed.checkpoint's is no Exception
         if not is_full(error):
             raise
         for leftover in directory.glob(".step-*"):
@@ -47,9 +47,12 @@ def guarded(directory: Path, write: Callable[[], Any]) -> Any:
 def is_full(error: BaseException | None) -> bool:
     """Whether an error, or one that it came from, says that there is no room."""
     while error is not None:
-        if isinstance(error, (OSError, NoRoom)) and (isinstance(error, NoRoom) or error.errno in _FULL):
+        if isinstance(error, NoRoom) or (isinstance(error, OSError) and error.errno in _FULL):
             return True
         if any(f"os error {number})" in str(error) for number in _FULL):  # safetensors writes from Rust
+            return True
+        failures = getattr(error, "failures", None)  # torch.distributed.checkpoint's, by rank: error and trace
+        if isinstance(failures, dict) and any(is_full(inner) for inner, *_ in failures.values()):
             return True
         error = error.__cause__ or error.__context__
     return False

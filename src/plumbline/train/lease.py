@@ -7,7 +7,7 @@ flock, where the file system has locks, settles races on one machine at once. A 
 - when its heartbeat is older than `limit` seconds, by the clock of the file system that holds it.
 
 A holder that lost its lease (it was suspended, or cut off from the file system) notices before it writes the next
-checkpoint: `check` raises, and the trainer stops.
+checkpoint, and before each of its outputs: `check` raises, and the trainer stops.
 """
 
 from __future__ import annotations
