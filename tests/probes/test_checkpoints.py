@@ -131,7 +131,7 @@ def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     refused("ids from 90 to 90, and the model has 90 entries", folder, "--tokens", long)
     refused("reads 160 tokens at most, not 161", folder, "--tokens", ids, "--context", 161)
     refused("--sequences must be at least 1", folder, "--tokens", ids, "--sequences", 0)
-    refused("a run's folder holds no tokenizer", ours)
+    refused("a folder of ours holds no tokenizer", ours)
     (tmp_path / "text.npy").write_text("words")
     refused("cannot be read as an array", folder, "--tokens", tmp_path / "text.npy")
     np.save(ids, np.zeros((2, 20)))
