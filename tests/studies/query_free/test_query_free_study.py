@@ -11,6 +11,7 @@ from plumbline.specs import corpus
 from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
 from plumbline.studies.query_free.losses import CONFIGURATIONS, NONLINEAR, counts, divisor, smallest_rate
+from plumbline.theory import query_rules
 from plumbline.theory.initial_scores import neutral_divisor
 from tests.studies.query_free.world import STUDY, study_at
 
@@ -188,3 +189,10 @@ def test_each_ruling_has_an_alternative_or_says_nothing_else_is_possible() -> No
     assert len({ruling["id"] for ruling in rulings}) == len(rulings) >= 30
     bare = [ruling["id"] for ruling in rulings if not ruling["alternatives"]]
     assert bare == ["smaller_d", "table_1_rows", "transfer_optimizer", "norm_free"]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_model_of_the_theorems_can_do_without_its_queries_and_no_other_can(preset: str) -> None:
+    """By the rules of `plumbline.theory.eliminate_query`; norms stand in the way of all five."""
+    assert query_rules.attention_skip_only(spec("norm_free", preset).model) == []
+    assert all(query_rules.attention_skip_only(spec(method, preset).model) for method in CONFIGURATIONS)

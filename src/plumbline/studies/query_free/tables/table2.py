@@ -40,12 +40,12 @@ PRINTED = {
 COLUMNS = [
     *labels("config", "Configuration"),
     *beside("val_loss", "loss", ".4f", narrow=True),
-    *beside("percent", "vs baseline (%)", "+.2f", narrow=True),
+    *beside("percent", "Δ (%)", "+.2f", narrow=True),
     *beside("total", "parameters (M)", ".3f"),
-    *beside("body", "non-embedding (M)", ".3f", narrow=True),
+    *beside("body", "non-embedding (M)", ".3f"),
     ours("body_ratio", "non-embedding / baseline's", ".4f"),
     ours("step_seconds", "s a step", ".4f"),
-    ours("time_ratio", "time / baseline's", ".3f", narrow=True),
+    ours("time_ratio", "time / baseline's", ".3f"),
     *beside("ffn_multiple", "FFN multiple", ".2f"),
     *beside("divisor", "scores / √d_k over", ".3g"),
     *beside("head_width", "d_k", "d"),
@@ -77,9 +77,9 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
         columns=COLUMNS,
         rows=rows,
         notes=[
-            "Parameters are counted on the modules; non-embedding ones leave out tokens and positions. A percentage is "
-            f"the loss over the baseline's, less one. One seed: differences below {SAME:.2g} % count as none "
-            "(ruling same_loss).",
+            "Parameters are counted on the modules; non-embedding ones leave out tokens and positions. Δ is the loss "
+            f"over the baseline's, less one. One seed: differences below {SAME:.2g} % count as none (ruling "
+            "same_loss).",
             "The last two rows are no rows of the document: it proposes such queries and does not run them.",
             _timed(losses),
         ],
