@@ -31,8 +31,9 @@ COLUMNS = (
     "preset",
 )
 
-#: Presets whose models are too small to speak about methods.
-SMALL = ("demo", "smoke")
+#: The one preset whose models are the document's. At the others a claim about trained models gets no verdict: the
+#: preset's name stands there.
+VERDICTS = "paper"
 
 
 def judge(claims: list[Claim], measures: Measures, evidence: Evidence) -> list[dict[str, str]]:
@@ -62,15 +63,15 @@ def _judged(claim: Claim, measures: Measures, evidence: Evidence) -> dict[str, s
             measured = measure(evidence, claim)
             row["reproduced"] = _shown(measured)
             row["verdict"], row["why"] = check(claim, measured, measure.compare)
-            if measure.scope == "training" and preset in SMALL:
+            if measure.scope == "training" and preset != VERDICTS:
                 row["why"] = f"{preset} models are too small to speak to it ({row['why']} there)"
-                row["verdict"] = "demo"
+                row["verdict"] = preset
         except Absent as absent:
             row["reproduced"] = absent.word
             row["verdict"] = "diverged" if absent.word == "diverged" else "not tested"
             row["why"] = str(absent)
-            if absent.word == "diverged" and preset in SMALL:
-                row["verdict"] = "demo"
+            if absent.word == "diverged" and preset != VERDICTS:
+                row["verdict"] = preset
     runs = sorted(evidence.used)
     ids = [evidence.frames.identity(key) for key in runs]
     return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": preset}
