@@ -1,6 +1,7 @@
 """Helpers of all rules: what the configuration says, as paths and parameters."""
 
 import json
+import re
 
 from plumbline.cli import PlumblineError
 from plumbline.operate import driver, forecast
@@ -25,7 +26,7 @@ NAME = "{study}.{scale}.{method}.s{seed}"
 
 def one_of(names):
     """A pattern of names; one that never matches where there is none."""
-    return "|".join(sorted(name.replace(".", r"\.") for name in set(names))) or "(?!)"
+    return "|".join(sorted(re.escape(name) for name in set(names))) or "(?!)"
 
 
 SPECS = [run.spec for run in PLAN.runs.values()]

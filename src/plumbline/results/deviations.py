@@ -34,6 +34,8 @@ def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
         lines += ["## Rulings of other presets", "", *(line for ruling in elsewhere for line in _ruling(ruling))]
     lines += ["## Runs that are no method of the comparison", "", *_arms(study)]
     lines += ["## Other readings of a method", "", *_readings(study)]
+    if swept := _sweeps(study):
+        lines += ["## Methods that are swept", "", *swept]
     lines += ["## Stand-ins and sizes of this preset", "", *_sizes(study, read, items)]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -65,10 +67,28 @@ def _arms(study: Study) -> list[str]:
 def _readings(study: Study) -> list[str]:
     lines = [
         f"- `{name}.{reading}`: {change.get('note', '').strip() or _spell(change)}"
-        for name, entry in study.methods.items()
+        for name, entry in _entries(study).items()
         for reading, change in entry.get("readings", {}).items()
     ]
     return [*lines, ""] if lines else ["None is declared; the components' options are the alternatives.", ""]
+
+
+def _sweeps(study: Study) -> list[str]:
+    lines = []
+    for name, entry in _entries(study).items():
+        if points := study.points(name):
+            axes = [
+                f"{axis} (`{said['sets']}`) {', '.join(f'{value:g}' for value in said['values'])}"
+                for axis, said in entry["sweep"].items()
+            ]
+            lines.append(f"- `{name}` is run at every point of {'; '.join(axes)}: {len(points)} runs a seed and scale.")
+    return [*lines, ""] if lines else []
+
+
+def _entries(study: Study) -> dict[str, dict[str, Any]]:
+    """What the YAML says of each method of the comparison, a swept one once."""
+    names = (name.partition(".")[0] for name in study.sheet["comparison"])
+    return {name: study.sheet["methods"][name] for name in names}
 
 
 def _sizes(study: Study, read: Corpus, source: str | None) -> list[str]:

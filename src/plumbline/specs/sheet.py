@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plumbline.cli import PlumblineError, nearest
-from plumbline.specs import corpus, suites
+from plumbline.specs import corpus, suites, sweep
 from plumbline.specs.components import SLOTS
 from plumbline.specs.config import ROOT, load_study
+from plumbline.specs.extends import extended
 from plumbline.specs.spec import OptimizerSpec, RunSpec, ScheduleSpec
 
 #: The parts of a run spec that an overlay may change.
@@ -52,8 +53,16 @@ class Study:
 
     @property
     def methods(self) -> dict[str, dict[str, Any]]:
-        """Methods of the comparison, in the YAML's order."""
-        return {name: self.sheet["methods"][name] for name in self.sheet["comparison"]}
+        """Methods of the comparison, in the YAML's order; each point of a sweep is one."""
+        entries = self.sheet["methods"]
+        named = [(name, entries[name.partition(".")[0]]) for name in self.sheet["comparison"]]
+        return {method: entry for name, entry in named for method in self.points(name) or [name]}
+
+    def points(self, method: str) -> dict[str, sweep.Point]:
+        """Full name -> axis -> value, for all points of a swept method or for the one named; empty without a sweep."""
+        name = method.partition(".")[0]
+        found = sweep.points(name, self.sheet["methods"].get(name, {}))
+        return {full: point for full, point in found.items() if method in (name, full)}
 
     @property
     def noise_floor(self) -> dict[str, Any] | None:
@@ -94,10 +103,12 @@ class Study:
         return f"{own}/{scale}/{method}/s{seed}"
 
     def label(self, method: str) -> str:
-        """A method's or an arm's printed name; a reading shows which."""
+        """A method's or an arm's printed name; a reading shows which, a point where it is."""
         name, _, reading = method.partition(".")
         entry = self.sheet["methods"].get(name) or self.sheet.get("arms", {})[name]
-        return f"{entry['label']} ({reading.replace('_', ' ')})" if reading else entry["label"]
+        point = self.points(method).get(method)
+        which = sweep.label(point) if point else reading.replace("_", " ")
+        return f"{entry['label']} ({which})" if which else entry["label"]
 
 
 def overlay(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +136,7 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
         PlumblineError: anything in the YAML that cannot be meant; the message names the key and the file.
     """
     path = f"config/studies/{name}/study.yaml"
-    sheet = _extended(load_study(name, root), path, root)
+    sheet = extended(load_study(name, root), path, root)
     _check_names(sheet, path)
     read = corpus.load(sheet["corpus"], preset, source, root, f"{path}: ")
     parent = load(sheet["extends"], preset, root, source) if "extends" in sheet else None
@@ -134,7 +145,7 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
         for entry in entries:
             where = f"{path}: runs.{group}"
             _check_scale(sheet, entry["scale"], preset, path)
-            for method in list(sheet["comparison"]) if entry["methods"] == "all" else entry["methods"]:
+            for method in sweep.named_runs(sheet, entry, where):
                 if not _wanted(sheet, method, preset, where):
                     continue
                 for seed in entry["seeds"]:
@@ -173,11 +184,8 @@ def _run(
 def make_spec(
     sheet: dict[str, Any], read: corpus.Corpus, preset: str, scale: str, method: str, seed: int, path: str
 ) -> RunSpec:
-    """The spec of one run: recipe, then scale, then method (and reading), then arm."""
-    layers = [sheet["recipe"], sheet["scales"][scale][preset], *_method_layers(sheet, method, preset, path)]
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        merged = overlay(merged, {key: value for key, value in layer.items() if key in PARTS})
+    """The spec of one run: recipe, then scale, then method (and its reading or point), then arm."""
+    merged = _merged(sheet, scale, method, preset, path)
     merged["data"] = merged.get("data", {}) | {
         "corpus": read.name,
         "source": read.source,
@@ -193,59 +201,6 @@ def make_spec(
     return spec
 
 
-def _extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
-    """A study on its own as it is; one that extends another with everything that it does not say itself.
-
-    The comparison is then the reference and the study's own methods. Groups of runs of `all` methods hold these and all
-    references of the noise floor, other groups the references among what they name. A target is inherited if each of
-    its groups still has a run.
-    """
-    if "extends" not in sheet:
-        return sheet | {"comparison": list(sheet["methods"]), "inherited": []}
-    for key in ("corpus", "suite", "recipe", "scales", "arms", "noise_floor"):
-        if key in sheet:
-            raise PlumblineError(f"{path}: {key}: a study that extends another one takes it from there; remove the key")
-    parent = load_study(sheet["extends"], root)
-    if "extends" in parent:
-        raise PlumblineError(
-            f"{path}: extends: {sheet['extends']!r} extends a study itself; name {parent['extends']!r}"
-        )
-    if "noise_floor" not in parent:
-        raise PlumblineError(f"{path}: extends: {sheet['extends']!r} has no noise_floor, so nothing to compare with")
-    twice = sorted(set(sheet["methods"]) & (set(parent["methods"]) | set(parent.get("arms", {}))))
-    if twice:
-        raise PlumblineError(f"{path}: methods: {twice[0]!r} is a method of {sheet['extends']!r}; choose another name")
-    floor = parent["noise_floor"]
-    references = [floor["reference"], *floor["others"]]
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for group, entries in parent["runs"].items():
-        kept: list[dict[str, Any]] = []
-        for entry in entries:
-            if entry["methods"] == "all":
-                kept.append(entry | {"methods": references})
-                kept.append(entry | {"methods": list(sheet["methods"]), "seeds": sheet.get("seeds", entry["seeds"])})
-            elif named := [method for method in entry["methods"] if method in references]:
-                kept.append(entry | {"methods": named})
-        if kept:
-            runs[group] = kept
-    runs |= sheet.get("runs", {})
-    targets = {
-        name: entry for name, entry in parent["targets"].items() if all(group in runs for group in entry["runs"])
-    }
-    used = {group for entry in targets.values() for group in entry["runs"]} | set(sheet.get("runs", {}))
-    return {
-        **parent,
-        **sheet,
-        "methods": parent["methods"] | sheet["methods"],
-        "arms": {},
-        "runs": {group: entries for group, entries in runs.items() if group in used},
-        "targets": targets | sheet.get("targets", {}),
-        "rulings": [*parent["rulings"], *sheet.get("rulings", [])],
-        "comparison": [floor["reference"], *sheet["methods"]],
-        "inherited": list(parent["methods"]),
-    }
-
-
 def _check_scale(sheet: dict[str, Any], scale: str, preset: str, path: str) -> None:
     if scale not in sheet["scales"] or preset not in sheet["scales"][scale]:
         known = [name for name, presets in sheet["scales"].items() if preset in presets]
@@ -254,21 +209,32 @@ def _check_scale(sheet: dict[str, Any], scale: str, preset: str, path: str) -> N
         )
 
 
-def _method_layers(sheet: dict[str, Any], method: str, preset: str, path: str) -> list[dict[str, Any]]:
-    arms = sheet.get("arms", {})
-    if method in arms:
-        arm = arms[method]
-        return [*_method_layers(sheet, arm["of"], preset, path), arm, arm.get(preset, {})]
+def _merged(sheet: dict[str, Any], scale: str, method: str, preset: str, path: str) -> dict[str, Any]:
+    """Everything that the YAML says of a run."""
+    if arm := sheet.get("arms", {}).get(method):
+        sweep.require_point(arm["of"], sheet["methods"], f"{path}: arms.{method}.of")
+        return _overlaid(_merged(sheet, scale, arm["of"], preset, path), arm, arm.get(preset, {}))
     name, _, reading = method.partition(".")
     entry = _entry(sheet, name, path)
-    if not reading:
-        return [entry]
+    sweep.require_point(method, sheet["methods"], path)
+    merged = _overlaid({}, sheet["recipe"], sheet["scales"][scale][preset], entry)
     known = sorted(entry.get("readings", {}))
-    if reading not in known:
-        raise PlumblineError(
-            f"{path}: methods.{name}.readings: no reading {reading!r}{nearest(reading, known)} (there are {known})"
-        )
-    return [entry, entry["readings"][reading]]
+    if not reading:
+        return merged
+    if reading in known:
+        return _overlaid(merged, entry["readings"][reading])
+    where = f"{path}: methods.{name}.sweep"
+    if "sweep" in entry:
+        return overlay(merged, sweep.change(merged, entry, sweep.one_of(name, entry, method, where), where))
+    raise PlumblineError(
+        f"{path}: methods.{name}.readings: no reading {reading!r}{nearest(reading, known)} (there are {known})"
+    )
+
+
+def _overlaid(merged: dict[str, Any], *layers: dict[str, Any]) -> dict[str, Any]:
+    for layer in layers:
+        merged = overlay(merged, {key: value for key, value in layer.items() if key in PARTS})
+    return merged
 
 
 def _entry(sheet: dict[str, Any], name: str, path: str, key: str = "runs") -> dict[str, Any]:
@@ -297,9 +263,18 @@ def _check_names(sheet: dict[str, Any], path: str) -> None:
                 )
         if "scores" in entry["reads"] and "suite" not in sheet:
             raise PlumblineError(f"{path}: targets.{target}.reads: scores, but the study has no `suite`; name one")
+    for name, entry in sheet["methods"].items():
+        sweep.check(name, entry, path)
     floor = sheet.get("noise_floor")
     for method in [] if floor is None else [floor["reference"], *floor["others"]]:
-        _entry(sheet, method, path, "noise_floor")
+        where = f"{path}: noise_floor"
+        sweep.require_point(method, sheet["methods"], where)
+        name, _, point = method.partition(".")
+        entry = sheet["methods"].get(name, {})
+        if "sweep" in entry and point not in entry.get("readings", {}):
+            sweep.one_of(name, entry, method, where)
+        else:
+            _entry(sheet, method, path, "noise_floor")
     both = sorted(set(sheet["methods"]) & set(sheet.get("arms", {})))
     if both:
         raise PlumblineError(f"{path}: arms: {both[0]!r} is also the name of a method; rename the arm")

@@ -1,0 +1,66 @@
+"""A study that extends another one: its YAML with everything in it that it does not say itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from plumbline.cli import PlumblineError
+from plumbline.specs import sweep
+from plumbline.specs.config import load_study
+
+
+def extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
+    """A study on its own as it is; one that extends another with everything that it does not say itself.
+
+    The comparison is then the reference and the study's own methods. Groups of runs of `all` methods hold these and all
+    references of the noise floor, other groups the references among what they name. A target is inherited if each of
+    its groups still has a run.
+
+    Raises:
+        PlumblineError: the study says what it can only take from the other one, or that one cannot be extended.
+    """
+    if "extends" not in sheet:
+        return sheet | {"comparison": list(sheet["methods"]), "inherited": []}
+    for key in ("corpus", "suite", "recipe", "scales", "arms", "noise_floor"):
+        if key in sheet:
+            raise PlumblineError(f"{path}: {key}: a study that extends another one takes it from there; remove the key")
+    parent = load_study(sheet["extends"], root)
+    if "extends" in parent:
+        raise PlumblineError(
+            f"{path}: extends: {sheet['extends']!r} extends a study itself; name {parent['extends']!r}"
+        )
+    if "noise_floor" not in parent:
+        raise PlumblineError(f"{path}: extends: {sheet['extends']!r} has no noise_floor, so nothing to compare with")
+    twice = sorted(set(sheet["methods"]) & (set(parent["methods"]) | set(parent.get("arms", {}))))
+    if twice:
+        raise PlumblineError(f"{path}: methods: {twice[0]!r} is a method of {sheet['extends']!r}; choose another name")
+    floor = parent["noise_floor"]
+    references = [floor["reference"], *floor["others"]]
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for group, entries in parent["runs"].items():
+        kept: list[dict[str, Any]] = []
+        for entry in entries:
+            if entry["methods"] == "all":
+                kept.append(entry | {"methods": references})
+                kept.append(entry | {"methods": list(sheet["methods"]), "seeds": sheet.get("seeds", entry["seeds"])})
+            elif named := [method for method in sweep.named_runs(parent, entry, path) if method in references]:
+                kept.append(entry | {"methods": named})
+        if kept:
+            runs[group] = kept
+    runs |= sheet.get("runs", {})
+    targets = {
+        name: entry for name, entry in parent["targets"].items() if all(group in runs for group in entry["runs"])
+    }
+    used = {group for entry in targets.values() for group in entry["runs"]} | set(sheet.get("runs", {}))
+    return {
+        **parent,
+        **sheet,
+        "methods": parent["methods"] | sheet["methods"],
+        "arms": {},
+        "runs": {group: entries for group, entries in runs.items() if group in used},
+        "targets": targets | sheet.get("targets", {}),
+        "rulings": [*parent["rulings"], *sheet.get("rulings", [])],
+        "comparison": [floor["reference"], *sheet["methods"]],
+        "inherited": list(parent["methods"]),
+    }

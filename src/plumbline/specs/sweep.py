@@ -1,0 +1,173 @@
+"""Swept methods: run at every point of a grid, never without one. What a point is called, and what it sets.
+
+Axis by axis a sweep says what it ``sets``, as a path into the merged YAML, and to which ``values``::
+
+    sweep:
+      eta: {sets: optimizer.learning_rate, values: [3.0e-4, 3.0e-3]}
+      tau: {sets: interventions.quack.tau, values: [0.1, 1]}
+
+A point's name stands where a reading's does: ``quack.eta_0.003-tau_0.1``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any
+
+import msgspec
+
+from plumbline.cli import PlumblineError, nearest
+from plumbline.specs.components import SLOTS, available, options
+from plumbline.specs.spec import ModelSpec, OptimizerSpec, ScheduleSpec, TrainSpec
+
+#: Parts of a spec whose numbers a sweep can set, beside options of components.
+_FIELDS: dict[str, Any] = {"model": ModelSpec, "optimizer": OptimizerSpec, "schedule": ScheduleSpec, "train": TrainSpec}
+
+#: Axis -> value.
+Point = dict[str, float]
+
+#: Refuses a value for a key, by raising an error that begins with the key.
+_Check = Callable[[Any, str], Any]
+
+
+def points(name: str, entry: dict[str, Any]) -> dict[str, Point]:
+    """Every point of a method's grid under its full name, the first axis slowest; empty for a method without sweep."""
+    axes = entry.get("sweep", {})
+    grid = [dict(zip(axes, values, strict=True)) for values in product(*(axis["values"] for axis in axes.values()))]
+    return {f"{name}.{_spell(point)}": point for point in grid if point}
+
+
+def named_runs(sheet: dict[str, Any], entry: dict[str, Any], where: str) -> list[str]:
+    """What an entry of `runs` stands for: methods, readings, points and arms; a swept method is all of its points.
+
+    Raises:
+        PlumblineError: a point is named beside its method.
+    """
+    asked = sheet["comparison"] if entry["methods"] == "all" else entry["methods"]
+    found = [run for name in asked for run in points(name, sheet["methods"].get(name, {})) or [name]]
+    twice = [name for name, count in Counter(found).items() if count > 1]
+    if twice:
+        raise PlumblineError(
+            f"{where}: {twice[0]!r} stands there twice; its method stands for all of its points, so remove one of them"
+        )
+    return found
+
+
+def label(point: Point) -> str:
+    """A point for readers: ``eta 0.003, tau 0.1``."""
+    return ", ".join(f"{axis.replace('_', ' ')} {value:g}" for axis, value in point.items())
+
+
+def one_of(name: str, entry: dict[str, Any], asked: str, where: str) -> Point:
+    """The point of a method that `asked` names in full.
+
+    Raises:
+        PlumblineError: the grid has no such point.
+    """
+    known = points(name, entry)
+    if asked in known:
+        return known[asked]
+    names = [*known, *(f"{name}.{reading}" for reading in entry.get("readings", {}))]
+    raise PlumblineError(f"{where}: no point or reading {asked!r}{nearest(asked, names)} (there are {names})")
+
+
+def require_point(asked: str, methods: dict[str, dict[str, Any]], where: str) -> None:
+    """Refuse a swept method without a point where one run is meant.
+
+    Raises:
+        PlumblineError: naming a point.
+    """
+    known = points(asked, methods.get(asked, {}))
+    if known:
+        raise PlumblineError(
+            f"{where}: {asked!r} is swept and has no run of its own; name one of its points, such as "
+            f"{next(iter(known))!r}, or a reading"
+        )
+
+
+def check(name: str, entry: dict[str, Any], path: str) -> None:
+    """What can be told of a sweep without a recipe.
+
+    Raises:
+        PlumblineError: a value is no number that has a name of its own, two axes set the same, or a point has the name
+            of a reading.
+    """
+    where, axes = f"{path}: methods.{name}.sweep", entry.get("sweep", {})
+    for axis, said in axes.items():
+        for value in said["values"]:
+            if not math.isfinite(value):
+                raise PlumblineError(f"{where}.{axis}.values: {value} is no number to train with; remove it")
+        twice = [spelt for spelt, count in Counter(f"{value:g}" for value in said["values"]).items() if count > 1]
+        if twice:
+            raise PlumblineError(
+                f"{where}.{axis}.values: two values are {twice[0]} when rounded to six digits, which name a point; "
+                "keep one of them"
+            )
+    targets = Counter(said["sets"] for said in axes.values())
+    if targets and max(targets.values()) > 1:
+        raise PlumblineError(f"{where}: two axes set {targets.most_common(1)[0][0]}; keep one of them")
+    both = [reading for reading in entry.get("readings", {}) if f"{name}.{reading}" in points(name, entry)]
+    if both:
+        raise PlumblineError(f"{path}: methods.{name}.readings: {both[0]!r} is also a point of the sweep; rename it")
+
+
+def change(merged: dict[str, Any], entry: dict[str, Any], point: Point, where: str) -> dict[str, Any]:
+    """What a point changes, as an overlay on the merged recipe, scale and method.
+
+    Raises:
+        PlumblineError: what an axis sets is not there, or does not take the value.
+    """
+    made: dict[str, Any] = {}
+    known = _settable(merged)
+    for axis, value in point.items():
+        target = entry["sweep"][axis]["sets"]
+        if target not in known:
+            raise PlumblineError(
+                f"{where}.{axis}.sets: there is no {target!r} to set{nearest(target, known)} (a sweep sets a number of "
+                "model, optimizer, schedule or train, or interventions.NAME.option of an intervention that the method "
+                "has)"
+            )
+        known[target](value, f"{where}.{axis}.values")
+        part, *rest, last = target.split(".")
+        if part == "interventions":
+            listed = made.get(part, merged[part])
+            if sum(one["name"] == rest[0] for one in listed) > 1:
+                raise PlumblineError(f"{where}.{axis}.sets: the method has two interventions {rest[0]!r}; keep one")
+            made[part] = [one | {last: value} if one["name"] == rest[0] else one for one in listed]
+        else:
+            place = made.setdefault(part, {})
+            for key in rest:
+                place = place.setdefault(key, {})
+            place[last] = value
+    return made
+
+
+def _spell(point: Point) -> str:
+    return "-".join(f"{axis}_{value:g}" for axis, value in point.items())
+
+
+def _settable(merged: dict[str, Any]) -> dict[str, _Check]:
+    """Every path that a sweep may set, with what refuses values: fields of the spec, options of what is chosen."""
+    found: dict[str, _Check] = {}
+    for part, kind in _FIELDS.items():
+        for field in msgspec.structs.fields(kind):
+            if field.name not in ("name", "options", "slots"):
+                found[f"{part}.{field.name}"] = partial(_check_field, field.type)
+    chosen = [(slot, f"model.{slot}", merged.get("model", {}).get(slot, {})) for slot in SLOTS]
+    chosen += [(part, part, merged.get(part, {})) for part in ("optimizer", "schedule")]
+    chosen += [("intervention", f"interventions.{one['name']}", one) for one in merged.get("interventions", ())]
+    for kind_of, key, choice in chosen:
+        if choice.get("name") in available(kind_of):  # what is not there is said when the spec is made
+            found |= {f"{key}.{name}": option.check for name, option in options(kind_of, choice["name"]).items()}
+    return found
+
+
+def _check_field(kind: Any, value: Any, where: str) -> None:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise PlumblineError(f"{where}: {value:g}: {error}") from error
