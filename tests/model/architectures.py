@@ -1,4 +1,4 @@
-"""The blocks of the premature and key_norms studies, as overlays of slots, and the sizes that the documents print.
+"""The blocks of the studies but transfer's methods, as overlays of slots, and the sizes that the documents print.
 
 The premature study's seven architectures differ in norm, biases of linear maps and FFN alone;
 `gpt_gelu2560` differs from `gpt` in a size. "Biasless" is said of linear maps: its LayerNorm keeps its bias (8.2).
@@ -38,10 +38,36 @@ KEY_NORMS: Overlay = RMS_NORM | {
     "residual": {"name": "scaled_embedding"},
 }
 
+#: The nanoGPT of the query_free study (5), and the same without a query matrix, with the scale that goes with it, and
+#: with the queries of its section 6; then what its theorem 4.2 is about.
+NANO_GPT: Overlay = {
+    "positions": {"name": "learned"},
+    "norm": {"name": "layer_norm", "bias": False},
+    "ffn": {"name": "gelu"},
+}
+HALF_SCALE: Overlay = {"mixer": {"name": "scaled_softmax", "divisor": 2.0}}
+QUERY_FREE: dict[str, Overlay] = {
+    "nano_gpt": NANO_GPT,
+    "query_free": NANO_GPT | HALF_SCALE | {"projections": {"name": "identity_query"}},
+    "residual_query": NANO_GPT | HALF_SCALE | {"projections": {"name": "residual_query", "activation": "none"}},
+    "residual_query_gelu": NANO_GPT | HALF_SCALE | {"projections": {"name": "residual_query", "activation": "gelu"}},
+    "norm_free": NANO_GPT | {"norm": {"name": "none"}, "residual": {"name": "attention_skip"}},
+}
+
+#: Multi-head latent attention (quack study, algorithm 2) with the blocks of a Qwen3, and with norms on the latents.
+LATENT: Overlay = {
+    "key_value_heads": 8,
+    "projections": {"name": "latent", "query_latent": 24, "key_value_latent": 12, "rotary_width": 4},
+}
+LATENT_NORM: Overlay = LATENT | {"projections": LATENT["projections"] | {"latent_norm": True}}
+
 #: What the universal tests run over beside the methods. (`llama` is those tests' baseline.)
 BLOCKS: dict[str, Overlay] = {name: slots for name, slots in PREMATURE.items() if name != "llama"} | {
     "gpt_unbiased_norm": {"norm": {"name": "layer_norm", "bias": False}, "ffn": {"name": "gelu", "gelu": "tanh"}},
     "key_norms": KEY_NORMS,
+    **QUERY_FREE,
+    "latent": LATENT,
+    "latent_norm": LATENT_NORM,
 }
 
 #: Sizes of the premature study: 270M, and 0.7B with the FFN of the GPT. The gated FFNs have 2560 at 270M.
@@ -77,4 +103,33 @@ KEY_NORMS_SIZES: Overlay = {
     "vocabulary": 49_152,
     "context": 2048,
     "norm_eps": 1.1920928955078125e-07,
+}
+
+#: Sizes of the query_free study: 124M.
+NANO_GPT_SIZES: Overlay = {
+    "layers": 12,
+    "width": 768,
+    "heads": 12,
+    "key_value_heads": 12,
+    "head_width": 64,
+    "ffn_width": 3072,
+    "vocabulary": 50_304,
+    "context": 1024,
+    "residual_init_scaling": True,
+}
+
+#: Sizes of the quack study, with attention of many heads and with latent attention.
+QUACK_SIZES: Overlay = {
+    "layers": 14,
+    "width": 2048,
+    "heads": 32,
+    "key_value_heads": 32,
+    "head_width": 64,
+    "ffn_width": 8192,
+    "vocabulary": 49_152,
+    "context": 2048,
+}
+QUACK_LATENT: Overlay = {
+    "head_width": 128,
+    "projections": {"name": "latent", "query_latent": 512, "key_value_latent": 256, "rotary_width": 64},
 }

@@ -1,4 +1,4 @@
-"""The blocks of the premature and key_norms studies: their parts, their parameter counts, and how they start."""
+"""The blocks of the studies but transfer's methods: their parts, their parameter counts, and how they start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ from plumbline.model.norms.layer_norm import LayerNorm
 from plumbline.model.roles import roles
 from plumbline.model.visibility import Visibility
 from plumbline.specs.spec import ModelSpec
-from tests.model.architectures import BASE, GATED, KEY_NORMS, KEY_NORMS_SIZES, LARGE, PREMATURE, Overlay
+from tests.model.architectures import (
+    BASE,
+    GATED,
+    KEY_NORMS,
+    KEY_NORMS_SIZES,
+    LARGE,
+    PREMATURE,
+    Overlay,
+)
 from tests.model_specs import BASELINE, small
 
 X = 0.1 * torch.randn(2, 5, 64, generator=torch.Generator().manual_seed(0))

@@ -34,7 +34,8 @@ def tokens(length: int = LENGTH, rows: int = 2) -> torch.Tensor:
 
 
 def close(actual: torch.Tensor, expected: torch.Tensor) -> None:
-    torch.testing.assert_close(actual, expected, rtol=2e-4, atol=2e-4)
+    # Logits of a model without norms are in the hundreds: rounding goes by the largest of them.
+    torch.testing.assert_close(actual, expected, rtol=2e-4, atol=2e-4 * max(1.0, expected.abs().max().item() / 10))
 
 
 @pytest.mark.parametrize("name", cases(broken_by_length=False))

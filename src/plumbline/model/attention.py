@@ -6,13 +6,18 @@ import msgspec
 import torch
 from torch import nn
 
+from plumbline.cli import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
 from plumbline.specs.spec import ModelSpec
 
 
 class Attention(nn.Module):
-    """One layer's attention, assembled from the slots of `model`."""
+    """One layer's attention, assembled from the slots of `model`.
+
+    Raises:
+        PlumblineError: two of them do not go together.
+    """
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()
@@ -24,15 +29,29 @@ class Attention(nn.Module):
         self.values = build("values", model, layer)
         self.output = build("output", model, layer, self.mixer.output_heads)
         self.projections = build("projections", model, layer, self.mixer.output_heads)
+        if self.projections.rotary_width is not None and self.mixer.splits > 1:
+            raise PlumblineError(
+                f"model.mixer {model.slot('mixer').name!r} splits each head, and model.projections "
+                f"{model.slot('projections').name!r} rotates a part of one; choose another of the two"
+            )
 
     def forward(self, x_BTD: torch.Tensor, context: ForwardContext, positions: nn.Module) -> torch.Tensor:
         """What attention adds to the stream (B, T, D); `x_BTD` is its normalised input."""
         q_BHTW, k_BGTW, v_BGTW = self.projections(x_BTD)
         v_BGTW = self.values(v_BGTW, context)
         q_BHTW, k_BGTW = self.query_key(q_BHTW, k_BGTW)
-        q_BHTW = positions.rotate(q_BHTW, context, self.mixer.splits)
+        q_BHTW = self._rotated(q_BHTW, context, positions)
         k_BGKW, v_BGKW = positions.rotate(k_BGTW, context, self.mixer.splits), v_BGTW
         if context.cache is not None:
             k_BGKW, v_BGKW = context.cache.extend(self.layer, k_BGKW, v_BGKW)
+        k_BGKW, v_BGKW = self.projections.expand(k_BGKW, v_BGKW)
         out_BHTW = self.mixer(q_BHTW, k_BGKW, v_BGKW, context.visibility, context.cache)
         return self.projections.merge(self.output(out_BHTW, x_BTD))
+
+    def _rotated(self, q_BHTW: torch.Tensor, context: ForwardContext, positions: nn.Module) -> torch.Tensor:
+        """Queries with their rotary coordinates rotated."""
+        rotary = self.projections.rotary_width
+        if rotary is None:
+            return positions.rotate(q_BHTW, context, self.mixer.splits)
+        content_BHTW, rotary_BHTR = q_BHTW.split([q_BHTW.shape[-1] - rotary, rotary], dim=-1)
+        return torch.cat([content_BHTW, positions.rotate(rotary_BHTR, context, self.mixer.splits)], dim=-1)

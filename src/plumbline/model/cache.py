@@ -1,4 +1,5 @@
-"""The decoding cache: keys and values of the tokens seen so far, one pair a layer, and what mixers remember beside."""
+"""The decoding cache: keys and values of the tokens seen so far (or what projections make them of), one pair a layer,
+and what mixers remember beside."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from plumbline.model.visibility import Visibility
 
 
 class Cache:
-    """Grows along the key axis. Keys are stored normalised and rotated, values as they are attended to.
+    """Grows along the key axis. Keys are stored normalised and rotated, values as they are attended to; projections
+    that compress them store what they make keys and values of.
 
     `memory`: by layer, what a mixer that looks back on earlier queries keeps of them.
     """
@@ -25,3 +27,8 @@ class Cache:
             k_BGKW, v_BGKW = torch.cat([k_before, k_BGKW], dim=2), torch.cat([v_before, v_BGKW], dim=2)
         self._layers[layer] = (k_BGKW, v_BGKW)
         return k_BGKW, v_BGKW
+
+    @property
+    def bytes(self) -> int:
+        """What is remembered of all tokens and layers, in bytes; without `memory`."""
+        return sum(value.numel() * value.element_size() for pair in self._layers.values() for value in pair)

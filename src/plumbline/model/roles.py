@@ -1,7 +1,8 @@
 """Roles: what a parameter is for. Optimizer groups, learning-rate policies and probes select by role and layer.
 
 Legend of shape suffixes used in this package: B batch, T time (tokens), Q query positions, K key positions,
-D width, H query heads, G key/value heads, W head width, F FFN width, V vocabulary, L layers, S sources.
+D width, H query heads, G key/value heads, W head width, R rotary width, C latent width, F FFN width, V vocabulary,
+L layers, S sources.
 """
 
 from __future__ import annotations
@@ -37,10 +38,13 @@ class Rows:
 
 Init = Normal | Constant | Rows
 
-#: Roles of weights that are multiplied with activations; all of them are decayed.
-MATRICES = frozenset(
-    {"query", "key", "value", "output", "attention_gate", "gate", "up", "down", "head", "stream_mixing"}
+#: Roles of the matrices that make queries and keys. Latent attention has six in place of two: down to the latents, up
+#: to the heads, and the rotary parts.
+QUERY_KEY = frozenset(
+    {"query", "key", "query_down", "query_up", "query_rotary", "key_value_down", "key_up", "key_rotary"}
 )
+#: Roles of weights that are multiplied with activations; all of them are decayed.
+MATRICES = QUERY_KEY | {"value", "output", "attention_gate", "gate", "up", "down", "head", "stream_mixing"}
 #: The other roles.
 OTHERS = frozenset({"embedding", "norm", "scalar", "bias", "pseudo_query"})
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 
+from plumbline.model.projections._base import Projections
 from plumbline.model.roles import linear
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
 
 @component
-class GroupedQuery(nn.Module):
+class GroupedQuery(Projections):
     """Linear maps to queries (H heads), keys and values (G heads), and back from the mixer's output heads."""
 
     def __init__(self, model: ModelSpec, layer: int, output_heads: int, *, bias: bool = False) -> None:
-        super().__init__()
-        self.head_width = model.head_width
+        super().__init__(model)
         inner, shared = model.heads * model.head_width, model.key_value_heads * model.head_width
         self.query = linear(model.width, inner, role="query", layer=layer, bias=bias)
         self.key = linear(model.width, shared, role="key", layer=layer, bias=bias)
@@ -26,10 +25,4 @@ class GroupedQuery(nn.Module):
         )
 
     def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Queries (B, H, T, W), keys and values (B, G, T, W)."""
-        q, k, v = self.query(x_BTD), self.key(x_BTD), self.value(x_BTD)
-        return tuple(x.unflatten(-1, (-1, self.head_width)).transpose(1, 2) for x in (q, k, v))
-
-    def merge(self, out_BHTW: torch.Tensor) -> torch.Tensor:
-        """Head outputs back to the width of the stream (B, T, D)."""
-        return self.output(out_BHTW.transpose(1, 2).flatten(-2))
+        return self.heads(self.query(x_BTD)), self.heads(self.key(x_BTD)), self.heads(self.value(x_BTD))

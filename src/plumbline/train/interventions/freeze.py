@@ -22,7 +22,8 @@ class Freeze(Intervention):
         *,
         role: Literal[
             "query", "key", "value", "output", "attention_gate", "gate", "up", "down", "head", "stream_mixing",
-            "embedding", "norm", "scalar", "bias", "pseudo_query",
+            "query_down", "query_up", "query_rotary", "key_value_down", "key_up", "key_rotary", "embedding", "norm",
+            "scalar", "bias", "pseudo_query",
         ] = "norm",
     ) -> None:  # fmt: skip
         self.role = role

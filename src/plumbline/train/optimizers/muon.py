@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 
 from plumbline.cli import PlumblineError
-from plumbline.model.roles import ParameterRole
+from plumbline.model.roles import QUERY_KEY, ParameterRole
 from plumbline.specs.components import component
 from plumbline.specs.spec import OptimizerSpec
 from plumbline.train.distributed import full
@@ -19,7 +19,7 @@ from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, ortho
 ATTENTION = ("query", "key", "value", "output")
 
 #: Roles that are orthogonalised. Embeddings and heads are not: their rows stand for tokens, not for directions.
-ORTHOGONALISED = frozenset({*ATTENTION, "attention_gate", "gate", "up", "down"})
+ORTHOGONALISED = QUERY_KEY | {*ATTENTION, "attention_gate", "gate", "up", "down"}
 
 
 @component
@@ -35,7 +35,8 @@ class Muon(Base):
       is 0.2 sqrt(max(r, c)), for learning rates of AdamW; "none" is 1. The weight decay is not scaled.
     - `matrices`: "concatenated" orthogonalises a layer's query, key, value and output weights as one matrix, stacked
       along their rows as each is stored (outputs x inputs); r and c are those of the stack. The key_norms study's code
-      holds them as one parameter. "separate" takes each by itself. Other matrices are always separate.
+      holds them as one parameter. "separate" takes each by itself. Other matrices are always separate, those of latent
+      attention among them.
     - `decay_matrices`: whether the orthogonalised matrices are decayed as `weight_decay` says.
     - `adamw_learning_rate_ratio`: AdamW's learning rate for the other parameters, as a multiple of this optimizer's, so
       that schedules and interventions act on both; `beta1`, `beta2` and `eps` are AdamW's.

@@ -1,0 +1,46 @@
+"""Learned absolute positions, added to the embedding."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from plumbline.cli import PlumblineError
+from plumbline.model.context import ForwardContext
+from plumbline.model.roles import Normal, parameter
+from plumbline.specs.components import component
+from plumbline.specs.spec import ModelSpec
+
+
+@component
+class Learned(nn.Module):
+    """A vector for each position of the training context, N(0, init_std^2), added to the token's. Nothing is rotated.
+
+    As in GPT-2 and nanoGPT (query_free study, section 5.1). It has the role of an embedding: it is decayed like one,
+    and counts of parameters without embeddings leave it out.
+    """
+
+    def __init__(self, model: ModelSpec) -> None:
+        super().__init__()
+        self.context = model.context
+        self.embedding = parameter(model.context, model.width, role="embedding", layer=None, init=Normal())
+
+    def embed(self, x_BTD: torch.Tensor, context: ForwardContext) -> torch.Tensor:
+        """The embedding plus each token's position's vector; padding gets that of position 0 (it is never read).
+
+        Raises:
+            PlumblineError: a sequence is longer than the training context.
+        """
+        visibility = context.visibility
+        if visibility.length > self.context:
+            longest = int(visibility.query_positions_BQ.max()) + 1
+            if longest > self.context:
+                raise PlumblineError(
+                    f"model.positions 'learned': a sequence of {longest} tokens, and positions up to model.context "
+                    f"({self.context}) are learned; give shorter sequences"
+                )
+        return x_BTD + self.embedding[visibility.query_positions_BQ.clamp(min=0)].to(x_BTD.dtype)
+
+    def rotate(self, x_BHTW: torch.Tensor, context: ForwardContext, splits: int = 1) -> torch.Tensor:
+        """Queries or keys as they are."""
+        return x_BHTW

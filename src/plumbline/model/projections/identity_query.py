@@ -1,0 +1,51 @@
+"""Queries are the input itself, cut into heads: W_Q = I."""
+
+from __future__ import annotations
+
+import torch
+
+from plumbline.cli import PlumblineError
+from plumbline.model.projections._base import Projections
+from plumbline.model.roles import linear
+from plumbline.specs.components import component
+from plumbline.specs.spec import ModelSpec
+
+
+@component
+class IdentityQuery(Projections):
+    """Query head h is coordinates h W to (h + 1) W of the normalised stream; keys, values and output are learned.
+
+    Source: query_free study, sections 3 and 5.1. One of four matrices of attention, width^2 parameters a layer, is not
+    there.
+    """
+
+    def __init__(self, model: ModelSpec, layer: int, output_heads: int, *, bias: bool = False) -> None:
+        super().__init__(model)
+        require_square(model, "identity_query")
+        shared = model.key_value_heads * model.head_width
+        self.key = linear(model.width, shared, role="key", layer=layer, bias=bias)
+        self.value = linear(model.width, shared, role="value", layer=layer, bias=bias)
+        self.output = linear(
+            output_heads * model.head_width, model.width, role="output", layer=layer, bias=bias, residual=True
+        )
+
+    def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        k_BTX, v_BTX = self.key(x_BTD), self.value(x_BTD)
+        return self.heads(self.query(x_BTD).to(k_BTX.dtype)), self.heads(k_BTX), self.heads(v_BTX)
+
+    def query(self, x_BTD: torch.Tensor) -> torch.Tensor:
+        """All heads' queries side by side (B, T, D)."""
+        return x_BTD
+
+
+def require_square(model: ModelSpec, name: str) -> None:
+    """Refuse heads that do not fill the stream.
+
+    Raises:
+        PlumblineError: model.heads x model.head_width is not model.width.
+    """
+    if model.heads * model.head_width != model.width:
+        raise PlumblineError(
+            f"model.projections {name!r}: queries are slices of the stream, so model.heads x model.head_width "
+            f"({model.heads} x {model.head_width}) must be model.width ({model.width})"
+        )

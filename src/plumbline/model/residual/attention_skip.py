@@ -1,0 +1,24 @@
+"""A skip connection around attention only."""
+
+from __future__ import annotations
+
+import torch
+
+from plumbline.model.residual._base import Residual, State
+from plumbline.specs.components import component
+from plumbline.specs.spec import ModelSpec
+
+
+@component
+class AttentionSkip(Residual):
+    """x + attention(x), then ffn(x): what the FFN gives out replaces the stream, so that its output matrix may change
+    the stream's basis. Source: query_free study, theorem 4.2.
+    """
+
+    def __init__(self, model: ModelSpec) -> None:
+        super().__init__()
+
+    def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
+        if sublayer % 2 == 0:
+            return super().write(state, sublayer, branch_BTD)
+        return (branch_BTD, *state[1:])
