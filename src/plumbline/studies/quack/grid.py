@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,9 @@ QK_CLIPS = ("qk_clip_30", "qk_clip_100")
 
 #: A held-out loss further than this above the lowest before it is a spike (nats).
 SPIKE = 0.2
+
+#: Losses this far apart differ, and within this are competitive (nats; ruling `slightly`).
+DIFFERENT, COMPETITIVE = 0.01, 0.05
 
 
 class Grid:
@@ -80,6 +84,41 @@ class Grid:
         """tau -> run, of all taus of a method at a base rate."""
         named = {tau: self.key(scale, method, eta, tau) for tau in self.taus_of(method)}
         return {tau: key for tau, key in named.items() if key is not None}
+
+    @property
+    def middle_eta(self) -> float:
+        """The base rate in the middle, at which readings and the wider grid of tau are run."""
+        return self.etas[len(self.etas) // 2]
+
+    def wide(self, scale: str) -> dict[float, str]:
+        """tau -> QuacK's run at the middle base rate, those of the wider grid among them."""
+        found = {tau: key for tau, key in self.keys(scale, QUACK, self.middle_eta).items() if tau is not None}
+        for key, run in self.frames.select(scale).iterrows():
+            arm = self.study.sheet.get("arms", {}).get(run["method"])
+            if arm is not None and arm["of"].startswith(f"{QUACK}."):
+                found[self._chosen_tau(str(key), QUACK)] = str(key)
+        return found
+
+    def readings(self, scale: str) -> dict[str, str]:
+        """Reading (``method.reading``) -> its run at a scale, in the YAML's order."""
+        there = {run["method"]: str(key) for key, run in self.frames.select(scale).iterrows()}
+        named = [
+            f"{method}.{reading}"
+            for method, entry in self.study.sheet["methods"].items()
+            for reading in entry.get("readings", {})
+        ]
+        return {method: there[method] for method in named if method in there}
+
+    def read_from(self, scale: str, reading: str) -> str | None:
+        """The run of the default reading at the same base rate and tau."""
+        method, key = reading.partition(".")[0], self.readings(scale)[reading]
+        tau = None if None in self.taus_of(method) else self._chosen_tau(key, method)
+        return self.key(scale, method, self.spec(key).optimizer.learning_rate, tau)
+
+    def _chosen_tau(self, key: str, method: str) -> float:
+        """The tau in a run's spec, where the sweep of its method sets it."""
+        _, name, option = self.study.sheet["methods"][method]["sweep"]["tau"]["sets"].split(".")
+        return float(next(entry[option] for entry in self.spec(key).interventions if entry["name"] == name))
 
     # How a run ended
 
@@ -181,7 +220,7 @@ class Grid:
         mine = probes[(probes["key"] == key) & (probes["probe"] == "logit_max") & probes["layer"].notna()]
         return mine.groupby("step")["value"].max().astype(float).sort_index()
 
-    def report(self, key: str, name: str) -> dict[str, object]:
+    def report(self, key: str, name: str) -> dict[str, Any]:
         """What an intervention of a run decided; empty where it has none or is missing."""
         reports = self.frames.outcomes.get(key, {}).get("interventions", [])
         names = [entry["name"] for entry in self.spec(key).interventions]
