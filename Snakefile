@@ -32,6 +32,7 @@ wildcard_constraints:
 include: "workflow/rules/data.smk"
 include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/measure.smk"
 include: "workflow/rules/results.smk"
 include: "workflow/rules/copies.smk"
 include: "workflow/rules/plan.smk"

@@ -85,12 +85,30 @@ def write(frame: pd.DataFrame, name: str, path: str | Path, metadata: dict[str, 
         table = pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise PlumblineError(f"frame {name!r}: a column does not have its declared type: {error}") from error
-    labels = {b"plumbline.frame": name.encode()} | {
-        key.encode(): value.encode() for key, value in (metadata or {}).items()
-    }
-    table = table.replace_schema_metadata(labels)
-    with atomic(path) as file:
-        pq.write_table(table, file)
+    _store(table, name, path, metadata)
+
+
+def write_measured(frame: pd.DataFrame, path: str | Path, metadata: dict[str, str] | None = None) -> None:
+    """Write a study's own measurement, atomically. Its columns are the study's; its values are numbers, truths, texts.
+
+    Raises:
+        PlumblineError: it has no rows or no columns with names, or a column holds something else.
+    """
+    if frame.empty or not all(isinstance(column, str) for column in frame.columns):
+        raise PlumblineError(f"{path}: a measurement needs rows, and columns with names; it has {list(frame.columns)}")
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise PlumblineError(f"{path}: a column of the measurement cannot be stored: {error}") from error
+    of = pa.types
+    for column in table.schema:
+        kinds = (of.is_integer, of.is_floating, of.is_boolean, of.is_string, of.is_large_string)
+        if not any(fits(column.type) for fits in kinds):
+            raise PlumblineError(
+                f"{path}: the column {column.name!r} of the measurement is of {column.type}; give numbers, truths or "
+                "texts"
+            )
+    _store(table, "measured", path, metadata)
 
 
 def read(path: str | Path, name: str) -> pd.DataFrame:
@@ -99,6 +117,14 @@ def read(path: str | Path, name: str) -> pd.DataFrame:
     if table.schema.remove_metadata() != SCHEMAS[name]:
         raise PlumblineError(f"{path} is not a {name!r} frame: its columns are {table.schema.names}")
     return table.to_pandas()
+
+
+def _store(table: pa.Table, name: str, path: str | Path, metadata: dict[str, str] | None) -> None:
+    labels = {b"plumbline.frame": name.encode()} | {
+        key.encode(): value.encode() for key, value in (metadata or {}).items()
+    }
+    with atomic(path) as file:
+        pq.write_table(table.replace_schema_metadata(labels), file)
 
 
 def metadata(path: str | Path) -> dict[str, str]:

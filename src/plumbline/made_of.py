@@ -30,7 +30,8 @@ class MadeOf:
     def made_of(self, study: str, kind: str, target: str | None = None) -> str:
         """Changes when a product's code or the parts of the study's YAML that it reads change, and not otherwise.
 
-        `kind` is table, figure, claims, deviations, audit or probes. Its runs and printed numbers are files.
+        `kind` is table, figure, claims, deviations, audit or probes. Its runs, measurements and printed numbers are
+        files. For measurements see `of_measurement`.
         """
         if kind == "probes":  # the model's code is the run's
             return code.tree_hash(sorted((code.PACKAGE / "probes").glob("*.py")))
@@ -42,6 +43,8 @@ class MadeOf:
     def _said(self, study: str, kind: str) -> Any:
         """The parts of a study's YAML that a kind of product can show."""
         said = {key: value for key, value in self.studies[study].sheet.items() if key not in ("runs", "targets")}
+        if kind != "deviations":
+            said.pop("measurements", None)
         said["scales"] = {
             scale: {preset: _without(entry, "size") for preset, entry in presets.items()}
             for scale, presets in said["scales"].items()
@@ -82,6 +85,16 @@ class MadeOf:
     def suite_hash(self, name: str) -> str:
         """Changes with what a suite asks."""
         return sha256_text(canonical_json(self.suite_content(name)))[:16]
+
+
+def of_measurement(study: Study, name: str) -> str:
+    """Changes when what a measurement is made of changes, and not otherwise: its code with what that imports, its
+    options, and the specs of the runs that it names (of these all but the data, which it does not read)."""
+    one = study.measurements[name]
+    parts = code.tree_hash(code.measurement_files(find.file(one.study, "measurements", name)))
+    specs = [run.spec.to_dict() for run in study.group(*one.runs)]
+    read = [{key: value for key, value in spec.items() if key not in ("data", "suite")} for spec in specs]
+    return sha256_text(canonical_json([parts, one.options, read]))[:16]
 
 
 def _without(entry: dict[str, Any], key: str) -> dict[str, Any]:

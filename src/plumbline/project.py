@@ -18,6 +18,7 @@ from plumbline.cli import PlumblineError, nearest
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS, Pin
 from plumbline.flags import Flags
 from plumbline.made_of import MadeOf
+from plumbline.measurements import Measurements
 from plumbline.specs import corpus, sheet, suites
 from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset
 from plumbline.specs.config import studies as known_studies
@@ -32,7 +33,7 @@ ENDINGS = {"table": "csv", "figure": "png"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(MadeOf, Flags):
+class Plan(MadeOf, Flags, Measurements):
     """Everything that the rules need to know about a configuration."""
 
     config: dict[str, Any]
@@ -157,7 +158,7 @@ class Plan(MadeOf, Flags):
         return self.studies[study].group(*self.studies[study].sheet["targets"][target]["runs"])
 
     def target_files(self, study: str, target: str) -> list[str]:
-        """What a table or figure reads: its runs, their scores and probes, and the printed numbers it shows."""
+        """What a table or figure reads: its runs, their scores and probes, measurements, and the printed numbers."""
         entry = self.studies[study].sheet["targets"][target]
         runs = self.target_runs(study, target)
         paths = [self.run_file(run, name) for run in runs for name in ("outcome.json", "manifest.json")]
@@ -166,7 +167,7 @@ class Plan(MadeOf, Flags):
             paths += [self.scores_file(run) for run in runs]
         if "probes" in entry["reads"]:
             paths += [self.probes_file(run) for run in runs]
-        return paths + self.printed_files(study, entry["published"])
+        return paths + self.measured_files(study, target) + self.printed_files(study, entry["published"])
 
     def target_expected(self, study: str, target: str) -> str:
         """The runs that a target needs, as one string for a command line."""
@@ -272,19 +273,22 @@ class Plan(MadeOf, Flags):
         )
 
     def refuse_run(self, path: str) -> list[str]:
-        """Answer a path of a run that no study has with the nearest one.
+        """Answer a path of a run or measurement that no study has with the nearest one.
 
         Raises:
             PlumblineError: always, naming both.
         """
+        if path.startswith("measured/"):
+            return self.refuse_measurement(path)
         study, scale, method, seed, *_ = [*path.split("/")[1:], *[""] * 4]
         self.run(study, scale, method, seed.removeprefix("s"))
         raise PlumblineError(f"nothing makes {self.work}/{path}")
 
     def unknown_run(self) -> str:
-        """A pattern of the paths below work/<preset>/ that are of no run: study, scale or method is not there."""
+        """A pattern of the paths below work/<preset>/ that are of no run (study, scale or method is not there), and of
+        no measurement."""
         known = "|".join(sorted({re.escape(key.rpartition("/")[0]) for key in self.runs})) or "(?!)"
-        return rf"(?:runs|scores|probes)/(?!(?:{known})/s\d+/).+"
+        return rf"(?:runs|scores|probes)/(?!(?:{known})/s\d+/).+|{self.unknown_measurement()}"
 
     def unknown(self) -> str:
         """A pattern of the paths below results/ that nothing makes."""
@@ -380,3 +384,11 @@ def size_of(wildcards: Any) -> str:
     """The size class of the run that a job's wildcards name: one_gpu, node or two_nodes. For profiles' expressions."""
     assert _PLANNED is not None, "a profile is read after the configuration was planned"
     return _PLANNED.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed).size
+
+
+def on_gpu(wildcards: Any) -> bool:
+    """Whether a job needs a GPU: one of a run, or a measurement that asks for it. For profiles' expressions."""
+    if not hasattr(wildcards, "measurement"):
+        return hasattr(wildcards, "seed")
+    assert _PLANNED is not None, "a profile is read after the configuration was planned"
+    return _PLANNED.measurement(wildcards.study, wildcards.measurement).device == "gpu"

@@ -238,9 +238,43 @@ def test_a_study_that_extends_another_reuses_its_runs(mine) -> None:
         ({"extends": "transfr"}, "there is no study 'transfr'; did you mean 'transfer'?"),
         ({"methods": {"qknorm": {"label": "Q"}}}, "'qknorm' is a method of 'transfer'; choose another name"),
         ({"corpus": "climbmix"}, "corpus: a study that extends another one takes it from there; remove the key"),
+        ({"measurements": {}}, "measurements: a study that extends another one takes it from there; remove the key"),
         ({"runs": {"more": [{"scale": "base", "methods": ["cpped"], "seeds": [1]}]}}, "did you mean 'capped'?"),
     ],
 )
 def test_what_an_extension_cannot_say(mine, keys: dict[str, Any], says: str) -> None:
     with pytest.raises(PlumblineError, match=re.escape(says)):
         sheet.load("mine", "smoke", mine(**keys))
+
+
+MEASURED: dict[str, Any] = {"device": "gpu", "runs": ["base"], "paper": {"widths": [1, 2], "minutes": 5}, "demo": {}}
+
+
+def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None:
+    def measured(content: dict[str, Any]) -> None:
+        content["measurements"] = {"times": MEASURED}
+
+    root = changed(measured)
+    paper, demo = (sheet.load("transfer", preset, root).measurements["times"] for preset in ("paper", "demo"))
+    assert (paper.options, paper.minutes, paper.device, paper.runs) == ({"widths": [1, 2]}, 5, "gpu", ("base",))
+    assert (demo.options, demo.minutes, demo.key) == ({}, 30, "measured/transfer/times")
+    assert sheet.load("transfer", "smoke", root).measurements == {} == sheet.load("transfer", "smoke").measurements
+
+
+@pytest.mark.parametrize(
+    ("entry", "asked", "says"),
+    [
+        (MEASURED, ["tims"], "targets.table4.measurements: there is no measurement 'tims'; did you mean 'times'?"),
+        (MEASURED | {"runs": ["bse"]}, [], "measurements.times.runs: there is no group of runs 'bse'; did you mean 'b"),
+        (MEASURED | {"demmo": {}}, [], "measurements.times: unknown key 'demmo'; did you mean 'demo'?"),
+        (MEASURED | {"device": "gpus"}, [], "measurements.times.device: 'gpus' is not one of ['cpu', 'gpu']; did you"),
+        (MEASURED | {"demo": {"minutes": 0}}, [], "measurements.times.demo.minutes: 0 is less than or equal to"),
+    ],
+)
+def test_mistakes_in_measurements_are_named(changed, entry: dict[str, Any], asked: list[str], says: str) -> None:
+    def measured(content: dict[str, Any]) -> None:
+        content["measurements"] = {"times": entry}
+        content["targets"]["table4"]["measurements"] = asked
+
+    with pytest.raises(PlumblineError, match=re.escape(says)):
+        sheet.load("transfer", "demo", changed(measured))

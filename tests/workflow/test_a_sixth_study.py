@@ -42,7 +42,8 @@ def sixth(finished: Project) -> Iterator[Project]:
     made = [f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "deviations.md")]
     done = finished.snakemake(*made, "results/audit.csv", *SMOKE)
     assert done.returncode == 0, done.stdout[-6000:]
-    assert jobs_by_rule(done.stdout)["pretrain"] == 2
+    jobs = jobs_by_rule(done.stdout)
+    assert (jobs["pretrain"], jobs["measure"]) == (4, 1), "a swept method is a run for each point"
     yield finished
     for name in FOLDERS:
         shutil.rmtree(finished.root / name)
@@ -59,7 +60,7 @@ def test_nothing_else_is_touched(sixth: Project) -> None:
 def test_its_table_figure_claims_and_audit_rows(sixth: Project) -> None:
     folder = sixth.root / "results/smoke/widths"
     table = {row["method"]: row for row in rows(folder / "losses.csv")}
-    assert table.keys() == {"narrow", "wide"} and float(table["wide"]["loss"]) > 0
+    assert table.keys() == {"narrow", "wide", "hasty.eta_3e-05", "hasty.eta_0.04"} and float(table["wide"]["loss"]) > 0
     assert float(table["wide"]["loss_published"]) == 6.85 and float(table["narrow"]["key_norm"]) > 1
     assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
     verdicts = {row["id"]: row["verdict"] for row in rows(folder / "claims.csv")}
@@ -67,6 +68,31 @@ def test_its_table_figure_claims_and_audit_rows(sixth: Project) -> None:
     audited = {row["id"]: row for row in rows(sixth.root / "results/audit.csv") if row["document"] == "widths"}
     assert {name: row["verdict"] for name, row in audited.items()} == {"times": "match", "difference": "mismatch"}
     assert audited["difference"]["explanation"] == "6.90 and 6.85 differ by 0.05"
+
+
+def test_a_cell_leads_to_a_measurement(sixth: Project) -> None:
+    table = "results/smoke/widths/losses.csv"
+    by_method = {row["method"]: float(row["stretch"]) for row in rows(sixth.root / table)}
+    assert by_method["wide"] > by_method["narrow"] == by_method["hasty.eta_0.04"] > 5
+    done = sixth.python("-m", "plumbline.results.trace", table, "wide", "stretch")
+    said = sixth.read("work/smoke/measured/widths/stretch.json")
+    assert f"measured/widths/stretch  made of {said['made_of']}" in done.stdout, done.stdout
+    assert "options          draws 2, seed 1" in done.stdout and said["options"] == {"seed": 1, "draws": 2}
+
+
+def test_a_measurement_is_remade_when_it_changes_and_not_otherwise(sixth: Project) -> None:
+    asked, study = ("results/smoke/widths/losses.csv", *SMOKE), f"{FOLDERS[0]}/study.yaml"
+    code = f"{FOLDERS[1]}/measurements/stretch.py"
+    for file, before, after, planned in (
+        (study, "draws: 2", "draws: 3", {"measure": 1, "table": 1}),
+        (study, "minutes: 1", "minutes: 2", {}),
+        (study, "label: Wide", "label: Broad", {"table": 1}),
+        (code, "np.mean(values)", "max(values)", {"measure": 1, "table": 1}),
+        (code, '"""One row', '"""A row', {}),
+    ):
+        sixth.edit(file, before, after)
+        assert sixth.planned(*asked) == planned, after
+        sixth.edit(file, after, before)
 
 
 def test_its_probes_were_read_while_it_trained_and_afterwards(sixth: Project) -> None:

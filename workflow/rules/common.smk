@@ -107,6 +107,21 @@ def probe_minutes(wildcards):
     return ESTIMATOR.probe_minutes(run_of(wildcards))
 
 
+def measure_minutes(wildcards):
+    """Time limit of a measurement."""
+    return ESTIMATOR.measure_minutes(measurement_of(wildcards))
+
+
+def measurement_of(wildcards):
+    """The measurement that a job's wildcards name."""
+    return PLAN.measurement(wildcards.study, wildcards.measurement)
+
+
+def measurement_made_of(wildcards):
+    """A parameter that changes with a measurement's code, its options, and the specs that it reads."""
+    return PLAN.measurement_made_of(measurement_of(wildcards))
+
+
 def plan_state(wildcards):
     """Changes with the configuration and with what is done: the plan is then made anew, and not otherwise."""
     return ESTIMATOR.digest()

@@ -68,7 +68,7 @@ rule copy_page:
 
 
 rule unknown_run:
-    """A run that no study has is answered with the nearest one."""
+    """A run or measurement that no study has is answered with the nearest one."""
     input:
         lambda wildcards: PLAN.refuse_run(wildcards.unknown),
     output:

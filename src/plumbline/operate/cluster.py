@@ -23,6 +23,7 @@ from plumbline.cli import PlumblineError, run
 from plumbline.plan import machines
 from plumbline.project import Plan, plan
 from plumbline.specs.config import ROOT, load_config
+from plumbline.specs.sheet import Run
 
 NAMES = ("config.v9+.yaml", "config.yaml", "profile.v9+.yaml", "profile.yaml")
 #: Seconds that SLURM must remember an ended job: the executor polls at most every 180 s.
@@ -74,28 +75,31 @@ def configured(profile: dict[str, Any], root: Path = ROOT) -> Plan:
 
 def requests(profile: dict[str, Any], of: Plan) -> dict[str, dict[str, Any]]:
     """The resources of each kind of job: every rule with requests of its own for a run of every size class that the
-    configuration has, and any other rule.
+    configuration has (a measurement on every device), and any other rule.
 
     Rules that the profile gives no time limit get one from the plan's model, which is at most a slice of the profile's
     machine: the slice is what is asked for here.
     """
     defaults, special = profile.get("default-resources", {}), profile.get("set-resources", {})
     slice_minutes = int(machines.load(of.config["machine"], of.root).slice_hours * 60)
-    sizes = {run.size: run.spec for run in reversed(of.runs.values())}  # the first run of each
+    sizes = {run.size: _of_run(run) for run in reversed(of.runs.values())}  # the first run of each
+    devices = {one.device: SimpleNamespace(study=one.study, measurement=one.name) for one in of.measurements.values()}
     found = {}
     for rule in (*special, "any other rule"):
-        for size, spec in sizes.items() if rule in special else [("", None)]:
-            wildcards = SimpleNamespace()
-            if spec is not None:
-                wildcards = SimpleNamespace(
-                    study=spec.study, scale=spec.scale, method=spec.method, seed=str(spec.init_seed)
-                )
+        kinds = {"": SimpleNamespace()} if rule not in special else devices if rule == "measure" else sizes
+        for size, wildcards in kinds.items():
             names = {"wildcards": wildcards, "attempt": 1, "input": []}
             values = defaults | ({"runtime": slice_minutes} | special[rule] if rule in special else {})
             values = {key: evaluated(value, **names) for key, value in values.items()}
             threads = evaluated(profile.get("set-threads", {}).get(rule, 1), **names)
             found[f"{rule} {size}".strip()] = values | {"threads": threads}
     return found
+
+
+def _of_run(run: Run) -> SimpleNamespace:
+    """The wildcards of a run's jobs."""
+    spec = run.spec
+    return SimpleNamespace(study=spec.study, scale=spec.scale, method=spec.method, seed=str(spec.init_seed))
 
 
 def command(resources: dict[str, Any]) -> list[str]:

@@ -84,6 +84,10 @@ def foresee(
             known = known and cost is not None
             chains[run.key] = chains.get(run.key, 0.0) + (cost or 0.0)
             devices += (cost or 0.0) * (estimator.machine.devices_of(run) if rule == "pretrain" else 1)
+        elif rule == "measure":
+            one = estimator.plan.measurement(wildcards.study, wildcards.measurement)
+            cost = chains[one.key] = estimator.measure_seconds(one)
+            devices += cost if estimator.on_device(one) else 0.0
         seconds[number] = cost or OTHER_SECONDS
         for name in limits:
             loads[name] += seconds[number] * int(uses.get(name, 0))

@@ -13,6 +13,7 @@ STAGES = {
     "pretrain": "train",
     "probe": "probe",
     "evaluate": "evaluate",
+    "measure": "measure",
     "table": "tables",
     "figure": "figures",
     "claims": "claims",

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
+from plumbline.cli import PlumblineError
 from plumbline.files import canonical_json, sha256_text
 from plumbline.plan import counts, machines
 from plumbline.plan.calibration import Calibration, finished, group, measure
 from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
 from plumbline.plan.size import Size, Sizes, probe_points, training_tokens
+from plumbline.plan.warn import warn
 from plumbline.project import Plan
+from plumbline.results import measured
 from plumbline.specs.config import ROOT
+from plumbline.specs.measurement import Measurement
 from plumbline.specs.sheet import Run
 
 #: A time limit is so many times the estimate, and so many minutes more. A training that reaches its limit goes on in
@@ -103,6 +107,18 @@ class Estimator:
         """The time limit of a probe job."""
         return self._limit(self.probe_seconds(run), EVALUATE_MARGIN)
 
+    def measure_seconds(self, one: Measurement) -> float:
+        """Wall seconds of a measurement, as its entry in the study's YAML says."""
+        return 60 * one.minutes
+
+    def measure_minutes(self, one: Measurement) -> int:
+        """The time limit of a measurement's job."""
+        return self._limit(self.measure_seconds(one), EVALUATE_MARGIN)
+
+    def on_device(self, one: Measurement) -> bool:
+        """Whether a measurement takes one of the machine's devices: of processors always, of GPUs if it asks for it."""
+        return self.machine.device == "cpu" or one.device == "gpu"
+
     def _limit(self, seconds: float | None, margin: float) -> int:
         whole = max(1, int(self.machine.slice_hours * 60))
         return whole if seconds is None else min(whole, ceil(margin * seconds / 60) + SPARE_MINUTES)
@@ -119,14 +135,28 @@ class Estimator:
         """Whether a run has been carried out and its probes were read."""
         return self.trained(run) and Path(self.plan.probes_file(run)).exists()
 
+    def measured(self, one: Measurement) -> bool:
+        """Whether a measurement was made, of its present code and options."""
+        path = Path(self.plan.measured_file(one))
+        if not path.exists():
+            return False
+        try:
+            return measured.made_with(path)["made_of"] == self.plan.measurement_made_of(one)
+        except PlumblineError as problem:
+            warn(f"{problem}; it counts as not done")
+            return False
+
     def digest(self) -> str:
         """Changes when what a plan says may have changed: configuration, machine, measurements, what is done."""
         runs = [
             [key, run.spec.run_id, run.size, self.trained(run), self.scored(run), self.probed(run)]
             for key, run in self.plan.runs.items()
         ]
+        done = [[key, one.minutes, self.measured(one)] for key, one in self.plan.measurements.items()]
         # Seconds as they were read, not the speeds made of them, which a plan's own counts would change.
-        return sha256_text(canonical_json([self.plan.config, self.machine.name, runs, self.calibration.seconds]))[:16]
+        return sha256_text(canonical_json([self.plan.config, self.machine.name, runs, done, self.calibration.seconds]))[
+            :16
+        ]
 
 
 def estimator(

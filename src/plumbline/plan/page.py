@@ -51,7 +51,8 @@ def _notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
         f"{speed_in_words(priced)}. {relative}",
         "What is done costs nothing; disk is what everything takes in the end. Targets share runs, so their rows do "
         "not add up. The longest path is data, one training and its evaluation; wall time is for that many devices, "
-        "without waiting in queues. Data preparation runs on processors and is in no device-hour.",
+        "without waiting in queues. Data preparation runs on processors and is in no device-hour. What is measured "
+        "beside the runs takes the minutes that its study states.",
     ]
     if frame["runs_reckoned"].any():
         notes.append(
@@ -72,6 +73,7 @@ def _whole(frame: pd.DataFrame) -> pd.DataFrame:
         "done": frame["runs_done"],
         "evaluations": frame["evaluations_to_do"],
         "probes": frame["probes_to_do"],
+        "measurements": frame["measurements_to_do"],
         "tokens": frame["tokens"].map(_tokens),
         "training FLOPs": _about(frame, frame["training_flops"].map(lambda value: f"{value:.2e}" if value else "0")),
         "device-hours": _about(frame, frame["device_hours"].map(_number)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pandas as pd
 from plumbline.plan import data
 from plumbline.plan.estimate import WEIGHT_BYTES, Estimator
 from plumbline.plan.size import probe_points
+from plumbline.specs.measurement import Measurement
 from plumbline.specs.sheet import Run, Study
 
 #: Checkpoints kept in a state directory, and bytes a parameter in one (weights, two moments).
@@ -25,25 +27,33 @@ def table(estimator: Estimator) -> pd.DataFrame:
     """
     rows: list[dict[str, object]] = []
     read: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
-    studies = estimator.plan.studies
+    plan, studies = estimator.plan, estimator.plan.studies
     for study in studies.values():
         here: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
         for name, entry in study.sheet["targets"].items():
             runs = study.group(*entry["runs"])
             own = {kind: {run.key: run for run in runs if kind in entry["reads"]} for kind in here}
-            rows.append(row(estimator, study.name, name, runs, own))
+            rows.append(row(estimator, study.name, name, runs, own, plan.target_measurements(study.name, name)))
             here = {kind: here[kind] | own[kind] for kind in here}
-        rows.append(row(estimator, study.name, WHOLE, list(study.runs.values()), here))
+        measured = plan.target_measurements(study.name)
+        rows.append(row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
         read = {kind: read[kind] | here[kind] for kind in here}
     if len(studies) > 1:
-        rows.append(row(estimator, "(all)", "(all studies)", list(estimator.plan.runs.values()), read))
+        everything = {one.key: one for name in studies for one in plan.target_measurements(name).values()}
+        rows.append(row(estimator, "(all)", "(all studies)", list(plan.runs.values()), read, everything))
     return pd.DataFrame(rows)
 
 
 def row(
-    estimator: Estimator, study: str, name: str, runs: list[Run], read: dict[str, dict[str, Run]]
+    estimator: Estimator,
+    study: str,
+    name: str,
+    runs: list[Run],
+    read: dict[str, dict[str, Run]],
+    measured: Mapping[str, Measurement] | None = None,
 ) -> dict[str, object]:
-    """The price of a set of runs, and of what is read of them: the runs whose `scores` and whose `probes` are.
+    """The price of a set of runs, and of what is read of them: the runs whose `scores` and whose `probes` are. And of
+    what is `measured` beside them.
 
     What cannot be estimated is named in `not_counted` and in no sum; `runs_reckoned` is of how many runs the operations
     are reckoned rather than counted.
@@ -64,8 +74,11 @@ def row(
     # A run's evaluation and its probes stand side by side.
     after = {key: max(evaluate.get(key, 0.0), probe.get(key, 0.0)) for key in {**pretrain, **evaluate, **probe}}
     after_data = max((pretrain.get(key, 0.0) + seconds for key, seconds in after.items()), default=0.0)
-    longest = ((stage or 0.0) + after_data) / 3600
-    device_hours = training + evaluation + probing
+    measurements = [one for one in (measured or {}).values() if not estimator.measured(one)]
+    hours = {one.key: estimator.measure_seconds(one) / 3600 for one in measurements}
+    measuring = sum(hours[one.key] for one in measurements if estimator.on_device(one))
+    longest = max([((stage or 0.0) + after_data) / 3600, *hours.values()])
+    device_hours = training + evaluation + probing + measuring
     return {
         "study": study,
         "target": name,
@@ -78,11 +91,13 @@ def row(
         "runs_reckoned": sum(not estimator.size(run).exact for run in runs),
         "evaluations_to_do": len(evaluations),
         "probes_to_do": len(probings),
+        "measurements_to_do": len(measurements),
         "tokens": sum(run.spec.train.steps * run.spec.train.batch_tokens for run in to_do),
         "training_flops": sum(estimator.training_flops(run) for run in to_do),
         "training_device_hours": training,
         "evaluation_device_hours": evaluation,
         "probe_device_hours": probing,
+        "measurement_device_hours": measuring,
         "device_hours": device_hours,
         "longest_run_hours": max(pretrain.values(), default=0.0) / 3600,
         "data_hours": None if stage is None else stage / 3600,

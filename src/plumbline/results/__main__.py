@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,8 @@ def _target(given: argparse.Namespace) -> None:
     study = sheet.load(given.study, given.preset)
     entry = target_of(study, given.target, given.verb)
     make = find.function(study.code, f"{given.verb}s", given.target)
-    frames = _frames(given, study, entry["runs"], probes="probes" in entry["reads"])
+    measurements = entry.get("measurements", ())
+    frames = _frames(given, study, entry["runs"], probes="probes" in entry["reads"], measurements=measurements)
     product = make(frames, study, Published.of(study.code, reads=entry["published"]))
     if given.verb == "figure":
         from plumbline.results import style
@@ -100,7 +102,8 @@ def _claims(given: argparse.Namespace) -> None:
     published = Published.of(study.code)
     own = find.part(study.code, "claims")
     probes = any("probes" in entry["reads"] for entry in study.sheet["targets"].values())
-    frames = _frames(given, study, study.sheet["runs"], probes=probes)
+    named = {name for entry in study.sheet["targets"].values() for name in entry.get("measurements", ())}
+    frames = _frames(given, study, study.sheet["runs"], probes=probes, measurements=named)
     evidence = getattr(own, "Evidence", measures.Evidence)(frames, study, published)
     rows = judge.judge(published.claims(), own.MEASURES, evidence)
     atomic_write_text(given.out.with_suffix(".md"), judge.to_markdown(rows, study.sheet["title"], study.preset))
@@ -108,14 +111,33 @@ def _claims(given: argparse.Namespace) -> None:
     print(given.out)
 
 
-def _frames(given: argparse.Namespace, study: sheet.Study, groups: list[str], *, probes: bool = False) -> RunFrames:
+def _frames(
+    given: argparse.Namespace, study: sheet.Study, groups: list[str], *, probes: bool, measurements: Iterable[str]
+) -> RunFrames:
     from plumbline.results.runs import load
 
     work = given.work or Path("work") / given.preset
     if given.expected == FOUND and given.verb != "table":
         raise PlumblineError(f"--expected {FOUND} is for tables, which say so; make the {given.verb} from its own runs")
     average = study.suite.average if study.suite else ""
-    return load(expected_runs(given.expected, study, groups, work), work, average=average, probes=probes)
+    keys = _measurements(given, study, measurements, work)
+    expected = expected_runs(given.expected, study, groups, work)
+    return load(expected, work, average=average, probes=probes, measurements=keys)
+
+
+def _measurements(given: argparse.Namespace, study: sheet.Study, names: Iterable[str], work: Path) -> dict[str, str]:
+    """Name -> key of the measurements that a target reads; what is there must be of their present code and options."""
+    from plumbline.made_of import of_measurement
+    from plumbline.results import measured
+
+    names, keys = sorted(names), {}
+    owner = study if study.code == study.name or not names else sheet.load(study.code, given.preset)
+    for name in names:
+        keys[name] = f"{measured.FOLDER}/{owner.name}/{name}"
+        if name in owner.measurements and given.expected != FOUND:
+            path = measured.place(work, keys[name])
+            measured.require_present(path, of_measurement(owner, name), keys[name])
+    return keys
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from plumbline.files import atomic_write_text
 from plumbline.specs import corpus, sheet
 from plumbline.specs.config import PRESETS, load_preset
 from plumbline.specs.corpus import Corpus
+from plumbline.specs.measurement import measurements
 from plumbline.specs.sheet import Study
 
 
@@ -105,6 +106,15 @@ def _sizes(study: Study, read: Corpus, source: str | None) -> list[str]:
             lines.append(f"- Scale `{name}` is {here['label']}: {_spell(sizes)}.")
             if study.preset != "paper" and "paper" in presets:
                 lines.append(f"  The document's is {presets['paper']['label']}.")
+    whole = measurements(study.sheet, study.code, "paper")
+    for name in study.sheet.get("measurements", {}):
+        if name not in study.measurements:
+            lines.append(f"- Measurement `{name}` is not made under {study.preset}.")
+            continue
+        here = study.measurements[name].options
+        lines.append(f"- Measurement `{name}` has {_spell({'options': here}) or 'no options'}.")
+        if name in whole and whole[name].options != here:
+            lines.append(f"  At paper it has {_spell({'options': whole[name].options}) or 'none'}.")
     return lines
 
 

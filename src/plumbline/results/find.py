@@ -1,7 +1,8 @@
 """A study's own parts, found by its name: nothing in the shared rooms lists the studies or what they make.
 
-`plumbline.studies.<study>` holds `tables`, `figures`, `claims` and `audit`, each a module or a package. A table or
-figure is a function of its own name: in a module of that name inside the package, or in the part itself.
+`plumbline.studies.<study>` holds `tables`, `figures`, `measurements`, `claims` and `audit`, each a module or a package.
+A table, figure or measurement is a function of its own name: in a module of that name inside the package, or in the
+part itself.
 A study that extends another one uses the parts of that one.
 """
 
@@ -27,7 +28,7 @@ def files(study: str, kind: str) -> list[Path]:
 
 
 def file(study: str, kind: str, target: str) -> Path:
-    """The file that defines a table or figure, found without running anything.
+    """The file that defines a table, figure or measurement, found without running anything.
 
     Raises:
         PlumblineError: the study has no such part, or its part no such function.
@@ -38,13 +39,13 @@ def file(study: str, kind: str, target: str) -> Path:
         known = targets(study, kind)
         raise PlumblineError(
             f"{found}: there is no function {target!r}{nearest(target, known)} (the study's {kind} are {known}); write "
-            "it, or drop the target from the study's YAML"
+            "it, or drop it from the study's YAML"
         )
     return found
 
 
 def function(study: str, kind: str, target: str) -> Callable[..., Any]:
-    """The function that makes a table or figure.
+    """The function that makes a table, figure or measurement.
 
     Raises:
         PlumblineError: there is none.

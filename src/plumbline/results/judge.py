@@ -71,7 +71,7 @@ def _judged(claim: Claim, measures: Measures, evidence: Evidence) -> dict[str, s
             if absent.word == "diverged" and preset in SMALL:
                 row["verdict"] = "demo"
     runs = sorted(evidence.used)
-    ids = [evidence.frames.runs.loc[key, "run_id"] for key in runs]
+    ids = [evidence.frames.identity(key) for key in runs]
     return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": preset}
 
 

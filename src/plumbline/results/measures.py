@@ -18,7 +18,8 @@ Values = dict[str, Any] | Measured
 
 
 class Evidence:
-    """What claims are about: a study's runs and what its document prints. `used` notes the runs that gave a value.
+    """What claims are about: a study's runs and what its document prints. `used` notes the runs, and the keys of the
+    measurements, that gave a value.
 
     A study with accessors of its own calls its class the same.
     """

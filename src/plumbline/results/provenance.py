@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from plumbline.cli import PlumblineError
 from plumbline.files import canonical_json, sha256_file, sha256_text
+from plumbline.results import measured
 
 if TYPE_CHECKING:  # a finished table is shown and traced without loading what makes one
     from plumbline.results.runs import RunFrames
@@ -17,6 +18,9 @@ if TYPE_CHECKING:  # a finished table is shown and traced without loading what m
 
 #: Manifest entries that a provenance file repeats for each run.
 FACTS = ("git_commit", "git_dirty", "data_fingerprint", "validation_fingerprint", "device", "packages")
+
+#: What it repeats of what a measurement was made with.
+MEASURED_FACTS = ("made_of", "options", "seconds", "git_commit", "git_dirty", "host", "device_name", "packages")
 
 #: Kinds of columns that are named where two of them stand side by side.
 KINDS = ("reproduced", "published")
@@ -79,7 +83,9 @@ def _of_cells(table: Table, what: Callable[[dict[str, Cell], Column], Any]) -> d
 
 
 def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
-    """What a provenance file says of one run."""
+    """What a provenance file says of one run, or of one measurement."""
+    if measured.is_key(key):
+        return _measured_facts(measured.place(frames.work, key))
     facts: dict[str, Any] = {name: frames.runs.loc[key, name] for name in ("run_id", "outcome")}
     manifest = frames.manifests.get(key)
     if manifest is None:
@@ -91,6 +97,14 @@ def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
             facts |= {name: path.as_posix(), f"{name}_sha256": sha256_file(path)}
     facts["spec_sha256"] = sha256_text(canonical_json(manifest["spec"]))
     return facts | {name: manifest[name] for name in FACTS if name in manifest}
+
+
+def _measured_facts(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {"outcome": "missing"}
+    said = measured.made_with(path)
+    facts = {"outcome": "measured", "frame": path.as_posix(), "frame_sha256": said["frame_sha256"]}
+    return facts | {name: said[name] for name in MEASURED_FACTS if name in said}
 
 
 def read(table: Path) -> dict[str, Any]:

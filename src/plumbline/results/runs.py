@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 
 from plumbline import NUMERICS, frames
-from plumbline.cli import PlumblineError
+from plumbline.cli import PlumblineError, nearest
+from plumbline.results import measured
 from plumbline.results.expected import Expected
 
 COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
@@ -27,7 +28,8 @@ class RunFrames:
     (of its tasks; NaN where there is none), reason, parameters, device. `scores` and `probes` are those frames with
     the run's key, scale, method and seed. `outcomes` and `manifests` are the runs' JSON files by key. `average` is
     the name of the average in the scores: that of the study's suite, empty where it has none. `others` says which
-    runs are of another spec than the study's present one.
+    runs are of another spec than the study's present one. `measurements`: name -> key (``measured/study/name``) of
+    what the target reads beside runs.
     """
 
     work: Path
@@ -38,6 +40,7 @@ class RunFrames:
     outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
     manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
     others: tuple[str, ...] = ()
+    measurements: Mapping[str, str] = field(default_factory=dict)
 
     def select(self, scale: str, methods: Iterable[str] | None = None) -> pd.DataFrame:
         """The runs of a scale, and of some methods if named."""
@@ -61,6 +64,34 @@ class RunFrames:
             return pd.DataFrame(columns=frames.SCHEMAS["metrics"].names)
         return frames.read(_there(self.work / "runs" / key / "metrics.parquet"), "metrics")
 
+    def measured(self, name: str) -> pd.DataFrame | None:
+        """A measurement's frame; None where it was not made: a table then has a word (`MISSING`), never a number.
+
+        Raises:
+            PlumblineError: the target does not say that it reads it.
+        """
+        return measured.read(measured.place(self.work, self.measured_key(name)))
+
+    def measured_key(self, name: str) -> str:
+        """What a cell or claim names that is made from a measurement: ``measured/study/name``.
+
+        Raises:
+            PlumblineError: the target does not say that it reads it.
+        """
+        if name not in self.measurements:
+            raise PlumblineError(
+                f"the measurement {name!r} is read but not among `measurements` of the target in the study's YAML"
+                f"{nearest(name, self.measurements)} (there are {sorted(self.measurements)}); add it"
+            )
+        return self.measurements[name]
+
+    def identity(self, key: str) -> str:
+        """The run id of a run; of a measurement what it was made of; `MISSING` where that was not made."""
+        if not measured.is_key(key):
+            return str(self.runs.loc[key, "run_id"])
+        path = measured.place(self.work, key)
+        return str(measured.made_with(path)["made_of"]) if path.exists() else MISSING
+
     @property
     def task_sources(self) -> dict[str, str]:
         """Where each task's items come from: benchmark or proxy; both where runs differ."""
@@ -77,11 +108,19 @@ _COLUMNS += ["last_finite_loss", "validation_loss", "average", "reason", "parame
 _FLOATS = ["last_finite_loss", "validation_loss", "average"]
 
 
-def load(expected: Iterable[Expected], work: str | Path, *, average: str = "", probes: bool = False) -> RunFrames:
+def load(
+    expected: Iterable[Expected],
+    work: str | Path,
+    *,
+    average: str = "",
+    probes: bool = False,
+    measurements: Mapping[str, str] | None = None,
+) -> RunFrames:
     """Read what the expected runs left under `work`: outcomes, scores, and probes where a target reads them.
 
     Args:
         average: the name of the average in the scores frames; empty where nothing is evaluated.
+        measurements: name -> key of what the target reads beside runs.
 
     Raises:
         PlumblineError: a directory holds another run than the expected one, or a file that cannot be read.
@@ -127,6 +166,7 @@ def load(expected: Iterable[Expected], work: str | Path, *, average: str = "", p
         outcomes=outcomes,
         manifests=manifests,
         others=tuple(others),
+        measurements=measurements or {},
     )
 
 

@@ -44,7 +44,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value and what is behind it: the keys of runs, or a text.
+    """A value and what is behind it: the keys of runs and measurements, or a text.
 
     `word`: why a numeric cell is empty. `text`: how a document prints the number.
     """

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from plumbline.cli import PlumblineError, nearest, run
 from plumbline.files import canonical_json, sha256_file, sha256_text
-from plumbline.results import provenance
+from plumbline.results import measured, provenance
 
 #: What is printed of a manifest, in this order.
 FACTS = ("git_commit", "git_dirty", "data_fingerprint", "validation_fingerprint", "host", "device", "wall_seconds")
@@ -47,7 +47,8 @@ def trace(table: Path, row: str, column: str) -> str:
     elif not keys:
         lines.append("  not measured: this cell comes from no run")
     for key in keys:
-        lines += ["", *_run(key, content["runs"][key])]
+        show = _measured if measured.is_key(key) else _run
+        lines += ["", *show(key, content["runs"][key])]
     return "\n".join(lines)
 
 
@@ -91,6 +92,20 @@ def _run(key: str, facts: dict[str, Any]) -> list[str]:
     if sha256_text(canonical_json(manifest["spec"])) != facts["spec_sha256"]:
         lines.append("  CHANGED since the table was made: the manifest's spec is another one")
     return [*lines, *_show(manifest), *_scores(facts), *_probes(facts)]
+
+
+def _measured(key: str, facts: dict[str, Any]) -> list[str]:
+    if "frame" not in facts:
+        return [key, "  not there: this was not measured"]
+    path = Path(facts["frame"])
+    lines = [f"{key}  made of {facts['made_of']}", f"  frame            {path}"]
+    if not path.exists():
+        lines.append("  (not on this machine; what the table recorded:)")
+    elif sha256_file(path) != facts["frame_sha256"]:
+        lines.append("  CHANGED since the table was made")
+    options = ", ".join(f"{name} {value}" for name, value in facts["options"].items())
+    lines += [f"  options          {options or 'none'}", f"  seconds          {facts['seconds']}"]
+    return [*lines, *_show(facts | {"device": facts["device_name"]})]
 
 
 def _show(facts: dict[str, Any]) -> list[str]:

@@ -47,6 +47,12 @@ def product_files(path: Path) -> list[Path]:
     return _closure(path, lambda found: True)
 
 
+def measurement_files(path: Path) -> list[Path]:
+    """A measurement's file and what it imports of this package, but for what only reads configuration or files: the
+    folder `specs` and the modules directly in the package."""
+    return _closure(path, lambda found: found.parent not in (PACKAGE, PACKAGE / "specs"))
+
+
 def component_class(name: str, path: Path) -> str:
     """The class of a component's code; `name` is ``<folder>.<component>``, as in `code_classes.json`."""
     found = tree_hash(component_files(path))

@@ -22,7 +22,7 @@ def extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
     """
     if "extends" not in sheet:
         return sheet | {"comparison": list(sheet["methods"]), "inherited": []}
-    for key in ("corpus", "suite", "recipe", "scales", "arms", "noise_floor"):
+    for key in ("corpus", "suite", "recipe", "scales", "arms", "noise_floor", "measurements"):
         if key in sheet:
             raise PlumblineError(f"{path}: {key}: a study that extends another one takes it from there; remove the key")
     parent = load_study(sheet["extends"], root)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plumbline.cli import PlumblineError, nearest
-from plumbline.specs import corpus, suites, sweep
+from plumbline.specs import corpus, measurement, suites, sweep
 from plumbline.specs.components import SLOTS
 from plumbline.specs.config import ROOT, load_study
 from plumbline.specs.extends import extended
+from plumbline.specs.measurement import Measurement, measurements
 from plumbline.specs.spec import OptimizerSpec, RunSpec, ScheduleSpec
 
 #: The parts of a run spec that an overlay may change.
@@ -88,6 +89,11 @@ class Study:
     def corpus(self) -> str:
         """The corpus that its runs read."""
         return self.sheet["corpus"]
+
+    @property
+    def measurements(self) -> dict[str, Measurement]:
+        """What is measured beside the runs under this preset, by name."""
+        return measurements(self.sheet, self.code, self.preset)
 
     def scale_label(self, scale: str) -> str:
         """What a scale is called under this preset, such as 1.2B."""
@@ -263,6 +269,7 @@ def _check_names(sheet: dict[str, Any], path: str) -> None:
                 )
         if "scores" in entry["reads"] and "suite" not in sheet:
             raise PlumblineError(f"{path}: targets.{target}.reads: scores, but the study has no `suite`; name one")
+    measurement.check(sheet, path)
     for name, entry in sheet["methods"].items():
         sweep.check(name, entry, path)
     floor = sheet.get("noise_floor")

@@ -1,9 +1,9 @@
-"""Validation loss of each width beside the printed one, and the norm of its keys at the end."""
+"""Validation loss of each width beside the printed one, the norm of its keys at the end, and what a width stretches."""
 
 from __future__ import annotations
 
 from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
+from plumbline.results.runs import MISSING, RunFrames
 from plumbline.results.table import (
     CONTEXT,
     Cell,
@@ -22,6 +22,7 @@ COLUMNS = [
     Column(name="loss", header="loss", kind="reproduced", format=".4f", narrow=True),
     published_column("loss", "loss", narrow=True),
     Column(name="key_norm", header="key norm", kind="reproduced", format=".3f"),
+    Column(name="stretch", header="stretch", kind="reproduced", format=".2f"),
     *CONTEXT[:2],
 ]
 
@@ -29,6 +30,8 @@ COLUMNS = [
 def losses(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each width."""
     printed, rows = published.table("losses"), []
+    measured = frames.measured("stretch")
+    largest = {} if measured is None else dict(measured[["width", "largest"]].itertuples(index=False))
     for method in study.methods:
         runs = frames.select("tiny", [method])
         own, word = tuple(runs.index), absent(runs["outcome"])
@@ -36,6 +39,8 @@ def losses(frames: RunFrames, study: Study, published: Published) -> Table:
         norms = last[(last["probe"] == "key_norm") & (last["source"] == "offline")]["value"]
         row = {"method": Cell(method), "loss": number(runs["validation_loss"].iloc[0], word, own)}
         row |= {"key_norm": number(float(norms.mean()), word, own)}
+        width = next(run.spec.model.ffn_width for run in study.runs.values() if run.spec.method == method)
+        row |= {"stretch": number(largest.get(width), MISSING, [frames.measured_key("stretch")])}
         rows.append(row | printed_cells(printed, method, {"loss": "loss"}) | context(study, "tiny"))
     return Table(
         name="losses",

@@ -1,0 +1,67 @@
+"""What a study measures beside its runs, for targets that need it: a side experiment, times of steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from plumbline.cli import PlumblineError, nearest
+
+#: Minutes that a measurement is taken to need where its options do not say.
+MINUTES = 30.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measurement:
+    """An entry of ``measurements`` under one preset.
+
+    `study` is the one whose code measures. `options` are the function's; `minutes` an estimate, and no option. `runs`:
+    the groups of runs whose specs (not results) the function reads.
+    """
+
+    study: str
+    name: str
+    options: dict[str, Any]
+    minutes: float = MINUTES
+    device: Literal["cpu", "gpu"] = "cpu"
+    runs: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What tables name where they name runs: ``measured/study/name``."""
+        return f"measured/{self.study}/{self.name}"
+
+
+def measurements(sheet: dict[str, Any], study: str, preset: str) -> dict[str, Measurement]:
+    """The measurements of a study that have options under `preset`, by name."""
+    found = {}
+    for name, entry in sheet.get("measurements", {}).items():
+        if preset in entry:
+            options = dict(entry[preset])
+            minutes = options.pop("minutes", MINUTES)
+            more = {"minutes": minutes, "device": entry.get("device", "cpu"), "runs": tuple(entry.get("runs", ()))}
+            found[name] = Measurement(study=study, name=name, options=options, **more)
+    return found
+
+
+def check(sheet: dict[str, Any], path: str) -> None:
+    """Measurements that targets name, and groups that measurements name, must be there.
+
+    Raises:
+        PlumblineError: one is not.
+    """
+    known = sheet.get("measurements", {})
+    for target, entry in sheet["targets"].items():
+        for name in entry.get("measurements", ()):
+            if name not in known:
+                raise PlumblineError(
+                    f"{path}: targets.{target}.measurements: there is no measurement {name!r}{nearest(name, known)} "
+                    f"(there are {sorted(known)})"
+                )
+    for name, entry in known.items():
+        for group in entry.get("runs", ()):
+            if group not in sheet["runs"]:
+                raise PlumblineError(
+                    f"{path}: measurements.{name}.runs: there is no group of runs {group!r}"
+                    f"{nearest(group, sheet['runs'])} (there are {sorted(sheet['runs'])})"
+                )

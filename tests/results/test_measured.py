@@ -1,0 +1,209 @@
+"""Measurements: made by a study's own function, written with what they were made with, and remade when that changes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import plumbline.studies
+from plumbline.cli import PlumblineError
+from plumbline.made_of import of_measurement
+from plumbline.results import find, measured, render
+from plumbline.results import measure as verb
+from plumbline.results.runs import MISSING, RunFrames, load
+from plumbline.results.table import Cell, Column, Table, number
+from plumbline.results.trace import trace
+from plumbline.specs import code, sheet
+from plumbline.specs.config import ROOT
+from plumbline.specs.sheet import Study
+
+SIXTH = Path(__file__).parents[1] / "workflow" / "sixth_study"
+KEY = "measured/widths/stretch"
+
+
+def forget() -> None:
+    """Files are parsed once a process; a test edits them."""
+    for cached in (code.parse, code._read, code._imports):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project with the made-up study, whose code is found there."""
+    shutil.copytree(SIXTH, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "config/corpora", tmp_path / "config/corpora")
+    studies = tmp_path / "src/plumbline/studies"
+    monkeypatch.setattr(find, "STUDIES", studies)
+    monkeypatch.setattr(plumbline.studies, "__path__", [str(studies)])
+    yield tmp_path
+    forget()
+    for name in [name for name in sys.modules if name.startswith("plumbline.studies.widths")]:
+        del sys.modules[name]
+
+
+def study_of(root: Path) -> Study:
+    return sheet.load("widths", "smoke", root)
+
+
+def edited(root: Path, file: str, before: str, after: str) -> None:
+    path = root / file
+    assert before in path.read_text()
+    path.write_text(path.read_text().replace(before, after, 1))
+    forget()
+
+
+YAML = "config/studies/widths/study.yaml"
+CODE = "src/plumbline/studies/widths/measurements/stretch.py"
+
+
+def made(root: Path) -> tuple[Path, list[str]]:
+    """The measurement as the verb makes it, and what it said meanwhile."""
+    said: list[str] = []
+    out = measured.place(root / "work", KEY)
+    verb.measure(study_of(root), "stretch", out, said.append)
+    return out, said
+
+
+def frames_of(root: Path, *names: str) -> RunFrames:
+    return load([], root / "work", measurements={name: f"measured/widths/{name}" for name in names or ("stretch",)})
+
+
+def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
+    out, said = made(root)
+    assert said == ["width 32", "width 128"], "lines of progress"
+    frame = frames_of(root).measured("stretch")
+    assert frame is not None and list(frame["width"]) == [32, 128] and (frame["largest"] > 5).all()
+    facts = json.loads(out.with_suffix(".json").read_text())
+    assert facts["made_of"] == of_measurement(study_of(root), "stretch")
+    assert facts["options"] == {"seed": 1, "draws": 2}, "minutes are no option"
+    assert (facts["study"], facts["measurement"], facts["preset"]) == ("widths", "stretch", "smoke")
+    assert {"host", "device_name", "git_commit", "lock_sha256", "started", "finished"} <= facts.keys()
+    assert {"torch", "plumbline-lm"} <= facts["packages"].keys() and facts["device"] == "cpu" and facts["seconds"] >= 0
+    made(root)
+    assert (frames_of(root).measured("stretch") == frame).all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "remade"),
+    [
+        (YAML, "draws: 2", "draws: 3", True),
+        (YAML, "model: {ffn_width: 128}", "model: {ffn_width: 64}", True),
+        (YAML, "values: [3e-5, 0.04]", "values: [3e-5, 0.05]", True),
+        (YAML, "minutes: 1", "minutes: 5", False),
+        (YAML, "    runs: [all]", "    device: gpu\n    runs: [all]", False),
+        (YAML, "label: Wide", "label: Broad", False),
+        (YAML, "published: [losses], measurements", "published: [], measurements", False),
+        (CODE, "np.mean(values)", "max(values)", True),
+        (CODE, '    """One row', '    # A comment.\n    """A row', False),
+        ("src/plumbline/studies/widths/tables/losses.py", '".2f"', '".3f"', False),
+    ],
+)
+def test_it_is_remade_when_its_code_options_or_specs_change(
+    root: Path, file: str, before: str, after: str, remade: bool
+) -> None:
+    first = of_measurement(study_of(root), "stretch")
+    edited(root, file, before, after)
+    assert (of_measurement(study_of(root), "stretch") != first) == remade
+
+
+def test_code_that_it_imports_is_its_own_but_for_what_reads_configuration(root: Path) -> None:
+    lines = "from plumbline.model import roles\nfrom plumbline.theory.logit_range import __doc__ as text\n"
+    edited(root, CODE, "import numpy as np\n", f"import numpy as np\n{lines}")
+    names = {path.name for path in code.measurement_files(root / CODE)}
+    assert {"stretch.py", "roles.py", "logit_range.py"} <= names
+    assert not {"sheet.py", "cli.py", "files.py", "spec.py"} & names
+
+
+def test_it_sees_the_runs_that_it_names_and_no_others(root: Path) -> None:
+    edited(root, YAML, "    runs: [all]\n    smoke", "    smoke")
+    with pytest.raises(PlumblineError, match="a measurement needs rows"):
+        made(root)
+    assert not list((root / "work").rglob("*.*")), "nothing is left of it"
+
+
+def test_none_where_nothing_was_measured_and_an_error_where_it_was_not_asked_for(root: Path) -> None:
+    frames = frames_of(root)
+    assert frames.measured("stretch") is None and frames.identity(KEY) == MISSING
+    with pytest.raises(PlumblineError, match=r"'strech' is read but not among .*; did you mean 'stretch'\?"):
+        frames.measured("strech")
+
+
+def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
+    out, _ = made(root)
+    frames = frames_of(root)
+    assert frames.identity(KEY) == of_measurement(study_of(root), "stretch")
+    measured.require_present(out, frames.identity(KEY), KEY)
+    with pytest.raises(PlumblineError, match=r"was measured with other code, options or specs than measured/widths"):
+        measured.require_present(out, "0" * 16, KEY)
+    pd.DataFrame({"width": [1]}).to_parquet(out)
+    with pytest.raises(PlumblineError, match=r"is not the frame that .*stretch.json speaks of"):
+        frames.measured("stretch")
+    out.with_suffix(".json").write_text("{}")
+    with pytest.raises(PlumblineError, match=r"does not say what stretch.parquet was made with"):
+        frames.measured("stretch")
+
+
+@pytest.mark.parametrize(
+    ("after", "says"),
+    [
+        ("return rows", "stretch returned no frame but \\[{'width'"),
+        ("return pd.DataFrame()", "a measurement needs rows, and columns with names"),
+        ("return pd.DataFrame({0: [1]})", "columns with names; it has \\[0\\]"),
+        ("return pd.DataFrame({'a': [[1, 2]]})", "the column 'a' of the measurement is of list<"),
+        ("return pd.DataFrame({'a': [1, 'x']})", "a column of the measurement cannot be stored"),
+    ],
+)
+def test_what_is_no_frame_of_numbers_is_refused(root: Path, after: str, says: str) -> None:
+    edited(root, CODE, "return pd.DataFrame(rows)", after)
+    with pytest.raises(PlumblineError, match=says):
+        made(root)
+
+
+def test_names_that_are_not_there(root: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"measurements: no 'strech' at preset smoke; did you mean 'stretch'\?"):
+        verb.entry(study_of(root), "strech")
+    edited(root, CODE, "def stretch", "def stretched")
+    with pytest.raises(PlumblineError, match=r"there is no function 'stretch'; did you mean .* drop it from the study"):
+        of_measurement(study_of(root), "stretch")
+
+
+def test_a_cell_leads_to_its_measurement(root: Path, tmp_path: Path) -> None:
+    def table(value: float | None) -> Table:
+        columns = [
+            Column(name="row", header="Row", kind="label"),
+            Column(name="largest", header="largest", kind="reproduced", format=".2f"),
+        ]
+        rows = [{"row": Cell("wide"), "largest": number(value, MISSING, [KEY])}]
+        return Table(
+            name="t", title="T.", study="widths", preset="smoke", key="row", columns=columns, rows=rows, published=None
+        )
+
+    path = tmp_path / "t.csv"
+    render.write(table(None), frames_of(root), path)
+    assert "column largest: missing" in trace(path, "wide", "largest")
+    assert f"{KEY}\n  not there: this was not measured" in trace(path, "wide", "largest")
+    out, _ = made(root)
+    render.write(table(7.0), frames_of(root), path)
+    text = trace(path, "wide", "largest")
+    assert f"{KEY}  made of {of_measurement(study_of(root), 'stretch')}" in text
+    for part in ("options          draws 2, seed 1", "host", "device", "git commit", f"frame            {out}"):
+        assert part in text, part
+    out.write_bytes(b"")
+    assert "CHANGED since the table was made" in trace(path, "wide", "largest")
+
+
+def test_the_page_of_deviations_says_its_options(root: Path) -> None:
+    from plumbline.results.deviations import deviations
+    from plumbline.specs import corpus
+
+    edited(root, YAML, "    smoke: {seed: 1", "    paper: {seed: 1, draws: 90}\n    smoke: {seed: 1")
+    study = study_of(root)
+    said = deviations(study, corpus.load(study.corpus, "smoke", root=root))
+    assert "- Measurement `stretch` has options.seed = 1, options.draws = 2.\n  At paper it has " in said
+    assert "options.draws = 90" in said

@@ -1,0 +1,1 @@
+"""What it measures beside its runs."""

@@ -1,0 +1,30 @@
+"""What a study measures beside its runs: side experiments and times of steps, each a function of the study's code."""
+
+
+rule measure:
+    """One measurement as a frame, and what it was made with; remade when its own code or options change."""
+    output:
+        multiext(
+            f"{WORK}/measured/{{study}}/{{measurement}}",
+            parquet=".parquet",
+            json=".json",
+        ),
+    log:
+        f"{LOGS}/measure/{{study}}.{{measurement}}.log",
+    benchmark:
+        f"{BENCHMARKS}/measure/{{study}}.{{measurement}}.jsonl"
+    wildcard_constraints:
+        measurement=one_of(one.name for one in PLAN.measurements.values()),
+    conda:
+        "../../envs/plumbline.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=measure_minutes,
+        launch="python",
+    params:
+        preset=PLAN.name,
+        made_of=measurement_made_of,
+    shell:
+        "exec {resources.launch} -m plumbline.results.measure {wildcards.study} {wildcards.measurement} "
+        "--preset {params.preset} --out {output.parquet} > {log} 2>&1"
