@@ -11,7 +11,9 @@ from safetensors.torch import load_file
 from plumbline.model.decoder import create
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.spec import RunSpec
-from tests.model_specs import BASELINE, run_spec
+from plumbline.train.distributed import Ranks
+from plumbline.train.interventions import Attachment, Intervention, build
+from tests.model_specs import BASELINE, RUN, run_spec
 
 MODEL = BASELINE | {
     "layers": 4,
@@ -44,3 +46,37 @@ def roles(of: RunSpec) -> dict[str, ParameterRole]:
 
 def is_upper_query_or_key(role: ParameterRole) -> bool:
     return role.layer in (2, 3) and bool({role.role, role.of} & {"query", "key"})
+
+
+#: Sizes and slots of the kinds of projections, by what is special: every head its own keys, keys that two heads share,
+#: and latent attention; the first two with biases.
+MANY_HEADS = MODEL | {"layers": 2, "key_value_heads": 4}
+SHARED_KEYS = MODEL | {"layers": 2, "key_value_heads": 2}
+LATENT = MANY_HEADS | {
+    "projections": {"name": "latent", "query_latent": 12, "key_value_latent": 10, "rotary_width": 4},
+}
+KINDS = {"many_heads": MANY_HEADS, "shared_keys": SHARED_KEYS, "latent": LATENT}
+ADAMW = RUN["optimizer"]
+MUON = ADAMW | {"name": "muon", "learning_rate": 0.02, "matrices": "separate"}
+
+
+class Silent:
+    """Progress that nobody sees."""
+
+    def say(self, text: str) -> None:
+        """Drop it."""
+
+
+def attached(chosen: RunSpec, model: torch.nn.Module, validation: Any = None) -> list[Intervention]:
+    """The interventions of a spec on a bare model of one process."""
+    hooks = build(chosen.interventions)
+    ranks = Ranks(rank=0, world=1, device=torch.device("cpu"))
+    for hook in hooks:
+        hook.attach(Attachment(spec=chosen, model=model, ranks=ranks, validation=validation, progress=Silent()))
+    return hooks
+
+
+def parameter(model: torch.nn.Module, role: str, layer: int = 0) -> torch.nn.Parameter:
+    """The one matrix of a role in a layer."""
+    (name,) = (name for name, own in model.parameter_roles.items() if (own.role, own.layer) == (role, layer))
+    return model.get_parameter(name)

@@ -50,6 +50,16 @@ class Ranks:
         distributed.all_reduce(total)
         return total.tolist()
 
+    def max(self, values: list[float]) -> list[float]:
+        """Element-wise maximum over the ranks, in float64."""
+        if self.world == 1:
+            return values
+        from torch import distributed
+
+        largest = torch.tensor(values, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(largest, op=distributed.ReduceOp.MAX)
+        return largest.tolist()
+
     def broadcast(self, value: Any = None) -> Any:
         """Rank 0's value, on every rank."""
         if self.world == 1:
@@ -158,3 +168,20 @@ def gradient_sync(model: nn.Module, last: bool) -> Iterator[None]:
 def full(value: torch.Tensor) -> torch.Tensor:
     """A tensor in one piece, wherever its shards are (a collective if it is sharded)."""
     return value.full_tensor() if hasattr(value, "full_tensor") else value
+
+
+def local(value: torch.Tensor) -> torch.Tensor:
+    """This rank's part of a tensor, which shares its memory; the whole where it is in one piece. Without gradients."""
+    return value.to_local() if hasattr(value, "to_local") else value
+
+
+def local_rows(values_X: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
+    """Of one number for each row of a parameter, those of the rows that this rank holds, in the parameter's type and of
+    as many dimensions as it has."""
+    values_X = values_X.to(parameter.dtype)
+    if hasattr(parameter, "full_tensor"):
+        from torch.distributed.tensor import distribute_tensor
+
+        assert all(placement.is_shard(0) for placement in parameter.placements), "sharded by rows"
+        values_X = distribute_tensor(values_X, parameter.device_mesh, parameter.placements, src_data_rank=None)
+    return local(values_X).reshape(-1, *[1] * (parameter.ndim - 1))

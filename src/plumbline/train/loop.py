@@ -121,6 +121,8 @@ class Loop:
             return False, False
         parts.optimizer.step(step, learning_rate)
         parts.optimizer.zero_grad()
+        for intervention in parts.interventions:
+            intervention.end(step)
         self.step, self.random = step, randomness.capture(parts.ranks.device)
         parts.progress.step(step, loss, grad_norm, learning_rate)
         return stop > 0, save > 0

@@ -12,6 +12,7 @@ from plumbline.cli import PlumblineError
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.components import load
 from plumbline.specs.spec import OptimizerSpec
+from plumbline.train.distributed import local, local_rows
 from plumbline.train.interventions import Intervention
 
 
@@ -77,6 +78,7 @@ class Optimizer:
             nn.utils.clip_grads_with_norm_(self.parameters.values(), self.spec.gradient_clip, norm)
         return norm
 
+    @torch.no_grad()
     def step(self, step: int, learning_rate: float) -> None:
         """One update with `learning_rate` times the interventions' multipliers.
 
@@ -97,9 +99,21 @@ class Optimizer:
                             )
                         decay /= table[label]
             group["lr"], group["weight_decay"] = rate, decay
+        by_row = [intervention.row_multipliers(step) for intervention in self.interventions]
+        before = {name: local(self.parameters[name]).clone() for rows in by_row for name in rows}
         self.inner.step()
+        for rows in by_row:
+            for name, multipliers_X in rows.items():
+                self._scale_update(name, before[name], multipliers_X)
         for intervention in self.interventions:
             intervention.after_step(step)
+
+    def _scale_update(self, name: str, before: torch.Tensor, multipliers_X: torch.Tensor) -> None:
+        """W <- W_before + s_x (W - W_before) for each row x: what the step would have done with s_x times the learning
+        rate, since an optimizer's update is linear in it, decay included. (A scaled gradient would not do that: Adam
+        and Muon do not feel a gradient's length.) Where s_x is 1, the row keeps its bits."""
+        value = local(self.parameters[name])
+        torch.lerp(before, value, local_rows(multipliers_X, self.parameters[name]), out=value)
 
     def zero_grad(self) -> None:
         """Drop the gradients."""

@@ -1,10 +1,11 @@
 """Interventions change how a run is trained, at three points of the loop and nowhere else:
 
-1. before a step: a multiplier on the learning rate of the parameters it selects by role and layer;
+1. before a step: a multiplier on the learning rate of the parameters it selects by role and layer, or of their rows;
 2. in the loss: an extra term for each micro-batch;
 3. after a step: an update of the parameters.
 
-What one decides from, it reads at the beginning of a step, before anything else is done for that step.
+What one decides from, it reads at the beginning of a step, before anything else is done for that step; one that only
+looks on may also read at the end of a step, when everything is done.
 """
 
 from __future__ import annotations
@@ -64,12 +65,20 @@ class Intervention:
         """Label -> multiplier of the learning rate of step `step` (1-based). Gradients are there, already clipped."""
         return {}
 
+    def row_multipliers(self, step: int) -> dict[str, torch.Tensor]:
+        """Parameter name -> multiplier of the learning rate of step `step` (1-based) for each of its rows (X,), all of
+        them on every rank. Weight decay is scaled with it. The parameters are as they were before the step."""
+        return {}
+
     def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor | None:
         """A term added to a micro-batch's mean loss, read after its forward pass; averaged over micro-batches."""
         return None
 
     def after_step(self, step: int) -> None:
         """Change the parameters after the optimizer did."""
+
+    def end(self, step: int) -> None:
+        """Look at the parameters after step `step` (1-based): nothing changes them any more. Every rank calls this."""
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint must hold, as JSON: decisions taken and counters."""

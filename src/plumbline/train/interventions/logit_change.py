@@ -1,0 +1,149 @@
+"""How far one update moves the attention logits."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from plumbline.cli import PlumblineError
+from plumbline.probes import DecoderSubject
+from plumbline.probes._scores import Scores
+from plumbline.specs.components import component
+from plumbline.train.interventions._base import Attachment, Intervention
+from plumbline.train.randomness import preserved
+
+#: Names in the frame of probes.
+CHANGE, LARGEST_CHANGE, LARGEST = "logit_change", "logit_change_max", "logit_max"
+
+
+@component
+class LogitChange(Intervention):
+    """Changes nothing. With z the scaled scores of one head over the visible entries of held-out sequences, every
+    `every` steps and in the last one it reads
+
+    - ``logit_change``: the mean of |z_after - z_before|,
+    - ``logit_change_max``: the largest |z_after - z_before|,
+    - ``logit_max``: the largest z_after, with its sign,
+
+    where `before` is the beginning of the step and `after` its end. The end comes after every intervention's changes,
+    so that it does not matter where in the list this one stands. The model is in evaluation mode and computes in
+    float32 meanwhile: one update is smaller than what bfloat16 rounds off. Source: quack study, which reads the
+    middle head of the middle layer, "head 16, layer 8" of 14 layers with 32 heads, on a subset of its data: both are a
+    middle one only if they are counted from 1.
+
+    Options:
+        every: steps from one reading to the next.
+        sequences: the first so many of the validation pack are read.
+        layer, head: counted from 0. -1 is the middle one: of an even number the upper of the two middle layers, and the
+            lower of the two middle heads, as in the document.
+    """
+
+    def __init__(self, *, every: int = 100, sequences: int = 4, layer: int = -1, head: int = -1) -> None:
+        if every < 1 or sequences < 1:
+            raise PlumblineError(
+                f"interventions: logit_change.every ({every}) and .sequences ({sequences}) must be 1 or more"
+            )
+        self.every, self.sequences, self.layer, self.head = every, sequences, layer, head
+        self.before: Scores | None = None
+        self.found: list[tuple[int, float | None, float | None, float | None]] = []
+
+    def attach(self, run: Attachment) -> None:
+        """Choose the head and read the sequences.
+
+        Raises:
+            PlumblineError: there is no such layer or head, the pack has too few sequences, or the model's mixer has no
+                such scores.
+        """
+        self.run, spec, pack = run, run.spec.model, run.validation
+        self.layer = self._chosen("layer", self.layer, spec.layers // 2, spec.layers)
+        self.head = self._chosen("head", self.head, (spec.heads - 1) // 2, spec.heads)
+        if self.sequences > pack.sequences:
+            raise PlumblineError(
+                f"interventions: logit_change.sequences ({self.sequences}) is more than the {pack.sequences} of "
+                f"{pack.path}; use fewer"
+            )
+        self.tokens_BT = torch.from_numpy(pack.rows(np.arange(self.sequences)))
+        self.subject = DecoderSubject(run.model)
+        with self.subject.watched("scores", self.layer, lambda *given: None):
+            run.progress.say(f"logit_change: of layer {self.layer}, head {self.head} (counted from 0)")
+
+    @staticmethod
+    def _chosen(option: str, value: int, middle: int, count: int) -> int:
+        if not -1 <= value < count:
+            raise PlumblineError(
+                f"interventions: logit_change.{option} ({value}): the model has {option}s 0 to {count - 1}; -1 is the "
+                "middle one"
+            )
+        return middle if value == -1 else value
+
+    def _due(self, step: int) -> bool:
+        return step % self.every == 0 or step == self.run.spec.train.steps
+
+    def begin(self, step: int) -> None:
+        """Read z_before, where that is due."""
+        self.before = self._scores() if self._due(step) else None
+
+    def end(self, step: int) -> None:
+        """Read z_after, where that is due; rank 0's numbers are all ranks'."""
+        if self.before is None:
+            return
+        after = self._scores()
+        mean, largest = change(self.before, after)
+        numbers = self.run.ranks.broadcast((mean, largest, after.rows.maximum.max().item()))
+        self.found.append((step, *(value if math.isfinite(value) else None for value in numbers)))
+        self.before = None
+
+    @torch.no_grad()
+    def _scores(self) -> Scores:
+        """Of the head on the sequences, one of which is fed at a time, in float64."""
+        kept: list[Scores] = []
+        device, model = self.run.ranks.device, self.run.model
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(preserved(device))
+            stack.callback(model.train, model.training)
+            stack.enter_context(self.subject.watched("scores", self.layer, lambda _, scores: kept.append(scores)))
+            model.eval()
+            for tokens_T in self.tokens_BT.to(device):
+                self.subject.logits(tokens_T[None, :-1])
+        group = self.head * kept[0].k_BGTW.shape[1] // self.run.spec.model.heads
+        return Scores(
+            torch.cat([scores.q_BHTW[:, [self.head]] for scores in kept]).double(),
+            torch.cat([scores.k_BGTW[:, [group]] for scores in kept]).double(),
+            1.0,
+        )
+
+    def state(self) -> dict[str, Any]:
+        """The readings so far; both sides of one are read within a step, so that no checkpoint comes between."""
+        return {"found": [list(entry) for entry in self.found]}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.found = [tuple(entry) for entry in state["found"]]
+
+    def measured(self) -> list[tuple[int, str, float, float | None]]:
+        """The readings; one that is no finite number is not-a-number."""
+        return [
+            (step, name, math.nan if value is None else value, None)
+            for step, *values in self.found
+            for name, value in zip((CHANGE, LARGEST_CHANGE, LARGEST), values, strict=True)
+        ]
+
+    def report(self, step: int) -> dict[str, Any]:
+        """What was read."""
+        return {"layer": self.layer, "head": self.head, "readings": len(self.found)}
+
+
+def change(before: Scores, after: Scores) -> tuple[float, float]:
+    """Mean and maximum of |z_after - z_before| over visible entries.
+
+    The difference is itself a product: q' k' - q k = [q', q] [k', -k], so that it is read like any scores.
+    """
+    q_BHTW, k_BGTW = (torch.cat(pair, dim=-1) for pair in (
+        (after.q_BHTW, before.q_BHTW), (after.k_BGTW, -before.k_BGTW)))  # fmt: skip
+    moved, back = Scores(q_BHTW, k_BGTW, 1.0).rows, Scores(q_BHTW, -k_BGTW, 1.0).rows
+    batch, heads, time = moved.absolute.shape
+    mean = moved.absolute.sum() / (batch * heads * time * (time + 1) / 2)
+    return mean.item(), torch.maximum(moved.maximum.max(), back.maximum.max()).item()

@@ -1,0 +1,42 @@
+"""Another learning rate for queries and keys."""
+
+from __future__ import annotations
+
+from plumbline.cli import PlumblineError
+from plumbline.model.roles import QUERY_KEY, ParameterRole
+from plumbline.specs.components import component
+from plumbline.train.interventions._base import Attachment, Intervention
+
+
+@component
+class QueryKeyRate(Intervention):
+    """The learning rate of all matrices that make queries and keys, and of their biases, times `tau`: for the whole
+    run, their weight decay with it.
+
+    Source: quack study, the baseline that it calls the ablation: `quack` starts from the same rates and then leaves
+    them. In latent attention these are the six matrices of queries and keys, so that the latent that values are made of
+    is slowed as well.
+    """
+
+    def __init__(self, *, tau: float = 1.0) -> None:
+        if tau <= 0:
+            raise PlumblineError(f"interventions: query_key_rate.tau ({tau:g}) must be above 0")
+        self.tau = tau
+
+    def attach(self, run: Attachment) -> None:
+        """Make sure that there is something to slow.
+
+        Raises:
+            PlumblineError: no parameter makes queries or keys.
+        """
+        if not any(self.label(name, role) for name, role in run.model.parameter_roles.items()):
+            raise PlumblineError(
+                "interventions: query_key_rate: no parameter of this model makes queries or keys "
+                f"(model.projections {run.spec.model.slot('projections').name!r}); leave it out"
+            )
+
+    def label(self, name: str, role: ParameterRole) -> str | None:
+        return "query_key" if {role.role, role.of} & QUERY_KEY else None
+
+    def before_step(self, step: int) -> dict[str, float]:
+        return {"query_key": self.tau}
