@@ -25,7 +25,7 @@ DEFAULT, QK_NORM, QUACK, ABLATION = "default", "qk_norm", "quack", "ablation"
 QK_CLIPS = ("qk_clip_30", "qk_clip_100")
 
 #: A held-out loss further than this above the lowest before it is a spike (nats).
-SPIKE = 0.2
+SPIKE = 0.1
 
 #: Losses this far apart differ, and within this are competitive (nats; ruling `slightly`).
 DIFFERENT, COMPETITIVE = 0.01, 0.05

@@ -6,14 +6,14 @@ stable, usable, best tau, competitive and different mean are rulings of the stud
 
 from __future__ import annotations
 
-import math
-from itertools import pairwise
+import torch
 
 from plumbline.results.checkers import Measured
-from plumbline.results.measures import Measures, Values
+from plumbline.results.measures import Absent, Measures, Values
 from plumbline.results.published import Claim
 from plumbline.studies.quack.claims.evidence import BOTH, Evidence, each, gap, in_each, lower, slightly_worse
 from plumbline.studies.quack.grid import ABLATION, DEFAULT, DIFFERENT, QK_CLIPS, QK_NORM, QUACK
+from plumbline.train.optimizers._orthogonal import QUINTIC, orthogonalised
 
 MEASURES = Measures()
 
@@ -116,6 +116,28 @@ def tau_too_low(e: Evidence, claim: Claim) -> Values:
     return Measured(values={"holds_in": holds}, shown={"above the best": losses})
 
 
-def rising(values: list[float]) -> bool:
-    """Whether numbers never fall."""
-    return all(one <= other for one, other in pairwise(values)) and not any(map(math.isnan, values))
+@MEASURES.of("assumptions", compare=in_each)
+def assumptions(e: Evidence, claim: Claim) -> Values:
+    """In every stable run of QuacK no norm (in latent attention, no product of norms that a rate goes by) ever fell
+    below a tenth of what it was at the start: the limit on ratios was never felt. Updates are bounded, as their largest
+    singular value shows for gradients of any size."""
+    bounded = max(map(update_size, GRADIENT_SIZES)) < LARGEST_UPDATE
+    holds, lowest = [], []
+    for scale in BOTH:
+        keys = [e.there(key) for eta in e.grid.etas for key in e.grid.keys(scale, QUACK, eta).values()]
+        reports = [e.grid.report(key, QUACK) for key in keys if e.grid.stable(key)]
+        if not reports:
+            raise Absent("without a stable run", f"{scale}/{QUACK}")
+        holds.append(bounded and not any(report["ratios_clamped"] for report in reports))
+        lowest.append(1 / max(float(report["ratio_highest"]) for report in reports))
+    return Measured(values={"holds_in": holds}, shown={"lowest norm": lowest, "update": update_size(1.0)})
+
+
+#: Sizes of gradients that span what training gives; what five quintic steps leave of singular values, rounded up.
+GRADIENT_SIZES, LARGEST_UPDATE = (1e-4, 1.0, 1e4), 1.25
+
+
+def update_size(size: float) -> float:
+    """The largest singular value of what Muon makes of a gradient of a size."""
+    gradient = size * torch.randn(64, 128, generator=torch.Generator().manual_seed(0))
+    return float(torch.linalg.matrix_norm(orthogonalised(gradient, (QUINTIC,) * 5), ord=2))

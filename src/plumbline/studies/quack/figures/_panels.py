@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from matplotlib.axes import Axes
@@ -10,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from plumbline.results import style
 from plumbline.studies.quack.grid import Grid
+from plumbline.studies.quack.layout import attention
 
 #: Method -> colour and mark.
 LOOKS = {
@@ -64,19 +66,26 @@ def best_taus(grid: Grid, scale: str, eta: float) -> list[str]:
     """As ``QuacK 0.1``: which tau stands for each method that has one."""
     said = []
     for method in grid.methods(scale):
-        key = grid.best(scale, method, eta)
-        if key is not None and grid.tau(key) == grid.tau(key):
-            said.append(f"{grid.study.sheet['methods'][method]['label']} {grid.tau(key):g}")
+        tau = grid.tau(grid.best(scale, method, eta))
+        if not math.isnan(tau):
+            said.append(f"{grid.study.sheet['methods'][method]['label']} {tau:g}")
     return said
 
 
-def note(axes: Axes, lines: Iterable[str], *, where: tuple[float, float] = (0.98, 0.98)) -> None:
-    """A few small words in the upper corner of a panel."""
+def panel_title(axes: Axes, grid: Grid, scale: str, eta: float) -> None:
+    """Attention and base rate, and the taus that stand for methods there."""
+    best = best_taus(grid, scale, eta)
+    words = f"\ntau: {', '.join(best)}" if best else ""
+    axes.set_title(f"{attention(scale)}, base rate {eta:g}{words}", fontsize=7.5)
+
+
+def note(axes: Axes, lines: Iterable[str]) -> None:
+    """A few small words in the upper right corner of a panel."""
     words = "\n".join(lines)
     if words:
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1.5}
         place = {"transform": axes.transAxes, "va": "top", "ha": "right", "zorder": 6}
-        axes.text(*where, words, fontsize=6.3, color=style.GREY, bbox=box, **place)
+        axes.text(0.98, 0.98, words, fontsize=6.3, color=style.GREY, bbox=box, **place)
 
 
 def absent(grid: Grid, scale: str, eta: float, *, drawn: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ from plumbline.results.published import Published
 from plumbline.results.runs import DIVERGED, RunFrames
 from plumbline.results.style import Picture, styled
 from plumbline.specs.sheet import Study
-from plumbline.studies.quack.figures._panels import absent, best_taus, colour, legend, note, title
+from plumbline.studies.quack.figures._panels import absent, colour, legend, note, panel_title, title
 from plumbline.studies.quack.grid import Grid
 from plumbline.studies.quack.layout import attention
 
@@ -29,7 +29,7 @@ EARLY = 0.15
 def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
     """One row of panels for each attention, one column for each base rate; of a method with a tau the best one."""
     grid = Grid(frames, study)
-    figure = Figure(figsize=(style.PAGE, 1.0 + 2.1 * max(1, len(grid.scales))))
+    figure = Figure(figsize=(style.PAGE, 1.0 + 2.25 * max(1, len(grid.scales))))
     rows: list[dict[str, object]] = []
     panels = figure.subplots(max(1, len(grid.scales)), max(1, len(grid.etas)), sharex=True, sharey="row", squeeze=False)
     for scale, across in zip(grid.scales, panels, strict=False):
@@ -38,7 +38,7 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
             found, seen = _panel(axes, grid, scale, eta)
             rows += found
             late += seen
-            axes.set_title(f"{attention(scale)}, base rate {eta:g}", fontsize=8)
+            panel_title(axes, grid, scale, eta)
         if late:
             room = 0.06 * (max(late) - min(late)) or 0.1
             across[0].set_ylim(min(late) - room, max(late) + room)
@@ -72,7 +72,5 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float) -> tuple[list[dict[st
         rows += [
             entry | {"step": int(a), "validation_loss": float(b)} for a, b in zip(steps, losses, strict=True)
         ]
-    best = best_taus(grid, scale, eta)
-    lines = [f"tau: {', '.join(best)}"] if best else []
-    note(axes, [*lines, *absent(grid, scale, eta, drawn=drawn)])
+    note(axes, absent(grid, scale, eta, drawn=drawn))
     return rows, late

@@ -44,7 +44,7 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
             if row["attention"] == attention(scale) and row["outcome"] == DIVERGED:
                 look = {"color": colour(str(row["method"])), "markersize": 6 if row["best"] else 4}
                 axes.plot(row["drawn_at"], top, "x", markeredgewidth=1.5 if row["best"] else 0.8, **look)
-        axes.set_xlabel("base learning rate")
+        axes.set_xlabel("base learning rate, and the best tau at it")
         axes.set_title(attention(scale), fontsize=8)
     panels[0].set_ylabel("final validation loss (nats per token)")
     grey = {"color": style.GREY, "linestyle": "none"}
@@ -82,10 +82,10 @@ def _panel(axes: Axes, grid: Grid, scale: str) -> list[dict[str, object]]:
                 size = {"marker": mark(method), "markersize": 5} if chosen else {"marker": "o", "markersize": 2.4}
                 axes.plot(x, loss, **face, **size, alpha=1.0 if chosen else 0.55, zorder=4 if chosen else 3)
         axes.plot([x for x, _ in line], [loss for _, loss in line], color=colour(method), linewidth=1.0, zorder=2)
-    axes.set_xticks(grid.etas, [f"{eta:g}" for eta in grid.etas])
+    ticks = ["\n".join([f"{eta:g}", *(f"τ {best}" for best in best_taus(grid, scale, eta))]) for eta in grid.etas]
+    axes.set_xticks(grid.etas, ticks)
     axes.minorticks_off()
     if grid.etas:
         axes.set_xlim(grid.etas[0] / 1.8, grid.etas[-1] * 1.8)
-    lines = [f"tau at {eta:g}: {', '.join(best)}" for eta in grid.etas if (best := best_taus(grid, scale, eta))]
-    note(axes, [*lines, *([f"missing: {missing} runs"] if missing else [])])
+    note(axes, [f"missing: {missing} runs"] if missing else [])
     return rows

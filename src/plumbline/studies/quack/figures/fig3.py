@@ -16,12 +16,16 @@ from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.style import Picture, styled
 from plumbline.specs.sheet import Study
-from plumbline.studies.quack.figures._panels import best_taus, colour, legend, note, title
+from plumbline.studies.quack.figures._panels import colour, legend, note, panel_title, title
 from plumbline.studies.quack.grid import Grid
 from plumbline.studies.quack.layout import attention
 
 #: Probe -> what the axis says.
-QUANTITIES = {"logit_max": "largest logit", "logit_change": "mean |Δ logit| of a step"}
+QUANTITIES = {"logit_max": "largest logit", "logit_change": "mean |Δ logit|"}
+FIRST = "logit_max"
+
+#: The largest logit's axis is linear up to here; where it has ticks.
+LINEAR, TICKS = 10.0, (-10, 0, 5, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)
 
 
 @styled
@@ -41,15 +45,18 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
             drawn += _panel(axes, grid, scale, eta, probe)
         rows += drawn
         line[0].set_ylabel(QUANTITIES[probe])
-        if probe == "logit_max":
-            line[0].set_yscale("symlog", linthresh=10.0)
+        if probe == FIRST:
+            line[0].set_yscale("symlog", linthresh=LINEAR)
+            line[0].yaxis.set_major_locator(mpl.ticker.FixedLocator(TICKS))
+            line[0].yaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
+            line[0].yaxis.set_minor_locator(mpl.ticker.NullLocator())
         elif any(row["value"] > 0 for row in drawn):
             line[0].set_yscale("log")
     for axes in panels[-1]:
         axes.set_xlabel("training step")
         axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
     legend(figure, grid)
-    title(figure, grid, f"Logits of the middle layer's middle head: {' and '.join(QUANTITIES.values())}")
+    title(figure, grid, f"Logits of the middle layer's middle head: the largest one, and how far one step moves them")
     columns = ["run", "attention", "method", "eta", "tau", "probe", "step", "value"]
     return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset))
 
@@ -67,9 +74,9 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float, probe: str) -> list[d
         axes.plot(curve.index, curve, color=colour(method), **look)
         entry = {"run": key, "attention": attention(scale), "method": method, "eta": eta, "tau": grid.tau(key)}
         rows += [entry | {"probe": probe, "step": int(at), "value": float(value)} for at, value in curve.items()]
-    axes.set_title(f"{attention(scale)}, base rate {eta:g}", fontsize=8)
-    best = best_taus(grid, scale, eta) if probe == "logit_max" else []
-    note(axes, [*([f"tau: {', '.join(best)}"] if best else []), *gaps])
+    if probe == FIRST:
+        panel_title(axes, grid, scale, eta)
+    note(axes, gaps)
     return rows
 
 
