@@ -72,7 +72,7 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise PlumblineError(f"{where}model: no component chosen for {missing}")
         slots = {name: complete(name, given[name], f"{where}model.{name}") for name in SLOTS}
         known = [name for name in cls.__struct_fields__ if name != "slots"]
-        spec = _convert(cls, sizes | {"slots": slots}, f"{where}model", known)
+        spec = convert(cls, sizes | {"slots": slots}, f"{where}model", known)
         if spec.heads % spec.key_value_heads:
             raise PlumblineError(
                 f"{where}model.heads ({spec.heads}) must be a multiple of model.key_value_heads "
@@ -206,8 +206,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         parts["model"] = ModelSpec.from_dict(parts["model"], where)
         parts["optimizer"] = _chosen(OptimizerSpec, "optimizer", parts["optimizer"], f"{where}optimizer")
         parts["schedule"] = _chosen(ScheduleSpec, "schedule", parts["schedule"], f"{where}schedule")
-        parts["train"] = _convert(TrainSpec, parts["train"], f"{where}train")
-        parts["data"] = _convert(DataSpec, parts["data"], f"{where}data")
+        parts["train"] = convert(TrainSpec, parts["train"], f"{where}train")
+        parts["data"] = convert(DataSpec, parts["data"], f"{where}data")
         parts["interventions"] = tuple(
             complete("intervention", entry, f"{where}interventions[{number}]")
             for number, entry in enumerate(parts.get("interventions", ()))
@@ -215,7 +215,7 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         parts["probes"] = tuple(
             _probe(entry, f"{where}probes[{number}]") for number, entry in enumerate(parts.get("probes", ()))
         )
-        spec = _convert(cls, parts, f"{where}run spec")
+        spec = convert(cls, parts, f"{where}run spec")
         _check(spec)
         return spec if spec.components else msgspec.structs.replace(spec, components=code_classes(spec))
 
@@ -271,7 +271,7 @@ def _chosen(kind: Any, component: str, given: dict[str, Any], where: str) -> Any
     options = complete(component, given, where, own)
     name = options.pop("name")
     fields = {key: value for key, value in given.items() if key in own}
-    return _convert(kind, fields | {"name": name, "options": options}, where, own)
+    return convert(kind, fields | {"name": name, "options": options}, where, own)
 
 
 def _probe(given: dict[str, Any], where: str) -> ProbeSpec:
@@ -327,7 +327,7 @@ def _check_against(spec: RunSpec, number: int, probe: ProbeSpec) -> None:
         )
 
 
-def _convert(kind: Any, given: dict[str, Any], where: str, known: list[str] | None = None) -> Any:
+def convert(kind: Any, given: dict[str, Any], where: str, known: list[str] | None = None) -> Any:
     """Build a struct from a dictionary with exactly its fields, each of its type."""
     fields = msgspec.structs.fields(kind)
     names = [field.name for field in fields]

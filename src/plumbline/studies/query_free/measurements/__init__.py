@@ -1,0 +1,1 @@
+"""What the query_free study measures beside training: one module for each, a function of its name."""

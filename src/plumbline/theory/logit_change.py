@@ -1,0 +1,272 @@
+"""How far one step moves attention logits, against the size of the weights: Lemma 1 of the quack study.
+
+Source: quack study, section 3 (Lemma 1) and Algorithm 1. For a head with logits l(x, y) = (W_Q x) . (W_K y) / sqrt(W),
+and updates W_S <- W_S - eta_S U_S with |U_S| <= D,
+
+    dl = - (eta_Q (U_Q x) . (W_K y) + eta_K (W_Q x) . (U_K y)) / sqrt(W)  +  eta_Q eta_K (U_Q x) . (U_K y) / sqrt(W),
+
+exactly. With eta_Q = tau eta n(W_K at the start) / n(W_K), and eta_K likewise by W_Q, the first two terms are at most
+
+    tau eta D |x| |y| (n(W_Q at the start) + n(W_K at the start)) / sqrt(W),
+
+whatever the weights have become; with a fixed rate they grow with the weights. The last term goes the other way: with
+QuacK's rates it grows as one over the square of the weights, which is why the lemma wants them bounded from below.
+
+Weights stand as torch stores them, (head width, stream width). The lemma states W = d^-1/2 W_Q^t W_K for weights of
+shape d_model x d_head, but its proof applies W to x: that needs torch's shape, in which W is d_model x d_model.
+
+Shapes: T and S tokens (of queries and keys), D width of the stream, W width of the head. The D of the lemma is `size`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+
+from plumbline.train.optimizers._orthogonal import QUINTIC, orthogonalised
+
+Norm = Literal["frobenius", "spectral"]
+Weights = Literal["drawn", "rank one"]
+Directions = Literal["random", "muon", "worst"]
+Rates = Literal["quack", "fixed", "default"]
+
+#: Weight scales of the table: from an eighth of the start to 32 times it.
+SCALES = tuple(2.0**power for power in range(-3, 6))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A head, what it reads, and a step of it: weights and updates (W, D), inputs of queries (T, D) and keys (S, D)."""
+
+    query_WD: np.ndarray
+    key_WD: np.ndarray
+    query_update_WD: np.ndarray
+    key_update_WD: np.ndarray
+    x_TD: np.ndarray
+    y_SD: np.ndarray
+
+    def scaled(self, query: float, key: float) -> Step:
+        """The same with weights so many times as large."""
+        return replace(self, query_WD=query * self.query_WD, key_WD=key * self.key_WD)
+
+    @cached_property
+    def norms(self) -> dict[Norm, tuple[float, float]]:
+        """Of W_Q and of W_K."""
+        return {
+            "frobenius": (float(np.linalg.norm(self.query_WD)), float(np.linalg.norm(self.key_WD))),
+            "spectral": (spectral(self.query_WD), spectral(self.key_WD)),
+        }
+
+    @cached_property
+    def size(self) -> float:
+        """D of the lemma: the larger of |U_Q| and |U_K|, as operators. (It holds for any larger norm as well.)"""
+        return max(spectral(self.query_update_WD), spectral(self.key_update_WD))
+
+    @cached_property
+    def reach(self) -> float:
+        """The largest |x| |y| / sqrt(W)."""
+        lengths = [float(np.linalg.norm(part, axis=1).max()) for part in (self.x_TD, self.y_SD)]
+        return math.prod(lengths) / math.sqrt(len(self.query_WD))
+
+    @cached_property
+    def _projected(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Queries (T, W), keys (S, W), and what the updates make of the inputs; divided so that products are logits."""
+        divisor = len(self.query_WD) ** 0.25
+        return (
+            self.x_TD @ self.query_WD.T / divisor,
+            self.y_SD @ self.key_WD.T / divisor,
+            self.x_TD @ self.query_update_WD.T / divisor,
+            self.y_SD @ self.key_update_WD.T / divisor,
+        )
+
+    @property
+    def logits(self) -> np.ndarray:
+        """(T, S), before the step."""
+        q_TW, k_SW, _, _ = self._projected
+        return q_TW @ k_SW.T
+
+    def exact(self, query_rate: float, key_rate: float) -> np.ndarray:
+        """Change of the logits (T, S): those after the step less those before."""
+        q_TW, k_SW, moved_q_TW, moved_k_SW = self._projected
+        return (q_TW - query_rate * moved_q_TW) @ (k_SW - key_rate * moved_k_SW).T - self.logits
+
+    def first_order(self, query_rate: float, key_rate: float) -> np.ndarray:
+        """Q dK^t + dQ K^t (T, S)."""
+        q_TW, k_SW, moved_q_TW, moved_k_SW = self._projected
+        return -query_rate * moved_q_TW @ k_SW.T - key_rate * q_TW @ moved_k_SW.T
+
+    def second_order(self, query_rate: float, key_rate: float) -> np.ndarray:
+        """dQ dK^t (T, S)."""
+        _, _, moved_q_TW, moved_k_SW = self._projected
+        return query_rate * key_rate * moved_q_TW @ moved_k_SW.T
+
+
+def spectral(matrix: np.ndarray) -> float:
+    """The largest singular value of a wide matrix, by its small Gram matrix."""
+    return math.sqrt(max(float(np.linalg.eigvalsh(matrix @ matrix.T)[-1]), 0.0))
+
+
+def rates(name: Rates, now: Step, start: Step, *, rate: float, tau: float, kind: Norm) -> tuple[float, float]:
+    """eta_Q and eta_K of a step: Algorithm 1's, each by the norm of the other's weights; tau eta fixed; or eta."""
+    (query, key), (query_then, key_then) = now.norms[kind], start.norms[kind]
+    return {
+        "quack": (tau * rate * key_then / key, tau * rate * query_then / query),
+        "fixed": (tau * rate, tau * rate),
+        "default": (rate, rate),
+    }[name]
+
+
+def bound(start: Step, rate: float, kind: Norm) -> float:
+    """Lemma 1's bound on the first-order change: of the start and of tau eta = `rate`, not of the weights of now."""
+    return rate * start.size * start.reach * sum(start.norms[kind])
+
+
+def second_order_bound(step: Step, query_rate: float, key_rate: float) -> float:
+    """What the last term is at most."""
+    return query_rate * key_rate * step.size**2 * step.reach
+
+
+def scale_of_second_order(start: Step, rate: float, kind: Norm) -> float:
+    """The weight scale at which, under QuacK's rates, the bound of the last term is as large as the lemma's own: the
+    lower bound on weights that the lemma asks for."""
+    return math.sqrt(rate * start.size / sum(start.norms[kind]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogitChange:
+    """One row of the table `lemma1`. Changes are the largest over pairs of tokens, of the seed that moves furthest.
+
+    Attributes:
+        rates: "quack" (tau eta, by norms), "fixed" (tau eta: the ablation) or "default" (eta).
+        kind: the norm by which QuacK's rates and the bound go.
+        weights: "drawn" (normal), or of "rank one", for which both norms are the same.
+        directions: of the updates, all of spectral norm 1: "random", "muon" (the same orthogonalised), or "worst"
+            (aligned with the weights, and the inputs with both).
+        scale: how many times as large as at the start the weights are.
+        exact: the largest |dl|.
+        first_order, second_order: the largest of these parts of it.
+        bound: the lemma's, for tau eta, whatever the scale.
+        second_order_bound: of the part that the lemma leaves out, at these rates.
+    """
+
+    rates: Rates
+    kind: Norm
+    weights: Weights
+    directions: Directions
+    scale: float
+    exact: float
+    first_order: float
+    second_order: float
+    bound: float
+    second_order_bound: float
+
+    @property
+    def share(self) -> float:
+        """The first-order change over the lemma's bound: above 1 the bound is broken."""
+        return self.first_order / self.bound
+
+    @property
+    def slack(self) -> float:
+        """How many times as large as the first-order change the lemma's bound is."""
+        return self.bound / self.first_order
+
+    @property
+    def within(self) -> bool:
+        """Whether the first-order change keeps to the bound, but for rounding."""
+        return self.share <= 1 + 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sizes:
+    """A head behind a norm, so that inputs have length sqrt(D): weights N(0, init_std^2), eta = `rate`."""
+
+    width: int
+    head_width: int
+    init_std: float
+    rate: float
+    tau: float
+    tokens: int = 64
+
+
+def rows(sizes: Sizes, *, scales: Iterable[float] = SCALES, seeds: Iterable[int] = range(3)) -> list[LogitChange]:
+    """The table: for every kind of weights, directions, norm and rates a row at every scale."""
+    scales, seeds = tuple(scales), tuple(seeds)
+    found = []
+    for weights, directions in itertools.product(get_args(Weights), get_args(Directions)):
+        starts = [drawn(sizes, weights, directions, seed) for seed in seeds]
+        scaled = {scale: [start.scaled(scale, scale) for start in starts] for scale in scales}
+        for kind, name, scale in itertools.product(get_args(Norm), get_args(Rates), scales):
+            measured = [
+                _measured(now, start, rates(name, now, start, rate=sizes.rate, tau=sizes.tau, kind=kind))
+                | {"bound": bound(start, sizes.tau * sizes.rate, kind)}
+                for now, start in zip(scaled[scale], starts)
+            ]
+            most = max(measured, key=lambda one: one["first_order"])
+            found.append(
+                LogitChange(rates=name, kind=kind, weights=weights, directions=directions, scale=scale, **most)
+            )
+    return found
+
+
+def _measured(now: Step, start: Step, at: tuple[float, float]) -> dict[str, float]:
+    parts = {"exact": now.exact(*at), "first_order": now.first_order(*at), "second_order": now.second_order(*at)}
+    return {name: float(np.abs(part).max()) for name, part in parts.items()} | {
+        "second_order_bound": second_order_bound(now, *at)
+    }
+
+
+def drawn(sizes: Sizes, weights: Weights, directions: Directions, seed: int) -> Step:
+    """A head at its start, and a step of it."""
+    draw = np.random.default_rng(seed)
+    shape, root = (sizes.head_width, sizes.width), math.sqrt(sizes.width)
+    query_WD, key_WD = (sizes.init_std * draw.standard_normal(shape) for _ in range(2))
+    if weights == "rank one":
+        # Of the same Frobenius norm, and one direction of the head in both, so that the last term adds to the others.
+        head_W = _unit(draw.standard_normal(sizes.head_width))
+        query_WD, key_WD = (
+            np.linalg.norm(full) * np.outer(head_W, _unit(draw.standard_normal(sizes.width)))
+            for full in (query_WD, key_WD)
+        )
+    if directions == "worst":
+        return worst(query_WD, key_WD, length=root)
+    updates = [draw.standard_normal(shape) for _ in range(2)]
+    if directions == "muon":
+        updates = [orthogonalised(torch.from_numpy(update), (QUINTIC,) * 5).numpy() for update in updates]
+    query_update_WD, key_update_WD = (update / spectral(update) for update in updates)
+    x_TD, y_SD = (root * _unit(draw.standard_normal((sizes.tokens, sizes.width))) for _ in range(2))
+    return Step(
+        query_WD=query_WD,
+        key_WD=key_WD,
+        query_update_WD=query_update_WD,
+        key_update_WD=key_update_WD,
+        x_TD=x_TD,
+        y_SD=y_SD,
+    )
+
+
+def worst(query_WD: np.ndarray, key_WD: np.ndarray, *, length: float) -> Step:
+    """The inputs of a `length`, and the updates of norm 1, that move a logit of these weights the furthest.
+
+    x and y lie along what W_Q and W_K stretch most; U_Q takes x to where W_K y is, and U_K takes y to where W_Q x is.
+    """
+    left_query, _, right_query = np.linalg.svd(query_WD, full_matrices=False)
+    left_key, _, right_key = np.linalg.svd(key_WD, full_matrices=False)
+    return Step(
+        query_WD=query_WD,
+        key_WD=key_WD,
+        query_update_WD=-np.outer(left_key[:, 0], right_query[0]),
+        key_update_WD=-np.outer(left_query[:, 0], right_key[0]),
+        x_TD=length * right_query[:1],
+        y_SD=length * right_key[:1],
+    )
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)

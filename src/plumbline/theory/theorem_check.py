@@ -1,0 +1,76 @@
+"""One theorem of a document tried on random weights: what it leaves, and what is left where a premise is broken.
+
+The statements are equalities of outputs; what is measured is |found - stated| / |stated| (Frobenius), the largest over
+the shapes and seeds that were tried, in float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+#: A relative residual up to which float64 is said to agree.
+ROUNDING = 1e-9
+
+#: A relative residual from which a statement is said to fail: far from rounding, and from what drifts up by bad luck.
+FAILURE = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Premises:
+    """What a statement covers, in the words of `published/table1.csv` (query_free, Table 1): "yes" covered, "no"
+    simplified or left out, "indep" whatever it is, or a few words of the document's own."""
+
+    normalization: str
+    skip_connections: str
+    multihead: str
+    multi_layer: str
+    weight_decay: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Broken:
+    """A premise that was taken away, and the smallest residual over the shapes and seeds that were tried without it."""
+
+    premise: str
+    residual: float
+
+    @property
+    def fails(self) -> bool:
+        """Whether the statement is seen to need this premise (False also where the residual is no number)."""
+        return self.residual >= FAILURE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TheoremCheck:
+    """One row.
+
+    Attributes:
+        id: a short name, `thm_4_2_tied`.
+        statement: what is equal to what, in a line.
+        source: where the document says it, "Thm 4.2, App 8.6".
+        section: the section by which Table 1 names its rows ("4.3"); empty where it has none.
+        premises: as that row has them.
+        residual: largest relative residual with all premises kept.
+        broken: what becomes of it without one of them, each on its own; may be empty where there is none to break.
+        tried: shapes and seeds, in words ("12 shapes x 3 seeds, float64").
+        tolerance: residual up to which it holds.
+    """
+
+    id: str
+    statement: str
+    source: str
+    section: str
+    premises: Premises
+    residual: float
+    broken: tuple[Broken, ...]
+    tried: str
+    tolerance: float = ROUNDING
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds with its premises and fails without each of them (a residual that is no number: no)."""
+        return self.residual <= self.tolerance and all(one.fails for one in self.broken)
+
+
+#: Columns of Table 1 between its section and its end, in its order.
+PREMISES = tuple(field.name for field in fields(Premises))
