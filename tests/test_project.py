@@ -233,3 +233,43 @@ def test_an_edit_of_a_suite_a_corpus_or_a_preset_remakes_what_shows_it(root: Pat
         path.write_text(original)
         suites._read.cache_clear()
         assert {name for name in first if first[name] != second[name]} == remade, after
+
+
+def measuring(root: Path, **entry: Any) -> Plan:
+    """The smoke plan, in which table 4 reads a measurement of the transfer study."""
+    change(root / "config/studies/transfer/study.yaml", measurements={"times": entry})
+    change(root / "config/studies/transfer/study.yaml", targets={"table4": {"measurements": ["times"]}})
+    return planned(root, preset="smoke", work="/scratch/w")
+
+
+def test_a_target_and_the_claims_read_measurements(root: Path) -> None:
+    smoke = measuring(root, smoke={"rounds": 3})
+    frame = "/scratch/w/smoke/measured/transfer/times.parquet"
+    both = {frame, "/scratch/w/smoke/measured/transfer/times.json"}
+    assert both <= set(smoke.target_files("transfer", "table4")) and both <= set(smoke.claims_files("transfer"))
+    assert not both & set(smoke.target_files("transfer", "table2"))
+    unknown = re.compile(smoke.unknown_run())
+    assert unknown.fullmatch("measured/transfer/tims.parquet") and unknown.fullmatch("measured/quack/times.parquet")
+    assert not unknown.fullmatch("measured/transfer/times.parquet") and unknown.fullmatch("runs/a/b/c/s1/x")
+    with pytest.raises(PlumblineError, match=r"no measured/transfer/tims at preset smoke; did you mean 'measured/tran"):
+        smoke.refuse_run("measured/transfer/tims.parquet")
+    demo = planned(root, preset="demo")
+    assert not [path for path in demo.target_files("transfer", "table4") if "measured" in path], "none is made there"
+    assert re.compile(demo.unknown_run()).fullmatch("measured/transfer/times.parquet")
+
+
+def test_options_of_a_measurement_remake_no_table_by_themselves(root: Path) -> None:
+    """It is the frame that a table is made of; the page of deviations says the options."""
+    measuring(root, smoke={"rounds": 3})
+    first = prints(root)
+    measuring(root, smoke={"rounds": 4})
+    second = prints(root)
+    assert {name for name in first if first[name] != second[name]} == {"deviations"}
+
+
+def test_a_profile_asks_whether_a_job_needs_a_gpu(root: Path) -> None:
+    job = SimpleNamespace(study="transfer", measurement="times")
+    for device in ("cpu", "gpu"):
+        measuring(root, smoke={}, device=device)
+        assert project.on_gpu(job) == (device == "gpu")
+    assert project.on_gpu(SimpleNamespace(seed="42")) and not project.on_gpu(SimpleNamespace(study="transfer"))

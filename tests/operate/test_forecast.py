@@ -18,7 +18,12 @@ def estimator(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Trainings take 100 s, evaluations 20 s, the data stage 30 s; a training of `large` has two devices of eight."""
     monkeypatch.setattr(forecast.data, "seconds", lambda plan, runs: 30.0 if list(runs) else 0.0)
     return SimpleNamespace(
-        plan=SimpleNamespace(run=lambda *names: SimpleNamespace(key="/".join(names), scale=names[1])),
+        plan=SimpleNamespace(
+            run=lambda *names: SimpleNamespace(key="/".join(names), scale=names[1]),
+            measurement=lambda *names: SimpleNamespace(key="/".join(names)),
+        ),
+        measure_seconds=lambda one: 600.0,
+        on_device=lambda one: one.key.endswith("gpu"),
         machine=SimpleNamespace(devices_of=lambda run: 2 if run.scale == "large" else 1, devices_at_once=8),
         pretrain_seconds=lambda run: 100.0,
         evaluate_seconds=lambda run: None if run.scale == "unknown" else 20.0,
@@ -50,6 +55,17 @@ def test_on_a_cluster_the_devices_of_the_machine_are_one_of_them(estimator: Any)
     told = forecast.foresee(jobs("large", 24, _nodes=1), {"_nodes": 64}, estimator, cluster=True)
     assert told.wall == 30 + 24 * (2 * 100 + 20) / 8
     assert sum(told.seconds.values()) == 24 * 120 + 30 + 4
+
+
+def test_a_measurement_takes_what_its_study_says(estimator: Any) -> None:
+    found = jobs("base", 2, _cores=1)
+    for number, name in enumerate(("cpu", "gpu")):
+        found.append((400 + number, "measure", SimpleNamespace(study="quack", measurement=name), {"_cores": 1}))
+    told = forecast.foresee(found, {"_cores": 16}, estimator)
+    assert told.seconds[400] == told.seconds[401] == 600 and told.wall == 30 + 600
+    assert forecast.foresee(found, {"_cores": 1}, estimator).wall == 30 + 2 * 120 + 4 + 2 * 600
+    estimator.machine.devices_at_once = 1
+    assert forecast.foresee(found, {}, estimator, cluster=True).wall == 30 + 2 * 120 + 600, "one of them has a device"
 
 
 def test_what_cannot_be_reckoned_is_said(estimator: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from plumbline.operate import cluster
 from plumbline.plan import machines
 from plumbline.project import Plan, plan
 from plumbline.specs.config import load_config
@@ -78,6 +79,29 @@ def test_a_probe_gets_what_an_evaluation_gets(profile: dict[str, Any]) -> None:
     run = planned("paper").runs["transfer/large/baseline/s42"]
     assert asked(profile, run, "probe") == asked(profile, run, "evaluate")
     assert asked(profile, run, "probe")["gres"] == "gpu:1"
+
+
+@pytest.mark.parametrize(("device", "gres", "partition"), [("cpu", "", "cpu"), ("gpu", "gpu:1", "gpu")])
+def test_a_measurement_gets_a_gpu_if_it_asks_for_one(
+    profile: dict[str, Any], device: str, gres: str, partition: str
+) -> None:
+    found = planned("mini")
+    found.studies["transfer"].sheet["measurements"] = {"times": {"device": device, "mini": {}}}
+    wildcards = SimpleNamespace(study="transfer", measurement="times")
+    names: dict[str, Any] = {"wildcards": wildcards}
+    assert eval(profile["set-resources"]["measure"]["gres"], names) == gres
+    assert eval(profile["default-resources"]["slurm_partition"], names) == partition
+    requests = {name: one for name, one in cluster.requests(profile, found).items() if name.startswith("measure")}
+    assert list(requests) == [f"measure {device}"]
+    words = cluster.command(requests[f"measure {device}"])
+    assert f"--partition={partition}" in words
+    assert [word for word in words if word.startswith("--gres")] == [f"--gres={gres}"] * bool(gres)
+
+
+def test_jobs_of_a_run_go_to_gpus_and_others_do_not(profile: dict[str, Any]) -> None:
+    run = SimpleNamespace(study="transfer", scale="base", method="baseline", seed="42")
+    for wildcards, partition in ((run, "gpu"), (SimpleNamespace(corpus="climbmix"), "cpu")):
+        assert eval(profile["default-resources"]["slurm_partition"], {"wildcards": wildcards}) == partition
 
 
 @pytest.mark.workflow

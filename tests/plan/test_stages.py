@@ -7,12 +7,15 @@ import json
 from pathlib import Path
 
 import msgspec
+import pandas as pd
 import pytest
 
-from plumbline.plan import data, evaluation
+from plumbline import made_of
+from plumbline.plan import data, evaluation, machines
 from plumbline.plan.estimate import estimator
-from plumbline.plan.targets import row
+from plumbline.plan.targets import WHOLE, row
 from plumbline.project import Plan
+from plumbline.results import measured
 from plumbline.specs import suites
 from plumbline.specs.sheet import Run
 from plumbline.specs.spec import ProbeSpec
@@ -90,6 +93,49 @@ def test_probes_cost_a_job_that_grows_with_their_points(demo: Plan) -> None:
     assert (
         row(estimator(demo), "transfer", "mine", [run], {"scores": {}, "probes": {run.key: run}})["probes_to_do"] == 0
     )
+
+
+@pytest.fixture
+def measuring(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """A plan in which table 4 needs a measurement of its runs' specs, of ninety minutes."""
+    study = demo.studies["transfer"]
+    entry = study.sheet["targets"]["table4"] | {"measurements": ["times"]}
+    more = {"measurements": {"times": {"demo": {"rounds": 3, "minutes": 90}}}}
+    changed = study.sheet | more | {"targets": study.sheet["targets"] | {"table4": entry}}
+    monkeypatch.setattr(made_of.find, "file", lambda study, kind, name: Path(machines.__file__))
+    return dataclasses.replace(demo, studies={"transfer": dataclasses.replace(study, sheet=changed)})
+
+
+def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Plan) -> None:
+    priced = estimator(measuring)
+    rows, digest = by_target(priced), priced.digest()
+    (one,) = measuring.measurements.values()
+    assert priced.measure_minutes(one) == 3 * 90 + 15
+    assert rows["measurements_to_do"][["table2", "table4", WHOLE]].tolist() == [0, 1, 1]
+    table4 = rows.loc["table4"]
+    assert table4["device_hours"] == table4["measurement_device_hours"] == 1.5 == table4["longest_path_hours"]
+    whole = rows.loc[WHOLE]
+    parts = ("training", "evaluation", "probe", "measurement")
+    assert whole["device_hours"] == pytest.approx(sum(whole[f"{part}_device_hours"] for part in parts))
+    gpu = dataclasses.replace(priced, machine=machines.load("h100"))
+    assert by_target(gpu).loc["table4", "device_hours"] == 0, "a processor's work there"
+    assert by_target(gpu).loc["table4", "wall_hours"] == 1.5
+    path = Path(measuring.measured_file(one))
+    facts = {"made_of": measuring.measurement_made_of(one), "options": {}}
+    measured.write(pd.DataFrame({"rounds": [3]}), path, facts)
+    after = estimator(measuring)
+    assert by_target(after)["measurements_to_do"].sum() == 0 and after.digest() != digest
+    measured.write(pd.DataFrame({"rounds": [3]}), path, facts | {"made_of": "other options"})
+    assert by_target(estimator(measuring)).loc["table4", "measurements_to_do"] == 1
+
+
+def test_a_damaged_measurement_is_one_that_is_to_be_made(measuring: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    (one,) = measuring.measurements.values()
+    path = Path(measuring.measured_file(one))
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert not estimator(measuring).measured(one)
+    assert "times.json does not say what times.parquet was made with" in capsys.readouterr().err
 
 
 def test_the_data_stage_costs_nothing_once_its_packs_are_there(demo: Plan) -> None:

@@ -83,7 +83,7 @@ def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
     assert facts["made_of"] == of_measurement(study_of(root), "stretch")
     assert facts["options"] == {"seed": 1, "draws": 2}, "minutes are no option"
     assert (facts["study"], facts["measurement"], facts["preset"]) == ("widths", "stretch", "smoke")
-    assert {"host", "device_name", "git_commit", "lock_sha256", "started", "finished"} <= facts.keys()
+    assert {"host", "device_name", "code", "git_commit", "lock_sha256", "started", "finished"} <= facts.keys()
     assert {"torch", "plumbline-lm"} <= facts["packages"].keys() and facts["device"] == "cpu" and facts["seconds"] >= 0
     made(root)
     assert (frames_of(root).measured("stretch") == frame).all(axis=None)
@@ -116,6 +116,7 @@ def test_code_that_it_imports_is_its_own_but_for_what_reads_configuration(root: 
     lines = "from plumbline.model import roles\nfrom plumbline.theory.logit_range import __doc__ as text\n"
     edited(root, CODE, "import numpy as np\n", f"import numpy as np\n{lines}")
     names = {path.name for path in code.measurement_files(root / CODE)}
+    assert of_measurement(study_of(root), "stretch") and "plumbline.studies.widths.measurements" not in sys.modules
     assert {"stretch.py", "roles.py", "logit_range.py"} <= names
     assert not {"sheet.py", "cli.py", "files.py", "spec.py"} & names
 

@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 
 from plumbline.cli import PlumblineError, nearest, run
-from plumbline.made_of import of_measurement
+from plumbline.made_of import measurement_code, of_measurement
 from plumbline.results import find, measured
 from plumbline.specs import sheet
 from plumbline.specs.config import PRESETS
@@ -61,7 +61,8 @@ def measure(study: Study, name: str, out: Path, say: Callable[[str], None]) -> N
     if not isinstance(frame, pd.DataFrame):
         raise PlumblineError(f"{find.file(one.study, 'measurements', name)}: {name} returned no frame but {frame!r}")
     facts: dict[str, Any] = {"study": one.study, "measurement": name, "preset": study.preset, "options": one.options}
-    facts |= {"made_of": of_measurement(study, name), "started": started, "seconds": round(seconds, 3)}
+    facts |= {"made_of": of_measurement(study, name), "code": measurement_code(one)}
+    facts |= {"started": started, "seconds": round(seconds, 3)}
     facts |= provenance.code() | {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
     measured.write(frame, out, facts | _machine())
 
