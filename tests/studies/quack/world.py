@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -112,6 +115,18 @@ class Written:
         for name, facts in self.facts.items():
             self._run(name, facts)
 
+    def changed(self, mutant: Mutant, root: Path) -> Written:
+        """The same with what a mutant makes of it: its files are linked where they are alike."""
+        shutil.copytree(self.root, root, copy_function=os.link, dirs_exist_ok=True)
+        facts = mutant(copy.deepcopy(self.facts))
+        alike = [name for name, own in facts.items() if own == self.facts.get(name)]
+        for name in set(self.facts) - set(alike):
+            shutil.rmtree(root / "runs" / name)
+            shutil.rmtree(root / "probes" / name)
+        made = Written(root, {name: own for name, own in facts.items() if name not in alike}, self.preset)
+        made.facts = facts
+        return made
+
     def load(self) -> RunFrames:
         """The frames of all runs."""
         expected = expected_runs(None, self.study, list(self.study.sheet["runs"]), self.root)
@@ -167,10 +182,16 @@ class Written:
         start, end = facts.logits
         line = [(0, 0.0), *((int(step), step / at[-1]) for step in at)]
         rows: list[dict[str, Any]] = [
-            {"probe": "logit_max", "layer": layer, "head": head, "step": step, "value": start + part * (end - start) - away}
-            for layer, head, away in ((0, 0, 1.0), (1, 1, 0.0))
+            {
+                "probe": "logit_max",
+                "layer": at,
+                "head": at,
+                "step": step,
+                "value": start + part * (end - start) + at - 1,
+            }
+            for at in (0, 1)
             for step, part in line
-        ]  # fmt: skip
+        ]
         for step, part in line[1:]:
             watched = {"logit_change": facts.change, "logit_change_max": 5 * facts.change}
             watched |= {"logit_max": start + part * (end - start) - 0.5}

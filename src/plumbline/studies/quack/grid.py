@@ -190,7 +190,7 @@ class Grid:
         return math.nan if mine is None else mine
 
     def at_best_rate(self, scale: str, methods: Iterable[str]) -> str | None:
-        """The completed run with the lowest final held-out loss over base rates, taus and the methods that are named."""
+        """The completed run with the lowest final held-out loss over base rates, taus and some methods."""
         keys = [self.best(scale, method, eta) for method in methods for eta in self.etas]
         done = [key for key in keys if key is not None and self.outcome(key) == COMPLETED]
         return min(done, key=self.loss) if done else None

@@ -28,8 +28,8 @@ STABLE_NOTE = (
 
 #: Which tau stands for a method at a base rate.
 BEST_NOTE = (
-    "Best tau: the lowest final held-out loss among the completed runs at that base rate. It is the best of four tries, "
-    "where a method without tau has one."
+    "Best tau: the lowest final held-out loss among the completed runs at that base rate. It is the best of several "
+    "tries, where a method without tau has one."
 )
 
 

@@ -112,9 +112,7 @@ def smallest(study: str) -> RunSpec:
     return next(run.spec for run in runs if (run.spec.scale, run.spec.method.partition(".")[0]) == ("mha", QUACK))
 
 
-def updates(
-    spec: RunSpec, chosen: tuple[dict[str, Any], ...], factors: dict[str, np.ndarray]
-) -> dict[str, np.ndarray]:
+def updates(spec: RunSpec, chosen: tuple[dict[str, Any], ...], factors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Role -> norm of the first update of each head's rows (H,) in the first layer, by made-up gradients, when heads'
     weights are `factors` times what they were at the start."""
     model, hooks = create(spec.model, 0).double(), build(chosen)

@@ -105,7 +105,7 @@ def _breaks(e: Evidence, scale: str, eta: float) -> bool:
 
 @MEASURES.of("tau_too_low", compare=in_each)
 def tau_too_low(e: Evidence, claim: Claim) -> Values:
-    """At the lowest base rate the smallest tau is stable, and ends above the best one by what counts as a difference."""
+    """At the lowest base rate the smallest tau is stable, and ends above the best one by a difference that counts."""
     eta, losses = e.grid.etas[0], []
     holds = []
     for scale in BOTH:

@@ -69,8 +69,6 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float) -> tuple[list[dict[st
         kept = losses[steps >= EARLY * grid.spec(key).train.steps]
         late += (kept if kept.size else losses).tolist()
         entry = {"run": key, "attention": attention(scale), "method": method, "eta": eta, "tau": grid.tau(key)}
-        rows += [
-            entry | {"step": int(a), "validation_loss": float(b)} for a, b in zip(steps, losses, strict=True)
-        ]
+        rows += [entry | {"step": int(a), "validation_loss": float(b)} for a, b in zip(steps, losses, strict=True)]
     note(axes, absent(grid, scale, eta, drawn=drawn))
     return rows, late

@@ -56,7 +56,7 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
         axes.set_xlabel("training step")
         axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
     legend(figure, grid)
-    title(figure, grid, f"Logits of the middle layer's middle head: the largest one, and how far one step moves them")
+    title(figure, grid, "Logits of the middle layer's middle head: the largest one, and how far one step moves them")
     columns = ["run", "attention", "method", "eta", "tau", "probe", "step", "value"]
     return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset))
 

@@ -17,11 +17,11 @@ from plumbline.studies.quack.layout import attention, finished, labels, ours
 SOURCE = "plumbline.studies.quack.memory, at the sizes of the paper preset"
 
 COLUMNS = [
-    *labels("row", "What is remembered"),
-    ours("numbers", "numbers a token and layer", ",.0f", narrow=True),
-    ours("bytes", "bytes a token (bfloat16)", ",.0f", narrow=True),
+    *labels("row", "Remembered of a token"),
+    ours("numbers", "numbers a layer", ",.0f", narrow=True),
+    ours("bytes", "bytes (bfloat16)", ",.0f", narrow=True),
     ours("ratio", "of MHA's", ".4f", narrow=True),
-    Column(name="cached", header="is in our cache", kind="reproduced", narrow=True),
+    Column(name="cached", header="in our cache", kind="reproduced", narrow=True),
     Column(name="qk_norm", header="QK norm", kind="reproduced"),
     Column(name="preset", header="preset", kind="fact", readable=False),
 ]
@@ -31,27 +31,27 @@ def cache(frames: RunFrames, study: Study, published: Published) -> Table:
     """Multi-head attention; latent attention as it is decoded here; the same with keys and values of every head."""
     paper = memory.paper(study.code)
     mha, mla = (memory.model_of(paper, scale) for scale in ("mha", "mla"))
-    whole = memory.remembered(mha)
-    refused = {scale: memory.refused(paper, scale) for scale in ("mha", "mla")}
+    whole, reason = memory.remembered(mha), memory.refused(paper, "mla")
+    takes = {scale: "refused" if memory.refused(paper, scale) else "possible" for scale in ("mha", "mla")}
     sizes = [
-        ("mha", f"{attention('mha')}: keys and values", mha, whole, True, "possible" if not refused["mha"] else "refused"),
-        ("mla", f"{attention('mla')}: latents and rotary keys", mla, memory.remembered(mla), True, "refused" if refused["mla"] else "possible"),
-        ("mla_materialised", f"{attention('mla')}: keys and values of all heads", mla, memory.materialised(mla), False, "needs these"),
-    ]  # fmt: skip
+        ("mha", "keys and values", mha, whole, takes["mha"]),
+        ("mla", "latents and rotary keys", mla, memory.remembered(mla), takes["mla"]),
+        ("mla_materialised", "all keys and values", mla, memory.materialised(mla), "would need these"),
+    ]
     rows = [
         {
             "row": Cell(name),
-            "label": Cell(label),
+            "label": Cell(f"{attention(name.partition('_')[0])}: {label}"),
             "numbers": Cell(size / memory.BFLOAT16 / model.layers, source=SOURCE),
             "bytes": Cell(size, source=SOURCE),
             "ratio": Cell(size / whole, source=SOURCE),
-            "cached": Cell("yes" if cached else "no", source=SOURCE),
+            "cached": Cell("no" if name == "mla_materialised" else "yes", source=SOURCE),
             "qk_norm": Cell(norm, source=SOURCE),
             "preset": Cell(study.preset),
         }
-        for name, label, model, size, cached, norm in sizes
+        for name, label, model, size, norm in sizes
     ]
-    notes = [f"QK norm on latent attention is refused here: {refused['mla']}."] if refused["mla"] else []
+    notes = [f"QK norm on latent attention is refused here: {reason}."] if reason else []
     return finished(
         "cache",
         "What decoding remembers of a token at the document's size.",

@@ -19,11 +19,12 @@ from plumbline.theory.logit_change import LogitChange
 SOURCE = "plumbline.theory.logit_change, at the sizes of the paper preset"
 
 WEIGHTS = {"drawn": "drawn", "rank one": "rank one"}
-UPDATES = {"muon": "Muon's step", "worst": "worst step"}
+UPDATES = {"muon": "Muon's", "worst": "worst"}
 RATES = {"quack": "QuacK", "fixed": "fixed"}
 
 COLUMNS = [
-    *labels("row", "Weights, step"),
+    *labels("row", "Weights"),
+    Column(name="updates", header="step", kind="label", narrow=True),
     Column(name="norm", header="norm", kind="label", narrow=True),
     Column(name="rates", header="rates", kind="label", narrow=True),
     *(ours(f"first_order_{scale:g}", f"x{scale:g}", ".3g", narrow=True) for scale in lemma.SHOWN),
@@ -54,7 +55,7 @@ def lemma1(frames: RunFrames, study: Study, published: Published) -> Table:
             "The largest first-order |Δ logit| over pairs of tokens, when weights are so many times as large as at the "
             f"start (x1): a head {these.head_width} wide on a normalised stream {these.width} wide, tau = "
             f"{these.tau:g}. The bound is the lemma's: it knows the start alone. Slack: the bound over the largest of "
-            "these changes; below 1 the bound is broken.",
+            "these changes; below 1 it is broken. Worst: inputs and updates are those that move a logit furthest.",
             "What first order leaves out goes the other way under QuacK: it grows as weights shrink, which is what the "
             "lemma's assumption on norms and the limit on ratios are for.",
         ],
@@ -75,7 +76,8 @@ def _row(study: Study, group: list[LogitChange]) -> dict[str, Cell]:
     one, by_scale = group[0], {row.scale: row for row in group}
     cells = {
         "row": Cell("/".join((one.weights, one.directions, one.kind, one.rates)).replace(" ", "_")),
-        "label": Cell(f"{WEIGHTS[one.weights]}, {UPDATES[one.directions]}"),
+        "label": Cell(WEIGHTS[one.weights]),
+        "updates": Cell(UPDATES[one.directions]),
         "norm": Cell(one.kind),
         "rates": Cell(RATES[one.rates]),
         "bound": Cell(one.bound, source=SOURCE),

@@ -1,7 +1,7 @@
 """Readings: other readings of what the document leaves open, each beside the run that it is a reading of.
 
-Source: rulings of config/studies/quack/study.yaml. Not a table of the document, which says of one alone (spectral norms)
-what came of it.
+Source: rulings of config/studies/quack/study.yaml. Not a table of the document, which says what came of one alone
+(spectral norms).
 """
 
 from __future__ import annotations

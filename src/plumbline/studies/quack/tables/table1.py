@@ -86,7 +86,9 @@ def _row(grid: Grid, scale: str, method: str, eta: float) -> dict[str, Cell]:
         "tau": number(grid.tau(best) if outcome == "completed" else math.nan, outcome if tuned else NO_TAU, behind),
         "stable": Cell(_word(grid, best), mine),
         "trouble": Cell("; ".join(named) or "none", behind),
-        "rise": number(rise if math.isfinite(rise) else math.nan, "not read" if math.isnan(rise) else "not finite", mine),
+        "rise": number(
+            rise if math.isfinite(rise) else math.nan, "not read" if math.isnan(rise) else "not finite", mine
+        ),
         "spikes": number(None if best is None else grid.spikes(best), outcome, mine),
     }
     for tau in grid.taus:

@@ -1,6 +1,7 @@
 """Tau: QuacK over the wider grid of tau at the middle base rate, and what its rates did.
 
-Source: quack study, "Failure signatures" and "Next checks" (which proposes the wider grid). Not a table of the document.
+Source: quack study, "Failure signatures" and "Next checks" (which proposes the wider grid). Not a table of the
+document.
 """
 
 from __future__ import annotations
@@ -34,11 +35,7 @@ COLUMNS = [
 def tau(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each attention and tau, rising."""
     grid = Grid(frames, study)
-    rows = [
-        _row(grid, scale, value, key)
-        for scale in grid.scales
-        for value, key in sorted(grid.wide(scale).items())
-    ]
+    rows = [_row(grid, scale, value, key) for scale in grid.scales for value, key in sorted(grid.wide(scale).items())]
     return finished(
         "tau",
         f"QuacK at a base rate of {grid.middle_eta:g}, by tau.",

@@ -1,0 +1,14 @@
+"""A world in which the document is right, built once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.studies.quack import world
+from tests.studies.quack.world import Written
+
+
+@pytest.fixture(scope="session")
+def right(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """Runs at paper size that end as the document says. Read only."""
+    return Written(tmp_path_factory.mktemp("right"), world.right())
