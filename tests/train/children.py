@@ -57,13 +57,13 @@ def _die_before(operations: int) -> None:
 
 
 def _stop_after(step: int, stop: StopRequest) -> None:
-    original = Loop._train_step
+    original = Loop.train_step
 
     def train_step(self: Loop) -> tuple[bool, bool]:
         stop.asked = self.step + 1 == step
         return original(self)
 
-    Loop._train_step = train_step  # type: ignore[method-assign]
+    Loop.train_step = train_step  # type: ignore[method-assign]
 
 
 def _clamp_scores(by_rank: list[float], chosen: Settings) -> None:

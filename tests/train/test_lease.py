@@ -138,14 +138,14 @@ def test_a_trainer_that_lost_its_lease_writes_nothing(packs: Path, tmp_path: Pat
     from tests.model_specs import run_spec
     from tests.train import helpers
 
-    original = loop_module.Loop._train_step
+    original = loop_module.Loop.train_step
 
     def lose(self: loop_module.Loop) -> Any:
         holder(tmp_path / "state", token="thief")
         return original(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "_train_step", lose)
+        patch.setattr(loop_module.Loop, "train_step", lose)
         with pytest.raises(LeaseError, match=r"was taken over"):
             helpers.train(run_spec(), helpers.settings(packs, tmp_path, checkpoint_steps=1))
     assert not list((tmp_path / "state").glob("*step-*")) and not (tmp_path / "out").exists()

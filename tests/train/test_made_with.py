@@ -95,7 +95,7 @@ def test_a_damaged_pack_is_not_trained_on(own_packs: Path, tmp_path: Path, split
     assert train(SPEC, chosen, StopAt(6)) == EXIT_RUN_AGAIN
     flip(own_packs / f"{split}.bin")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "_train_step", lambda self: pytest.fail("trained"))
+        patch.setattr(loop_module.Loop, "train_step", lambda self: pytest.fail("trained"))
         with pytest.raises(PlumblineError, match=rf"{split}.bin of .* is damaged: sha256 .* rerun the rule `pack`"):
             train(SPEC, chosen)
     assert not (tmp_path / "state/fault.json").exists(), "whoever mends the pack goes on"

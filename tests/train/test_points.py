@@ -152,7 +152,7 @@ def test_a_run_that_diverged_says_which_points_it_never_reached(packs: Path, tmp
     before = products(tmp_path)
     shutil.rmtree(tmp_path / "out")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "_train_step", lambda self: pytest.fail("trained again"))
+        patch.setattr(loop_module.Loop, "train_step", lambda self: pytest.fail("trained again"))
         assert train(spec, chosen) == 0
     assert products(tmp_path) == before and read(tmp_path / "out/outcome.json") == outcome
 
@@ -162,7 +162,7 @@ def test_deleted_outputs_are_given_again_from_the_state(packs: Path, tmp_path: P
     assert train(SPEC, chosen) == 0
     shutil.rmtree(tmp_path / "out")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "_train_step", lambda self: pytest.fail("trained again"))
+        patch.setattr(loop_module.Loop, "train_step", lambda self: pytest.fail("trained again"))
         patch.setattr(loop_module.Loop, "_probe", lambda self: None)
         assert train(SPEC, chosen) == 0
     assert products(tmp_path) == products(probed)

@@ -254,7 +254,7 @@ def test_an_absurd_learning_rate_ends_as_an_outcome(packs: Path, tmp_path: Path)
     before = products(tmp_path)
     shutil.rmtree(tmp_path / "out")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "_train_step", lambda self: pytest.fail("trained again"))
+        patch.setattr(loop_module.Loop, "train_step", lambda self: pytest.fail("trained again"))
         assert train(spec, chosen) == 0
     assert products(tmp_path) == before and read(tmp_path / "out/outcome.json") == outcome
 
@@ -357,7 +357,7 @@ def test_a_run_that_makes_no_progress_is_given_up(packs: Path, tmp_path: Path) -
         raise OSError("the file system went away")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "_train_step", broken)
+        patch.setattr(loop_module.Loop, "train_step", broken)
         for _ in range(3):
             with pytest.raises(OSError, match=r"went away"):
                 train(run_spec(), chosen)
@@ -375,7 +375,7 @@ def test_out_of_memory_in_the_first_step_is_not_tried_again(packs: Path, tmp_pat
         torch.empty(1 << 60)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "_train_step", greedy)
+        patch.setattr(loop_module.Loop, "train_step", greedy)
         with pytest.raises(PlumblineError, match=r"out of memory in the first step.*smaller --micro-batch"):
             train(run_spec(), settings(packs, tmp_path))
     with pytest.raises(PlumblineError, match=r"out of memory.*delete .*fault.json"):

@@ -15,13 +15,14 @@ from plumbline.stats.combine import (
 from plumbline.stats.crossing import first_at_or_below
 from plumbline.stats.multiplicity import adjust, family_wise_error_rate
 from plumbline.stats.noise_floor import NoiseFloor, noise_floor, two_sided_normal, two_sided_t, verdicts
-from plumbline.stats.paired import PairedResult, paired_difference
+from plumbline.stats.paired import PairedRatio, PairedResult, paired_difference, paired_ratio
 from plumbline.stats.power import power_of_gain, seeds_needed
 from plumbline.stats.ranks import SpearmanResult, descending_ranks, signs_preserved, spearman
 
 __all__ = [
     "Interval",
     "NoiseFloor",
+    "PairedRatio",
     "PairedResult",
     "SpearmanResult",
     "StoufferResult",
@@ -33,6 +34,7 @@ __all__ = [
     "first_at_or_below",
     "noise_floor",
     "paired_difference",
+    "paired_ratio",
     "power_of_gain",
     "probability_not_above",
     "seeds_needed",

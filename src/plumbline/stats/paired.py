@@ -1,4 +1,4 @@
-"""Differences between runs that share a seed and their data order.
+"""Differences between runs that share a seed and their data order, and ratios of what was measured in pairs.
 
 Source: premature study, Tables 1, 2 and 11 (mean and sample standard deviation of paired differences, wins).
 """
@@ -37,8 +37,7 @@ def paired_difference(a: pd.Series, b: pd.Series) -> PairedResult:
     Raises:
         PlumblineError: the two sides are not of the same index.
     """
-    if not a.index.is_unique or not b.index.is_unique or set(a.index) != set(b.index):
-        raise PlumblineError("paired sides need the same index, without repeats; check the seeds of both arms")
+    _require_pairs(a, b)
     difference = a.astype(float) - b.astype(float).reindex(a.index)
     there = difference.dropna()
     n = len(there)
@@ -55,3 +54,37 @@ def paired_difference(a: pd.Series, b: pd.Series) -> PairedResult:
         wins=int((there > 0).sum()),
         ties=int((there == 0).sum()),
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairedRatio:
+    """Median and quartiles of the ratios a / b of pairs."""
+
+    median: float
+    low: float
+    high: float
+    n: int
+    missing: int
+
+
+def paired_ratio(a: pd.Series, b: pd.Series) -> PairedRatio:
+    """`a` over `b`, pair by pair over their common index (repeats of a measurement, say).
+
+    A pair with a missing side, or whose `b` is zero, is left out and counted in `missing`.
+
+    Raises:
+        PlumblineError: the two sides are not of the same index.
+    """
+    _require_pairs(a, b)
+    below = b.astype(float).reindex(a.index)
+    ratio = a.astype(float) / below.where(below != 0)
+    there = ratio.dropna()
+    low, median, high = there.quantile([0.25, 0.5, 0.75])
+    return PairedRatio(
+        median=float(median), low=float(low), high=float(high), n=len(there), missing=len(ratio) - len(there)
+    )
+
+
+def _require_pairs(a: pd.Series, b: pd.Series) -> None:
+    if not a.index.is_unique or not b.index.is_unique or set(a.index) != set(b.index):
+        raise PlumblineError("paired sides need the same index, without repeats; check the seeds of both arms")

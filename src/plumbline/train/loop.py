@@ -100,13 +100,13 @@ class Loop:
             self._probe()
             if self.step == steps:
                 return
-            stop, save = self._train_step()
+            stop, save = self.train_step()
             if stop:
                 raise Stopped
             if save and self.divergence is None:
                 self.save()
 
-    def _train_step(self) -> tuple[bool, bool]:
+    def train_step(self) -> tuple[bool, bool]:
         """One step; returns whether to stop and whether to save, agreed over the ranks."""
         parts, step = self.parts, self.step + 1
         for intervention in parts.interventions:

@@ -50,6 +50,16 @@ def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
             return EXIT_RUN_AGAIN
 
 
+def untrained(spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks) -> Loop:
+    """The loop of a run before its first step, as `pretrain` builds it, for who takes steps without making a run of
+    them: nothing was claimed, and nothing is saved.
+
+    Raises:
+        PlumblineError: a pack that does not fit the spec, or a batch that cannot be cut.
+    """
+    return _Run(spec, settings, stop, group, lease=None).build(None)
+
+
 class _Run:
     def __init__(self, spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks, lease: Lease | None) -> None:
         self.spec, self.settings, self.stop, self.group, self.lease = spec, settings, stop, group, lease
@@ -65,7 +75,7 @@ class _Run:
         found = self.group.broadcast(self._claim() if self.group.leader else None)
         self.group.poll(self.stop)
         with self._deterministic_faults():
-            loop = self._build(found)
+            loop = self.build(found)
         progress = loop.parts.progress
         started_at = loop.step
         try:
@@ -129,7 +139,8 @@ class _Run:
             self.state.start(step, self.settings.starts_without_progress, details, self.circumstances)
         return found
 
-    def _build(self, found: Checkpoint | None) -> Loop:
+    def build(self, found: Checkpoint | None) -> Loop:
+        """Everything that the loop works with, at the checkpoint `found` or at the start."""
         spec, settings, group = self.spec, self.settings, self.group
         batching = Batching.derive(spec.sequences_per_batch, settings.micro_batch, group.world)
         hooks = interventions.build(spec.interventions)

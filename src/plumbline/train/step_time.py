@@ -1,0 +1,154 @@
+"""How long a training step of several runs takes, measured side by side in one process.
+
+Every run's loop is built as `pretrain` builds it, and the loops then take one step each in turn: what slows the machine
+down for a while slows all of them. A step is all that the loop does for one: the interventions' beginning, forward and
+backward passes over micro-batches, clipping, the optimizer, the interventions' changes. Validation, probes and
+checkpoints are not part of it. All runs read the same sequences of random tokens.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+import pandas as pd
+import torch
+
+from plumbline.cli import PlumblineError
+from plumbline.files import atomic_write_json, sha256_file
+from plumbline.specs.spec import RunSpec
+from plumbline.train.distributed import ranks
+from plumbline.train.loop import Loop
+from plumbline.train.numerics import numerics
+from plumbline.train.pretrain import untrained
+from plumbline.train.settings import Settings
+from plumbline.train.stop import StopRequest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timing:
+    """How steps are timed.
+
+    Units: `sequences` in a step's batch, `micro_batch` of them at a time (None: all), `repeats` timed steps of each run
+    after `warmup` steps that are not.
+    """
+
+    sequences: int
+    micro_batch: int | None = None
+    repeats: int = 20
+    warmup: int = 3
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    compile: bool = False
+
+
+def measure(specs: Sequence[RunSpec], how: Timing, say: Callable[[str], None]) -> pd.DataFrame:
+    """One row for each timed step: key of the run, repeat (from 0), place (which of the runs was it this time, from 0),
+    and seconds.
+
+    The first of the runs rotates from repeat to repeat.
+
+    Raises:
+        PlumblineError: the runs read other data, a key stands twice, several ranks, or a run diverged.
+    """
+    _require_comparable(specs)
+    with ranks(how.device) as group, tempfile.TemporaryDirectory(prefix="plumbline-steps-") as folder:
+        if group.world > 1:
+            raise PlumblineError("step times are measured in one process; start it without torchrun")
+        numerics(group.device)
+        pack = _random_pack(Path(folder) / "random.json", specs[0], how.sequences)
+        loops = []
+        for number, spec in enumerate(specs):
+            settings = Settings(
+                data=pack,
+                validation=pack,
+                state=Path(folder) / str(number),
+                out=Path(folder) / str(number),
+                micro_batch=how.micro_batch,
+                device=how.device,
+                compile=how.compile,
+                checkpoint_seconds=math.inf,
+                report_seconds=math.inf,
+            )
+            loops.append(untrained(_on_random_tokens(spec, how), settings, StopRequest(), group))
+        return _timed(loops, how, group.device, say)
+
+
+def _timed(loops: list[Loop], how: Timing, device: torch.device, say: Callable[[str], None]) -> pd.DataFrame:
+    rows = []
+    for number in range(how.warmup + how.repeats):
+        first = number % len(loops)
+        for place, loop in enumerate(loops[first:] + loops[:first]):
+            seconds = _seconds(loop, device)
+            if loop.divergence is not None:
+                raise PlumblineError(
+                    f"step times: {loop.parts.spec.key} diverged on random tokens ({loop.divergence['reason']}), and "
+                    "a step that is not finished has no time; choose a lower learning rate"
+                )
+            if number >= how.warmup:
+                rows.append((loop.parts.spec.key, number - how.warmup, place, seconds))
+        if number in (how.warmup - 1, how.warmup + how.repeats - 1):
+            say(f"{number + 1} steps of {len(loops)} runs on {device}")
+    return pd.DataFrame.from_records(rows, columns=["key", "repeat", "place", "seconds"])
+
+
+def _seconds(loop: Loop, device: torch.device) -> float:
+    """Wall time of one step, until the device has done all of it."""
+    _wait(device)
+    began = time.perf_counter()
+    loop.train_step()
+    _wait(device)
+    return time.perf_counter() - began
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _on_random_tokens(spec: RunSpec, how: Timing) -> RunSpec:
+    """The run with a batch of `sequences`, as long as its steps are needed, and nothing read of a validation pack."""
+    train = msgspec.structs.replace(
+        spec.train,
+        batch_tokens=how.sequences * spec.model.context,
+        steps=max(spec.train.steps, how.warmup + how.repeats),
+        validation_sequences=1,
+    )
+    return msgspec.structs.replace(spec, train=train, probes=(), data_seed=0)
+
+
+def _random_pack(manifest: Path, spec: RunSpec, sequences: int) -> Path:
+    """A pack of so many sequences of random tokens."""
+    draw = np.random.default_rng(0)
+    tokens_ST = draw.integers(0, spec.data.tokenizer_vocabulary, (sequences, spec.model.context)).astype("<u4")
+    shard = manifest.with_suffix(".bin")
+    shard.write_bytes(tokens_ST.tobytes())
+    content = {
+        "context": spec.model.context,
+        "dtype": "<u4",
+        "sequences": sequences,
+        "sequences_per_shard": sequences,
+        "shards": [{"file": shard.name, "sequences": sequences, "sha256": sha256_file(shard)}],
+        "tokenizer_sha256": "random tokens",
+        "vocabulary": spec.data.tokenizer_vocabulary,
+    }
+    atomic_write_json(manifest, content)
+    return manifest
+
+
+def _require_comparable(specs: Sequence[RunSpec]) -> None:
+    keys = [spec.key for spec in specs]
+    if not keys or len(set(keys)) < len(keys):
+        raise PlumblineError(f"step times: name each run once (they are {keys})")
+    reads = {(spec.model.context, spec.data.tokenizer_vocabulary, spec.train.precision) for spec in specs}
+    if len(reads) > 1:
+        raise PlumblineError(
+            f"step times: {', '.join(keys)} differ in context, vocabulary or precision, so their steps are not the "
+            "same work; compare runs of one scale"
+        )
