@@ -18,7 +18,7 @@ from plumbline.theory import logit_change
 from plumbline.theory.logit_change import Sizes, Step
 from tests.studies.quack import world
 from tests.studies.quack.mutants import MUTANTS
-from tests.studies.quack.world import PUBLISHED, Written, key, study_at
+from tests.studies.quack.world import PUBLISHED, Written, key, study_at, times
 
 CLAIMS = PUBLISHED.claims()
 TRAINED = [name for name, measure in MEASURES.items() if measure.scope == "training"]
@@ -35,9 +35,9 @@ def judged(written: Written, names: list[str] = TRAINED) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def before(right: Written) -> pd.DataFrame:
+def before(timed: Written) -> pd.DataFrame:
     """The verdicts where the document is right."""
-    return judged(right)
+    return judged(timed)
 
 
 @pytest.fixture
@@ -58,9 +58,9 @@ def test_where_the_document_is_right_its_claims_are_reproduced(before: pd.DataFr
 
 
 @pytest.mark.parametrize("claim", list(MUTANTS))
-def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, right, before, tmp_path) -> None:
+def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, timed, before, tmp_path) -> None:
     mutant, follows = MUTANTS[claim]
-    found = judged(right.changed(mutant, tmp_path))
+    found = judged(timed.changed(mutant, tmp_path))
     assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "why"]
     assert {name for name in found.index if found.loc[name, "verdict"] != before.loc[name, "verdict"]} == follows
 
@@ -194,6 +194,33 @@ def test_where_the_code_is_otherwise_a_definition_does_not_hold(claim, small_hea
     assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "reproduced"]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "verdicts"),
+    [
+        (1.02, {"speed": "not reproduced", "cheaper": "not reproduced"}),
+        (0.99, {"speed": "not reproduced", "cheaper": "reproduced"}),
+        (0.70, {"speed": "not reproduced", "cheaper": "reproduced"}),
+        (0.92, {"speed": "reproduced", "cheaper": "reproduced"}),
+    ],
+)
+def test_what_a_step_takes_is_judged(seconds: float, verdicts: dict[str, str], tmp_path) -> None:
+    written = Written(tmp_path, {}).measured("step_time", times(qk_norm=1.0, quack=seconds), device_name="H200")
+    found = judged(written, list(verdicts))
+    assert found["verdict"].to_dict() == verdicts
+    assert found["runs"].eq("measured/quack/step_time").all() and found["reproduced"].str.contains("H200").all()
+
+
+def test_a_ratio_that_is_above_1_in_more_than_a_quarter_of_the_turns_is_not_cheaper(tmp_path) -> None:
+    frame = times(qk_norm=1.0, quack=0.9)
+    frame.loc[(frame["method"].str.startswith("quack")) & (frame["repeat"] % 3 == 0), "seconds"] = 5.0
+    found = judged(Written(tmp_path, {}).measured("step_time", frame), ["cheaper"])
+    assert found.loc["cheaper", "verdict"] == "not reproduced"
+
+
+def test_times_that_were_not_taken_are_a_gap(right: Written) -> None:
+    assert judged(right, ["speed", "cheaper"])["verdict"].eq("not tested").all()
+
+
 def test_unbounded_updates_break_the_assumptions(right: Written, monkeypatch) -> None:
     monkeypatch.setattr(trained, "orthogonalised", lambda gradient, coefficients: gradient)
     assert judged(right, ["assumptions"]).loc["assumptions", "verdict"] == "not reproduced"
@@ -204,12 +231,12 @@ def test_the_head_of_the_lemma_is_the_documents() -> None:
 
 
 def test_every_claim_was_seen_to_fail() -> None:
-    assert {*MUTANTS, *CODE_MUTANTS} == set(MEASURES)
+    assert {*MUTANTS, *CODE_MUTANTS, "speed", "cheaper"} == set(MEASURES)
 
 
 def test_a_demo_speaks_only_about_definitions(tmp_path) -> None:
-    found = judged(Written(tmp_path, world.right("demo"), "demo"))
-    assert found["verdict"].eq("demo").all()
+    written = Written(tmp_path, world.right("demo"), "demo").measured("step_time", times(qk_norm=1.0, quack=0.9))
+    assert judged(written)["verdict"].eq("demo").all()
 
 
 def test_updates_are_read_by_head() -> None:

@@ -12,7 +12,7 @@ from plumbline.results.table import Table
 from plumbline.studies.quack import lemma
 from plumbline.theory.logit_change import Sizes
 from tests.studies.quack import world
-from tests.studies.quack.world import ETAS, LOSSES, PUBLISHED, TAUS, Written, key
+from tests.studies.quack.world import ETAS, LOSSES, PUBLISHED, TAUS, Written, key, times
 
 OF_RUNS = ("table1", "tau", "readings")
 
@@ -162,6 +162,27 @@ def test_nothing_at_all_is_a_table_too(tmp_path) -> None:
     nothing = Written(tmp_path, {}, "demo")
     assert set(made(nothing, "table1").frame["outcome"]) == {"missing"}
     assert made(nothing, "tau").frame["loss"].isna().all() and made(nothing, "readings").frame["loss"].isna().all()
+
+
+def test_table2_takes_ratios_turn_by_turn_and_names_the_device(tmp_path) -> None:
+    written = Written(tmp_path, {}).measured(
+        "step_time", times(qk_norm=1.0, quack=0.91, default=0.9), device_name="H200"
+    )
+    table = made(written, "table2")
+    frame = table.frame.set_index("method")
+    assert frame.loc["quack", ["ratio", "ratio_low", "ratio_high"]].tolist() == pytest.approx([0.91] * 3)
+    assert frame.loc["quack", "faster"] == pytest.approx(9.0) and table.cell("quack", "faster_published").text == "10"
+    assert frame["milliseconds"].tolist() == pytest.approx([1000, 910, 900]) and frame.loc["quack", "pairs"] == 20
+    assert table.cell("qk_norm", "ratio").word == "reference" and frame["norms"].tolist() == [4, 2, 2]
+    assert frame["device"].eq("H200").all() and table.title.endswith("on H200.")
+    assert frame["work"].eq("96 x 2,048 tokens, 8 at a time, bfloat16").all()
+    assert table.cell("quack", "ratio").runs == ("measured/quack/step_time",)
+
+
+def test_table2_says_where_nothing_was_measured(right: Written) -> None:
+    table = made(right, "table2")
+    assert table.cell("quack", "ratio").word == table.cell("quack", "milliseconds").word == "missing"
+    assert table.title.endswith("not measured.") and set(table.frame["device"]) == {"missing"}
 
 
 class Watched(Published):

@@ -204,6 +204,21 @@ class Written:
         return read.assign(fraction=read["step"] / spec.train.steps)
 
 
+#: Methods that are timed, and the runs that stand for them.
+TIMED = {"qk_norm": "qk_norm.eta_0.003", "quack": "quack.eta_0.003-tau_1", "default": "default.eta_0.003"}
+
+
+def times(**seconds: float) -> pd.DataFrame:
+    """A measurement in which steps take so long; every fifth turn all of them take twice as long."""
+    rows = [
+        {"scale": "mha", "method": TIMED[method], "repeat": turn, "place": 0, "seconds": value * slow}
+        for method, value in seconds.items()
+        for turn, slow in enumerate([1, 1, 1, 1, 2] * 4)
+    ]
+    frame = pd.DataFrame(rows).assign(sequences=96, context=2048, micro_batch=8, precision="bfloat16")
+    return frame.assign(norms_per_block=[4.0 if "qk_norm" in method else 2.0 for method in frame["method"]])
+
+
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """A run's JSON file."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from plumbline.model.decoder import Decoder, create, on_meta
-from plumbline.model.norms.rms_norm import RMSNorm
-from plumbline.results.checkers import Measured
+from plumbline.model.decoder import create, on_meta
+from plumbline.model.norms_per_block import norms_per_block
+from plumbline.results.checkers import Measured, near
 from plumbline.results.measures import Measures, Values
 from plumbline.results.published import Claim
 from plumbline.specs import sheet
@@ -68,14 +68,10 @@ def suggested_tau_wide(e: Evidence, claim: Claim) -> Values:
 
 @MEASURES.of("two_norms_removed", **ARITHMETIC)
 def two_norms_removed(e: Evidence, claim: Claim) -> Values:
-    """RMS norms in an attention sublayer with QK norm, beyond those under QuacK."""
+    """Norms of a block with QK norm, less those under QuacK."""
     paper = memory.paper(e.study.code)
-    norms = {method: _norms(on_meta(memory.model_of(paper, "mha", method))) for method in (QK_NORM, QUACK)}
-    return Measured(values={"norms": norms[QK_NORM] - norms[QUACK]}, shown=norms)
-
-
-def _norms(model: Decoder) -> int:
-    return sum(isinstance(module, RMSNorm) for module in model.blocks[0].attention.modules())
+    norms = {method: norms_per_block(memory.model_of(paper, "mha", method)) for method in (QK_NORM, QUACK)}
+    return Measured(values={"norms": norms[QK_NORM] - norms[QUACK]}, near={"norms": near(0.0)}, shown=norms)
 
 
 @MEASURES.of("mla_applicable", **ARITHMETIC)
