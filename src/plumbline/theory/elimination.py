@@ -11,7 +11,7 @@ import torch
 
 from plumbline.cli import PlumblineError
 from plumbline.evaluate.checkpoint import FinishedRun
-from plumbline.files import atomic_write_json
+from plumbline.files import atomic_write_json, sha256_file
 from plumbline.model import folder as model_folder
 from plumbline.model.decoder import Decoder
 from plumbline.specs.spec import RunSpec
@@ -142,7 +142,10 @@ def _write_run(folder: Path, run: RunSpec, outcome: dict[str, Any], model: Decod
         "probes": [],
     }
     spec = RunSpec.from_dict(run.to_dict() | changed)
-    atomic_write_json(folder / "manifest.json", {"spec": spec.to_dict(), "eliminated": report})
+    weights = folder / model_folder.WEIGHTS
+    files = {weights.name: {"bytes": weights.stat().st_size, "sha256": sha256_file(weights)}}
+    manifest = {"run_id": spec.run_id, "spec": spec.to_dict(), "files": files, "eliminated": report}
+    atomic_write_json(folder / "manifest.json", manifest)
     kept = {key: outcome[key] for key in ("study", "preset", "scale", "init_seed", "outcome", "weights_step")}
     new = {"run_id": spec.run_id, "method": spec.method, "eliminated_from": run.run_id}
     atomic_write_json(folder / "outcome.json", kept | new)

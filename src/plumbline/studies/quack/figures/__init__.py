@@ -1,0 +1,1 @@
+"""The quack study's figures, one file each."""

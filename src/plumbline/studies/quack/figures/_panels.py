@@ -1,0 +1,99 @@
+"""What the study's figures share: a row of panels for each attention, a colour and a mark for each method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from plumbline.results import style
+from plumbline.studies.quack.grid import Grid
+from plumbline.studies.quack.layout import attention
+
+#: Method -> colour and mark.
+LOOKS = {
+    "default": (style.BLACK, "o"),
+    "qk_norm": (style.BLUE, "s"),
+    "qk_clip_30": (style.SKY, "v"),
+    "qk_clip_100": (style.ORANGE, "^"),
+    "quack": (style.GREEN, "D"),
+    "ablation": (style.RED, "P"),
+}
+
+
+def colour(method: str) -> str:
+    """A method's colour."""
+    return LOOKS[method][0]
+
+
+def mark(method: str) -> str:
+    """A method's mark."""
+    return LOOKS[method][1]
+
+
+def methods(grid: Grid) -> list[str]:
+    """Methods with a run, in the order of the looks."""
+    there = {method for scale in grid.scales for method in grid.methods(scale)}
+    return [method for method in LOOKS if method in there]
+
+
+def legend(figure: Figure, grid: Grid, extra: Iterable[Line2D] = (), *, marks: bool = False) -> None:
+    """Below the panels: a line for each method, and what else there is to say."""
+    shown = [
+        Line2D(
+            [],
+            [],
+            color=colour(method),
+            marker=mark(method) if marks else "",
+            markersize=4,
+            label=grid.study.sheet["methods"][method]["label"],
+        )
+        for method in methods(grid)
+    ]
+    figure.legend(handles=[*shown, *extra], loc="outside lower center", ncols=4, fontsize=7.5)
+
+
+def title(figure: Figure, grid: Grid, words: str) -> None:
+    """What is shown, at which preset and scales."""
+    scales = " and ".join(grid.study.scale_label(scale) for scale in grid.scales)
+    figure.suptitle(f"{words}\npreset {grid.study.preset} · {scales}", fontsize=8.5, x=0.01, ha="left")
+
+
+def best_taus(grid: Grid, scale: str, eta: float) -> list[str]:
+    """As ``QuacK 0.1``: which tau stands for each method that has one."""
+    said = []
+    for method in grid.methods(scale):
+        tau = grid.tau(grid.best(scale, method, eta))
+        if not math.isnan(tau):
+            said.append(f"{grid.study.sheet['methods'][method]['label']} {tau:g}")
+    return said
+
+
+def panel_title(axes: Axes, grid: Grid, scale: str, eta: float) -> None:
+    """Attention and base rate, and the taus that stand for methods there."""
+    best = best_taus(grid, scale, eta)
+    words = f"\ntau: {', '.join(best)}" if best else ""
+    axes.set_title(f"{attention(scale)}, base rate {eta:g}{words}", fontsize=7.5)
+
+
+def note(axes: Axes, lines: Iterable[str]) -> None:
+    """A few small words in the upper right corner of a panel."""
+    words = "\n".join(lines)
+    if words:
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1.5}
+        place = {"transform": axes.transAxes, "va": "top", "ha": "right", "zorder": 6}
+        axes.text(0.98, 0.98, words, fontsize=6.3, color=style.GREY, bbox=box, **place)
+
+
+def absent(grid: Grid, scale: str, eta: float, *, drawn: Iterable[str]) -> list[str]:
+    """Methods that a panel lacks, with the reason."""
+    have = set(drawn)
+    lines = []
+    for method in grid.methods(scale):
+        key = grid.best(scale, method, eta)
+        if method not in have:
+            lines.append(f"{grid.study.sheet['methods'][method]['label']}: {grid.outcome(key)}")
+    return lines

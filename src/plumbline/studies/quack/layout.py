@@ -1,0 +1,113 @@
+"""Columns and cells that the study's tables share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from plumbline.results.published import Published
+from plumbline.results.runs import COMPLETED
+from plumbline.results.table import (
+    CONTEXT,
+    Cell,
+    Column,
+    Table,
+    context,
+    joint_outcome,
+    notes_of,
+    number,
+    warnings_of,
+)
+from plumbline.specs.sheet import Study
+from plumbline.studies.quack.grid import ATTENTION, SPIKE, Grid
+
+#: What a table says of the word "stable" wherever it uses it.
+STABLE_NOTE = (
+    f"Stable: the run completed, and no held-out loss after the warm-up is more than {SPIKE:g} nats above the lowest "
+    "before it. A diverged run (a loss or gradient that is no number) has no final loss."
+)
+
+#: Which tau stands for a method at a base rate.
+BEST_NOTE = (
+    "Best tau: the lowest final held-out loss among the completed runs at that base rate. It is the best of several "
+    "tries, where a method without tau has one."
+)
+
+
+def ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False) -> Column:
+    """A reproduced number, with its format."""
+    return Column(name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow)
+
+
+def said(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
+    """A reproduced word."""
+    return Column(name=name, header=header, kind="reproduced", readable=readable, narrow=narrow)
+
+
+def labels(key: str, header: str) -> list[Column]:
+    """The row's name and its label."""
+    return [
+        Column(name=key, header=header, kind="label", readable=False),
+        Column(name="label", header=header, kind="label", narrow=True),
+    ]
+
+
+#: What a row of no run says of itself, and what a row of runs says of them besides.
+CONTEXT_ALONE = [column for column in CONTEXT if column.name != "task_source"]
+FACTS = [
+    Column(name="outcome", header="outcome", kind="fact"),
+    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+    Column(name="run_ids", header="runs", kind="fact", readable=False),
+    *CONTEXT_ALONE,
+]
+
+
+def facts(grid: Grid, scale: str, keys: Iterable[str | None], shown: str | None) -> dict[str, Cell]:
+    """The FACTS cells of a row with several runs, of which `shown` gave its value."""
+    there = tuple(key for key in keys if key is not None)
+    ids = [str(grid.frames.runs.loc[key, "run_id"]) for key in there]
+    return {
+        "outcome": Cell(joint_outcome(grid.outcome(key) for key in there), there),
+        "n_seeds": Cell(int(grid.outcome(shown) == COMPLETED), there),
+        "run_ids": Cell(" ".join(ids), there),
+    } | context(grid.study, scale)
+
+
+def loss(grid: Grid, key: str | None) -> Cell:
+    """A run's final held-out loss, or why it has none."""
+    return number(grid.loss(key), grid.outcome(key), () if key is None else (key,))
+
+
+def attention(scale: str) -> str:
+    """What readers call a scale's attention."""
+    return ATTENTION[scale]
+
+
+def finished(
+    name: str,
+    title: str,
+    study: Study,
+    *,
+    key: str,
+    columns: Sequence[Column],
+    rows: list[dict[str, Cell]],
+    notes: Iterable[str] = (),
+    published: Published | None = None,
+    printed: str = "",
+) -> Table:
+    """The table, with the warnings and rulings that stand around every one.
+
+    Args:
+        published, printed: the file of printed numbers beside it, where there is one.
+    """
+    return Table(
+        name=name,
+        title=title,
+        study=study.name,
+        preset=study.preset,
+        key=key,
+        columns=list(columns),
+        rows=rows,
+        notes=[*notes, *notes_of(study)],
+        warnings=warnings_of(study),
+        published=None if published is None else published.shown(printed),
+    )

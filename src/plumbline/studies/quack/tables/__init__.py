@@ -1,0 +1,1 @@
+"""The quack study's tables, one file each."""

@@ -1,0 +1,246 @@
+"""Every claim is reproduced where the document is right, and not where exactly it is false."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from plumbline.results.judge import judge
+from plumbline.results.measures import Measures
+from plumbline.studies.quack import lemma, memory
+from plumbline.studies.quack.claims import MEASURES, Evidence, design, trained
+from plumbline.theory import logit_change
+from plumbline.theory.logit_change import Sizes, Step
+from tests.studies.quack import world
+from tests.studies.quack.mutants import MUTANTS
+from tests.studies.quack.world import PUBLISHED, Written, key, study_at, times
+
+CLAIMS = PUBLISHED.claims()
+TRAINED = [name for name, measure in MEASURES.items() if measure.scope == "training"]
+
+#: A head that is drawn in no time.
+SMALL = Sizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=1.0, tokens=12)
+
+
+def judged(written: Written, names: list[str] = TRAINED) -> pd.DataFrame:
+    measures = Measures({name: MEASURES[name] for name in names})
+    claims = [claim for claim in CLAIMS if claim.id in names]
+    rows = judge(claims, measures, Evidence(written.load(), written.study, PUBLISHED))
+    return pd.DataFrame(rows).set_index("id")
+
+
+@pytest.fixture(scope="module")
+def before(timed: Written) -> pd.DataFrame:
+    """The verdicts where the document is right."""
+    return judged(timed)
+
+
+@pytest.fixture
+def small_head(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(lemma, "sizes", lambda study: SMALL)
+    lemma.found.cache_clear()
+    yield
+    lemma.found.cache_clear()
+
+
+def test_every_claim_is_measured() -> None:
+    assert set(MEASURES) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 21
+    assert all(measure.function is not None for measure in MEASURES.values())
+
+
+def test_where_the_document_is_right_its_claims_are_reproduced(before: pd.DataFrame) -> None:
+    assert before["verdict"].eq("reproduced").all(), before[before["verdict"] != "reproduced"]
+
+
+@pytest.mark.parametrize("claim", list(MUTANTS))
+def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, timed, before, tmp_path) -> None:
+    mutant, follows = MUTANTS[claim]
+    found = judged(timed.changed(mutant, tmp_path))
+    assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "why"]
+    assert {name for name in found.index if found.loc[name, "verdict"] != before.loc[name, "verdict"]} == follows
+
+
+def test_one_kind_of_attention_is_half_of_a_claim(right: Written, tmp_path) -> None:
+    """What holds in one of two is partly so; a better QuacK is competitive and not worse."""
+
+    def half(facts: world.World) -> world.World:
+        for tau in world.TAUS:
+            facts[key("mha", "quack", 3e-2, tau)].rise = 0.5
+            facts[key("mla", "ablation", 3e-2, tau)].loss -= 0.5
+            for eta in world.ETAS:
+                facts[key("mha", "quack", eta, tau)].loss -= 0.1
+        facts[key("mla", "quack.spectral")].loss -= 0.5
+        return facts
+
+    found = judged(right.changed(half, tmp_path))["verdict"]
+    partly = ["ablation_underperforms", "higher_lr_enabled", "no_magnitude_constraint", "frobenius_enough"]
+    assert found[[*partly, "competitive_mha"]].eq("partly").all(), found
+    assert found["stable_lr"] == "not reproduced"
+
+
+def test_a_diverged_run_is_worse_than_any_loss(right: Written, tmp_path) -> None:
+    def worse(facts: world.World) -> world.World:
+        for name, one in facts.items():
+            if name.startswith("quack/mla/quack.") or name.startswith("quack/mha/ablation.eta_0.03"):
+                one.outcome = "diverged"
+        return facts
+
+    found = judged(right.changed(worse, tmp_path))
+    verdicts = found["verdict"]
+    assert verdicts[["stable_lr", "beats_qk_clip_mla"]].eq("not reproduced").all()
+    assert verdicts["ablation_underperforms"] == "partly" and "inf" in found.loc["ablation_underperforms", "reproduced"]
+    assert verdicts["no_magnitude_constraint"] == "not tested"  # no run of QuacK completed in MLA
+
+
+def test_a_missing_run_leaves_a_gap(right: Written, tmp_path) -> None:
+    """One tau that is not there leaves the best tau open."""
+    gone = key("mla", "quack", 3e-2, 0.01)
+    found = judged(right.changed(lambda facts: {k: v for k, v in facts.items() if k != gone}, tmp_path))
+    assert found.loc["stable_lr", "verdict"] == "not tested" and gone in found.loc["stable_lr", "why"]
+    assert found.loc["competitive_mha", "verdict"] == "reproduced"
+
+
+def test_each_verdict_names_its_runs(before: pd.DataFrame) -> None:
+    assert len(before.loc["competitive_mha", "runs"].split()) == 3 + 12
+    assert len(before.loc["frobenius_enough", "runs"].split()) == 4
+    for name in TRAINED:
+        keys = before.loc[name, "runs"].split()
+        ids = [study_at().runs[one].spec.run_id for one in keys if not one.startswith("measured/")]
+        assert keys and set(ids) <= set(before.loc[name, "run_ids"].split()), name
+
+
+# What needs no training: mutants of the code and of the study.
+
+
+def another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as deep and half as long."""
+    runs = {}
+    for name, run in study_at().runs.items():
+        model = msgspec.structs.replace(run.spec.model, layers=28)
+        train = msgspec.structs.replace(run.spec.train, steps=2500)
+        runs[name] = msgspec.structs.replace(run.spec, model=model, train=train)
+    made = {name: type(run)(spec=runs[name], groups=run.groups) for name, run in study_at().runs.items()}
+    monkeypatch.setattr(memory, "paper", lambda study: type(study_at())(
+        name="quack", preset="paper", sheet=study_at().sheet, runs=made))  # fmt: skip
+
+
+def another_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One base rate fewer, and no tau of 10 or more."""
+    paper, methods = study_at(), {}
+    for name, entry in paper.sheet["methods"].items():
+        shorter = {axis: said | {"values": said["values"][:-1]} for axis, said in entry["sweep"].items()}
+        methods[name] = entry | {"sweep": shorter}
+    kept = {name: run for name, run in paper.runs.items() if "tau_10" not in name}
+    made = type(paper)(name="quack", preset="paper", sheet=paper.sheet | {"methods": methods}, runs=kept)
+    monkeypatch.setattr(memory, "paper", lambda study: made)
+
+
+def latents_with_norms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "refused", lambda study, scale: "")
+
+
+def norms_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "model_of", lambda study, scale, method="default": QK_NORMED)
+
+
+QK_NORMED = memory.model_of(study_at(), "mha", "qk_norm")
+
+
+def by_own_norm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each side's rate by its own norm."""
+    from plumbline.train.interventions import quack
+
+    swapped = dict(quack.RATIOS) | {"grouped": lambda heads, now, start: {r: start[r] / now[r] for r in now}}
+    monkeypatch.setattr(quack, "RATIOS", swapped)
+
+
+def fixed_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        logit_change, "rates", lambda name, now, start, *, rate, tau, kind: (tau * rate, tau * rate)
+    )  # fmt: skip
+
+
+def half_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First order without the keys' own update."""
+    monkeypatch.setattr(Step, "first_order", lambda step, query, key: ONLY_QUERIES(step, query, 0.0))
+
+
+ONLY_QUERIES = Step.first_order
+
+CODE_MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "scale_tested": another_size,
+    "suggested_tau_grid": another_grid,
+    "suggested_tau_wide": another_grid,
+    "mla_applicable": latents_with_norms,
+    "two_norms_removed": norms_everywhere,
+    "scheme": by_own_norm,
+    "bounded_change": fixed_rates,
+    "first_order": half_the_product,
+}
+
+
+@pytest.mark.parametrize("claim", list(CODE_MUTANTS))
+def test_where_the_code_is_otherwise_a_definition_does_not_hold(claim, small_head, tmp_path, monkeypatch) -> None:
+    nothing = Written(tmp_path, {}, "smoke")
+    assert judged(nothing, [claim]).loc[claim, "verdict"] == "reproduced"
+    lemma.found.cache_clear()
+    CODE_MUTANTS[claim](monkeypatch)
+    found = judged(nothing, [claim])
+    assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "reproduced"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "verdicts"),
+    [
+        (1.02, {"speed": "not reproduced", "cheaper": "not reproduced"}),
+        (0.99, {"speed": "not reproduced", "cheaper": "reproduced"}),
+        (0.70, {"speed": "not reproduced", "cheaper": "reproduced"}),
+        (0.92, {"speed": "reproduced", "cheaper": "reproduced"}),
+    ],
+)
+def test_what_a_step_takes_is_judged(seconds: float, verdicts: dict[str, str], tmp_path) -> None:
+    written = Written(tmp_path, {}).measured("step_time", times(qk_norm=1.0, quack=seconds), device_name="H200")
+    found = judged(written, list(verdicts))
+    assert found["verdict"].to_dict() == verdicts
+    assert found["runs"].eq("measured/quack/step_time").all() and found["reproduced"].str.contains("H200").all()
+
+
+def test_a_ratio_that_is_above_1_in_more_than_a_quarter_of_the_turns_is_not_cheaper(tmp_path) -> None:
+    frame = times(qk_norm=1.0, quack=0.9)
+    frame.loc[(frame["method"].str.startswith("quack")) & (frame["repeat"] % 3 == 0), "seconds"] = 5.0
+    found = judged(Written(tmp_path, {}).measured("step_time", frame), ["cheaper"])
+    assert found.loc["cheaper", "verdict"] == "not reproduced"
+
+
+def test_times_that_were_not_taken_are_a_gap(right: Written) -> None:
+    assert judged(right, ["speed", "cheaper"])["verdict"].eq("not tested").all()
+
+
+def test_unbounded_updates_break_the_assumptions(right: Written, monkeypatch) -> None:
+    monkeypatch.setattr(trained, "orthogonalised", lambda gradient, coefficients: gradient)
+    assert judged(right, ["assumptions"]).loc["assumptions", "verdict"] == "not reproduced"
+
+
+def test_the_head_of_the_lemma_is_the_documents() -> None:
+    assert lemma.sizes("quack") == Sizes(width=2048, head_width=64, init_std=0.02, rate=0.003, tau=1.0)
+
+
+def test_every_claim_was_seen_to_fail() -> None:
+    assert {*MUTANTS, *CODE_MUTANTS, "speed", "cheaper"} == set(MEASURES)
+
+
+def test_a_demo_speaks_only_about_definitions(tmp_path) -> None:
+    written = Written(tmp_path, world.right("demo"), "demo").measured("step_time", times(qk_norm=1.0, quack=0.9))
+    assert judged(written)["verdict"].eq("demo").all()
+
+
+def test_updates_are_read_by_head() -> None:
+    spec = design.smallest("quack")
+    found = design.updates(spec, (), {"query": np.ones(spec.model.heads)})
+    assert all(len(norms_H) == spec.model.heads and (norms_H > 0).all() for norms_H in found.values())
+    assert torch.get_default_dtype() == torch.float32

@@ -1,0 +1,114 @@
+"""The figures: their numbers are the runs', the best tau is drawn, divergences are marked, bytes repeat."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from plumbline.results import find, style
+from plumbline.results.style import Picture
+from tests.studies.quack import world
+from tests.studies.quack.world import ETAS, LOSSES, PUBLISHED, TAUS, Written, key
+
+FIGURES = ("fig1", "fig2", "fig3")
+
+
+def draw(written: Written, name: str) -> Picture:
+    return find.function("quack", "figures", name)(written.load(), written.study, PUBLISHED)
+
+
+@pytest.fixture(scope="module")
+def pictures(right: Written) -> dict[str, Picture]:
+    return {name: draw(right, name) for name in FIGURES}
+
+
+def words(picture: Picture) -> str:
+    texts = [text for axes in picture.figure.axes for text in (*axes.texts, axes.title, axes._left_title)]
+    texts += [label for axes in picture.figure.axes for label in axes.get_xticklabels()]
+    return "\n".join(text.get_text() for text in [*texts, picture.figure._suptitle])
+
+
+def test_every_figure_is_a_target(right: Written) -> None:
+    targets = right.study.sheet["targets"].items()
+    assert [name for name, entry in targets if entry["kind"] == "figure"] == find.targets("quack", "figures")
+    assert find.targets("quack", "figures") == list(FIGURES)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_preset_and_scales_are_named(pictures: dict[str, Picture], name: str) -> None:
+    assert "preset paper · 1.04B MHA and 1.00B MLA" in words(pictures[name])
+
+
+def test_fig1_draws_the_best_tau_of_each_method_at_each_rate(pictures: dict[str, Picture]) -> None:
+    frame = pictures["fig1"].frame
+    drawn = frame.groupby(["attention", "eta"])["method"].agg(set)
+    for scale, methods in LOSSES.items():
+        for eta in ETAS:
+            assert drawn[scale.upper(), eta] == set(methods)
+    mine = frame[(frame["method"] == "quack") & (frame["attention"] == "MLA") & (frame["eta"] == 3e-3)]
+    assert mine["tau"].eq(0.1).all() and mine["run"].eq(key("mla", "quack", 3e-3, 0.1)).all()
+    assert mine["validation_loss"].iloc[-1] == pytest.approx(2.95) and mine["step"].iloc[-1] == 5000
+    assert "tau: QuacK 0.1, Ablation 0.1" in words(pictures["fig1"])
+
+
+def crosses(picture: Picture) -> int:
+    return sum(line.get_marker() == "x" for axes in picture.figure.axes for line in axes.get_lines())
+
+
+def test_what_diverged_is_marked(pictures: dict[str, Picture]) -> None:
+    assert crosses(pictures["fig1"]) == 3  # of the best taus: the default twice, and one threshold
+    assert crosses(pictures["fig2"]) == 3 + 4  # and every tau of 10 at the highest rate
+    frame = pictures["fig2"].frame
+    diverged = frame[frame["outcome"] == "diverged"]
+    assert len(diverged) == 7 and diverged["validation_loss"].isna().all()
+
+
+def test_fig2_has_every_run_of_the_grid(pictures: dict[str, Picture]) -> None:
+    frame = pictures["fig2"].frame
+    assert (
+        len(frame) == 63
+        and frame["run"].is_unique
+        and frame.groupby(["attention", "method", "eta"])["best"].sum().eq(1).all()
+    )
+    mine = frame.set_index("run")
+    assert mine.loc[key("mha", "ablation", 3e-4, 1), ["best", "validation_loss"]].tolist() == [True, 3.37]
+    assert not mine.loc[key("mla", "default", 3e-3), "stable"] and mine.loc[key("mla", "quack", 3e-3, 1), "stable"]
+    assert mine["drawn_at"].between(mine["eta"] / 1.5, mine["eta"] * 1.5).all()
+
+
+def test_fig3_reads_the_watched_head_alone(right: Written, pictures: dict[str, Picture]) -> None:
+    frame = pictures["fig3"].frame
+    assert set(frame["probe"]) == {"logit_max", "logit_change"}
+    mine = frame[(frame["run"] == key("mha", "qk_norm", 3e-2)) & (frame["probe"] == "logit_max")]
+    assert mine["value"].iloc[-1] == pytest.approx(39.5)  # of all heads it is 40
+    assert frame[frame["probe"] == "logit_change"]["value"].eq(0.1).all()
+    best = frame[(frame["method"] == "ablation") & (frame["eta"] == 3e-4)]["tau"]
+    assert best.eq(1).all()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_what_is_not_there_is_named(right: Written, tmp_path, name: str) -> None:
+    def fewer(facts: world.World) -> world.World:
+        kept = {one: own for one, own in facts.items() if "mla/qk_clip_30" not in one}
+        for tau in TAUS:
+            kept[key("mha", "quack", 3e-2, tau)].outcome = "diverged"
+        return kept
+
+    picture = draw(right.changed(fewer, tmp_path), name)
+    assert ("missing: 3 runs" if name == "fig2" else "QK-clip 30: missing") in words(picture)
+    drawn = picture.frame.dropna(subset=["validation_loss" if "validation_loss" in picture.frame else "value"])
+    assert "qk_clip_30" not in set(drawn["method"]) and "qk_clip_100" in set(drawn["method"])
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_nothing_at_all_is_a_picture_too(tmp_path, name: str) -> None:
+    picture = draw(Written(tmp_path, {}, "demo"), name)
+    assert "missing" in words(picture) and "preset demo" in words(picture)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_bytes_repeat(right: Written, tmp_path, name: str) -> None:
+    paths = [style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
+    for one, other in zip(*paths, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()

@@ -1,0 +1,204 @@
+"""The tables: numbers are the runs', the best tau is the lowest, a divergence is a word, gaps are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plumbline.results import find, narrow, render
+from plumbline.results.published import Published
+from plumbline.results.table import Table
+from plumbline.studies.quack import lemma
+from plumbline.theory.logit_change import Sizes
+from tests.studies.quack import world
+from tests.studies.quack.world import ETAS, LOSSES, PUBLISHED, TAUS, Written, key, times
+
+OF_RUNS = ("table1", "tau", "readings")
+
+
+def made(written: Written, name: str) -> Table:
+    return find.function("quack", "tables", name)(written.load(), written.study, PUBLISHED)
+
+
+@pytest.fixture(scope="module")
+def tables(right: Written) -> dict[str, Table]:
+    return {name: made(right, name) for name in OF_RUNS}
+
+
+@pytest.fixture
+def small_head(monkeypatch: pytest.MonkeyPatch) -> Any:
+    sizes = Sizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=1.0, tokens=12)
+    monkeypatch.setattr(lemma, "sizes", lambda study: sizes)
+    lemma.found.cache_clear()
+    yield
+    lemma.found.cache_clear()
+
+
+def test_every_table_is_a_target(right: Written) -> None:
+    targets = right.study.sheet["targets"].items()
+    named = [name for name, entry in targets if entry["kind"] == "table"]
+    assert sorted(named) == sorted(find.targets("quack", "tables"))
+
+
+def test_table1_has_a_row_for_each_method_and_base_rate(tables: dict[str, Table]) -> None:
+    frame = tables["table1"].frame.set_index("row")
+    expected = [f"{scale}/{method}/{eta:g}" for scale, methods in LOSSES.items() for method in methods for eta in ETAS]
+    assert sorted(frame.index) == sorted(expected) and len(frame) == 27
+    for scale, methods in LOSSES.items():
+        for method, losses in methods.items():
+            for eta, loss in zip(ETAS, losses, strict=True):
+                row = frame.loc[f"{scale}/{method}/{eta:g}"]
+                assert row["eta"] == eta and (
+                    row["loss"] == pytest.approx(loss) if loss else row["outcome"] == "diverged"
+                )
+    assert frame["n_seeds"].sum() == 27 - 3
+
+
+def test_table1_shows_every_tau_and_takes_the_lowest(tables: dict[str, Table]) -> None:
+    table = tables["table1"]
+    frame = table.frame.set_index("row")
+    row = frame.loc["mla/quack/0.003"]
+    shown = [row[f"loss_tau_{tau:g}"] for tau in TAUS]
+    assert shown == pytest.approx([3.03, 2.95, 3.00, 3.35]) and row["tau"] == 0.1 and row["loss"] == min(shown)
+    assert table.cell("mla/quack/0.003", "loss").runs == tuple(key("mla", "quack", 3e-3, tau) for tau in TAUS)
+    assert table.cell("mla/quack/0.003", "loss_tau_1").runs == (key("mla", "quack", 3e-3, 1),)
+    assert table.cell("mha/qk_norm/0.003", "tau").word == "no tau"
+    assert "lowest final held-out loss among the completed runs" in table.notes[0]
+
+
+def test_a_divergence_is_a_word_and_never_a_number(tables: dict[str, Table]) -> None:
+    table = tables["table1"]
+    cell = table.cell("mha/quack/0.03", "loss_tau_10")
+    assert cell.value is None and cell.word == "diverged"
+    assert table.cell("mha/quack/0.03", "trouble").value == "tau 10: diverged"
+    assert table.cell("mha/default/0.03", "loss").word == table.cell("mha/default/0.03", "stable").value == "diverged"
+    assert table.cell("mha/quack/0.03", "outcome").value == "completed 3, diverged 1"
+    assert "Stable runs, MHA: 10 of 10 at 0.0003, 10 of 10 at 0.003, 7 of 10 at 0.03." in table.notes
+
+
+def test_a_run_that_completes_with_a_spike_is_not_stable(tables: dict[str, Table]) -> None:
+    frame = tables["table1"].frame.set_index("row")
+    row = frame.loc["mla/default/0.003"]
+    assert row["stable"] == "no" and row["loss"] == pytest.approx(4.40) and row["spikes"] == 1
+    assert row["rise"] == pytest.approx(1.2) and row["trouble"] == "rises by 1.2"
+    assert frame.loc["mla/quack/0.003", "stable"] == "yes" and frame.loc["mla/quack/0.003", "rise"] == 0
+
+
+def test_where_every_tau_diverges_there_is_no_best_one(right: Written, tmp_path) -> None:
+    def worst(facts: world.World) -> world.World:
+        for tau in TAUS:
+            facts[key("mla", "quack", 3e-2, tau)].outcome = "diverged"
+        del facts[key("mha", "ablation", 3e-3, 0.1)]
+        return facts
+
+    table = made(right.changed(worst, tmp_path), "table1")
+    assert table.cell("mla/quack/0.03", "loss").word == table.cell("mla/quack/0.03", "tau").word == "diverged"
+    gone = table.cell("mha/ablation/0.003", "loss_tau_0.1")
+    assert gone.value is None and gone.word == "missing"
+    assert table.cell("mha/ablation/0.003", "tau").value == 1 or table.cell("mha/ablation/0.003", "tau").value == 0.01
+    assert table.cell("mha/ablation/0.003", "trouble").value == "tau 0.1: missing"
+
+
+def test_tau_has_the_wider_grid(tables: dict[str, Table]) -> None:
+    frame = tables["tau"].frame.set_index("row")
+    wide = [0.001, *TAUS, 100]
+    assert list(frame.index) == [f"{scale}/{tau:g}" for scale in ("mha", "mla") for tau in wide]
+    assert frame.loc["mha/1", "loss"] == pytest.approx(2.95) and frame.loc["mha/0.001", "loss"] == 3.4
+    assert frame.loc["mla/100", "trouble"] == "diverged" and frame.loc["mha/1", "trouble"] == "none"
+    assert frame.loc["mha/1", ["ratio_lowest", "ratio_highest", "clamped"]].tolist() == [0.2, 1.5, 0]
+    assert frame.loc["mha/1", "largest"] == 40 and frame.loc["mha/1", "change"] == pytest.approx(0.1)
+
+
+def test_readings_stand_beside_the_run_that_they_are_a_reading_of(tables: dict[str, Table]) -> None:
+    table = tables["readings"]
+    frame = table.frame.set_index("row")
+    assert list(frame.index) == [
+        "mha/default.one_rate", "mha/default.no_weight_decay", "mha/quack.spectral", "mla/default.latent_norm",
+        "mla/quack.spectral", "mla/quack.latent_norm",
+    ]  # fmt: skip
+    assert frame.loc["mha/quack.spectral", "delta"] == pytest.approx(-0.004)
+    assert frame.loc["mha/quack.spectral", "loss_default"] == pytest.approx(2.95)  # at tau = 1, not at the best one
+    assert table.cell("mla/quack.spectral", "delta").runs == (
+        key("mla", "quack.spectral"),
+        key("mla", "quack", 3e-3, 1),
+    )
+    assert frame.loc["mla/default.latent_norm", "trouble_default"] == "rises by 1.2"
+
+
+def test_cache_counts_what_is_remembered(right: Written) -> None:
+    frame = made(right, "cache").frame.set_index("row")
+    assert frame["bytes"].tolist() == [114_688, 8_960, 229_376] and frame["numbers"].tolist() == [4096, 320, 8192]
+    assert frame["cached"].tolist() == ["yes", "yes", "no"]
+    assert frame["qk_norm"].tolist() == ["possible", "refused", "would need these"]
+
+
+def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None) -> None:
+    table = made(right, "lemma1")
+    frame = table.frame.set_index("row")
+    ours, fixed = (frame[frame["rates"] == name] for name in ("QuacK", "fixed"))
+    assert len(ours) == len(fixed) == 6 and (ours["within"] == "yes").all() and (ours["slack"] >= 1 - 1e-9).all()
+    shown = [f"first_order_{scale:g}" for scale in lemma.SHOWN]
+    assert (ours[shown].max(axis=1) / ours[shown].min(axis=1)).max() == pytest.approx(1, rel=1e-6)
+    growth = fixed["first_order_32"] / fixed["first_order_1"]
+    assert growth.tolist() == pytest.approx([32] * 6, rel=1e-6)
+    worst = frame.loc["rank_one/worst/frobenius/quack"]
+    assert (
+        worst["slack"] == pytest.approx(1, rel=1e-6) and frame.loc["rank_one/worst/frobenius/fixed", "within"] == "no"
+    )
+
+
+@pytest.mark.parametrize("name", OF_RUNS)
+def test_files_and_terminal(name: str, tables: dict[str, Table], right: Written, tmp_path) -> None:
+    paths = render.write(tables[name], right.load(), tmp_path / f"{name}.csv")
+    assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".json"]
+    shown = narrow.show(tmp_path / f"{name}.csv")
+    assert max(map(len, shown.splitlines())) <= 80 and "Preset: paper" in shown
+    if name == "table1":
+        assert all(f"tau {tau:g}" in shown for tau in TAUS)
+
+
+def test_nothing_at_all_is_a_table_too(tmp_path) -> None:
+    nothing = Written(tmp_path, {}, "demo")
+    assert set(made(nothing, "table1").frame["outcome"]) == {"missing"}
+    assert made(nothing, "tau").frame["loss"].isna().all() and made(nothing, "readings").frame["loss"].isna().all()
+
+
+def test_table2_takes_ratios_turn_by_turn_and_names_the_device(tmp_path) -> None:
+    written = Written(tmp_path, {}).measured(
+        "step_time", times(qk_norm=1.0, quack=0.91, default=0.9), device_name="H200"
+    )
+    table = made(written, "table2")
+    frame = table.frame.set_index("method")
+    assert frame.loc["quack", ["ratio", "ratio_low", "ratio_high"]].tolist() == pytest.approx([0.91] * 3)
+    assert frame.loc["quack", "faster"] == pytest.approx(9.0) and table.cell("quack", "faster_published").text == "10"
+    assert frame["milliseconds"].tolist() == pytest.approx([1000, 910, 900]) and frame.loc["quack", "pairs"] == 20
+    assert table.cell("qk_norm", "ratio").word == "reference" and frame["norms"].tolist() == [4, 2, 2]
+    assert frame["device"].eq("H200").all() and table.title.endswith("on H200.")
+    assert frame["work"].eq("96 x 2,048 tokens, 8 at a time, bfloat16").all()
+    assert table.cell("quack", "ratio").runs == ("measured/quack/step_time",)
+
+
+def test_table2_says_where_nothing_was_measured(right: Written) -> None:
+    table = made(right, "table2")
+    assert table.cell("quack", "ratio").word == table.cell("quack", "milliseconds").word == "missing"
+    assert table.title.endswith("not measured.") and set(table.frame["device"]) == {"missing"}
+
+
+class Watched(Published):
+    """Printed numbers that note which of their files are read."""
+
+    def __init__(self) -> None:
+        super().__init__(PUBLISHED.directory)
+        self.seen: set[str] = set()
+
+    def _file(self, name: str):
+        self.seen.add(name.partition(".")[0])
+        return super()._file(name)
+
+
+def test_a_target_reads_what_it_declares(right: Written, small_head: None) -> None:
+    for target, entry in right.study.sheet["targets"].items():
+        watched = Watched()
+        find.function("quack", f"{entry['kind']}s", target)(right.load(), right.study, watched)
+        assert watched.seen == set(entry["published"]), target
