@@ -53,8 +53,9 @@ def test_the_change_of_a_product_is_the_difference_of_products() -> None:
     found = change(Scores(q0, k0, 1.0), Scores(q1, k1, 1.0))
     assert found == pytest.approx((moved.mean().item(), moved.max().item()), rel=1e-12)
     assert change(Scores(q0, k0, 1.0), Scores(q0, k0, 1.0)) == pytest.approx((0.0, 0.0), abs=1e-14)
-    falls = change(Scores(q0, k0, 1.0), Scores(0 * q0, k0, 1.0))[1]
-    assert falls == pytest.approx((q0 @ k0.mT)[..., seen].abs().max().item(), rel=1e-12), "either way"
+    for factor in (0.0, 2.0):  # all fall, or rise, by themselves
+        largest = change(Scores(q0, k0, 1.0), Scores(factor * q0, k0, 1.0))[1]
+        assert largest == pytest.approx((q0 @ k0.mT)[..., seen].abs().max().item(), rel=1e-12), "either way"
 
 
 @pytest.mark.parametrize("kind", KINDS)
