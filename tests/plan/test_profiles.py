@@ -86,6 +86,8 @@ def test_a_measurement_gets_a_gpu_if_it_asks_for_one(
     profile: dict[str, Any], device: str, gres: str, partition: str
 ) -> None:
     found = planned("mini")
+    for study in found.studies.values():
+        study.sheet.pop("measurements", None)
     found.studies["transfer"].sheet["measurements"] = {"times": {"device": device, "mini": {}}}
     wildcards = SimpleNamespace(study="transfer", measurement="times")
     names: dict[str, Any] = {"wildcards": wildcards}
