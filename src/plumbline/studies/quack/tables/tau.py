@@ -35,7 +35,7 @@ COLUMNS = [
     ours("loss", "loss", ".3f", narrow=True),
     said("trouble", "not stable", narrow=True),
     ours("rise", "largest rise", ".3f", narrow=True),
-    ours("change", "largest mean |Δ logit|", ".3g", narrow=True),
+    ours("change", "largest mean change", ".3g", narrow=True),
     ours("largest", "largest logit", ".3g", narrow=True),
     ours("ratio_lowest", "lowest ratio of norms", ".3g"),
     ours("ratio_highest", "highest", ".3g"),
@@ -59,7 +59,7 @@ def tau(frames: RunFrames, study: Study, published: Published) -> Table:
             STABLE_NOTE,
             "A ratio of norms is what a rate was multiplied with beside tau, over all heads, layers and steps: at the "
             "start it is 1, and at most 10 of it is applied (`limited`: how many times it was more).",
-            f"{LARGEST_NOTE} |Δ logit|: of the watched head.",
+            f"{LARGEST_NOTE} Largest mean change: of mean |Δ logit| of the watched head in one step.",
         ],
     )
 
