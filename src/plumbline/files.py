@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import secrets
@@ -37,6 +38,28 @@ def fsync_directory(directory: str | Path) -> None:
         os.close(descriptor)
 
 
+def fsync_file(path: str | Path) -> None:
+    """Make a file's bytes survive a power cut; needed before it is renamed."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def move(path: str | Path, target: str | Path) -> None:
+    """Put a written file in its place so that after a power cut it is there whole, or not at all."""
+    fsync_file(path)
+    os.replace(path, target)
+    fsync_directory(Path(target).parent)
+
+
+def free_name(path: Path, suffix: str) -> Path:
+    """``<name>.<suffix>``, or with a number where that is taken: what was put aside before stays."""
+    names = itertools.chain([suffix], (f"{suffix}-{number}" for number in itertools.count(2)))
+    return next(aside for name in names if not os.path.lexists(aside := path.with_name(f"{path.name}.{name}")))
+
+
 def path_or_none(text: str) -> Path | None:
     """A flag's path; None for an empty text, which as a path would be the working directory."""
     return Path(text) if text.strip() else None
@@ -64,12 +87,8 @@ def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
             permissions = os.fstat(file.fileno()).st_mode & 0o7777
             yield file
         # Again by its name: a library may have put a file of its own there, with a mode of its own.
-        descriptor = os.open(temporary, os.O_RDONLY)
-        try:
-            os.fchmod(descriptor, permissions)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        os.chmod(temporary, permissions)
+        fsync_file(temporary)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

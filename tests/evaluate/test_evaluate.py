@@ -119,7 +119,8 @@ def test_bits_per_byte_is_a_ratio_of_sums(evaluate, items_folder: Path):
 
 
 def test_a_diverged_run_gives_empty_frames_that_say_so(evaluate, finished: Path):
-    (finished / "outcome.json").write_text(json.dumps({"outcome": "diverged"}))
+    run_id = json.loads((finished / "manifest.json").read_text())["run_id"]
+    (finished / "outcome.json").write_text(json.dumps({"run_id": run_id, "outcome": "diverged"}))
     (finished / "model.safetensors").unlink()
     out = evaluate()
     for name in ("scores", "examples"):

@@ -51,7 +51,9 @@ QUERY_FREE: dict[str, Overlay] = {
     "query_free": NANO_GPT | HALF_SCALE | {"projections": {"name": "identity_query"}},
     "residual_query": NANO_GPT | HALF_SCALE | {"projections": {"name": "residual_query", "activation": "none"}},
     "residual_query_gelu": NANO_GPT | HALF_SCALE | {"projections": {"name": "residual_query", "activation": "gelu"}},
-    "norm_free": NANO_GPT | {"norm": {"name": "none"}, "residual": {"name": "attention_skip"}},
+    # Without norms and FFN skips a stream of the others' initial values fades, and nothing is learned.
+    "norm_free": NANO_GPT | {"norm": {"name": "none"}, "residual": {"name": "attention_skip"}, "init_std": 0.1},
+    "query_free_in_a_layer": NANO_GPT | {"projections": {"name": "partial_identity_query", "layers": "1"}},
 }
 
 #: Multi-head latent attention (quack study, algorithm 2) with the blocks of a Qwen3, and with norms on the latents.

@@ -29,16 +29,6 @@ def method(name: str, init_seed: int = 42) -> Decoder:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_shared_tensors_are_the_baselines(name, baseline):
-    """The same seed gives the same values to every tensor that a method has in common with the baseline."""
-    shared = dict(baseline.named_parameters())
-    own = dict(method(name).named_parameters())
-    same = [key for key, value in own.items() if key in shared and value.shape == shared[key].shape]
-    assert len(same) >= 0.6 * len(shared)
-    assert all(torch.equal(own[key], shared[key]) for key in same)
-
-
-@pytest.mark.parametrize("name", ALL)
 def test_every_parameter_has_a_role_and_a_shape(name):
     model = on_meta(ModelSpec.from_dict(overlay(name)))
     found = roles(model)

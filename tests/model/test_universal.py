@@ -116,8 +116,9 @@ def test_u6_extreme_scores_give_finite_gradients_in_bfloat16(name: str, kind: st
     arguments = [x.detach().bfloat16() for x in inputs(length, groups=built.groups, spread=1.0)]
     if kind == "huge":
         # Keys are their queries' mirror in one half and opposed to them in the other: |z| up to about 1000.
-        arguments[0] = torch.full_like(arguments[0], 19.0)
-        arguments[1] = torch.full_like(arguments[1], 19.0)
+        size = 19.0 * MIXERS[name].get("divisor", 1.0) ** 0.5
+        arguments[0] = torch.full_like(arguments[0], size)
+        arguments[1] = torch.full_like(arguments[1], size)
         arguments[1][:, :, ::2] *= -1
         assert 900 < built.scores(*arguments[:2]).abs().max() < 1500
     else:
@@ -190,7 +191,8 @@ def start(name: str, **changes) -> Decoder:
 
 @pytest.mark.parametrize("name", ALL)
 def test_shared_parameters_start_the_same(name: str) -> None:
-    baseline, model = dict(start("baseline").named_parameters()), start(name)
+    model = start(name)
+    baseline = dict(start("baseline", init_std=model.spec.init_std).named_parameters())
     shared = [key for key, value in model.named_parameters() if key in baseline and baseline[key].shape == value.shape]
     assert "embedding" in shared and len(shared) >= 20
     for key in shared:

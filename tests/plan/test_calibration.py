@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from plumbline import frames
+from plumbline.cli import PlumblineError
 from plumbline.plan import counts, machines
 from plumbline.plan.estimate import estimator
 from plumbline.project import Plan
@@ -45,6 +47,17 @@ def test_a_damaged_manifest_is_named_and_its_run_is_to_be_done(
     said = capsys.readouterr().err
     assert said.count(f"warning: {path} {says}") == 1
     assert "delete its folder to repeat the run" in said
+
+
+def test_an_empty_frame_of_a_run_stops_no_plan(demo: Plan) -> None:
+    run = demo.runs[BASELINE]
+    finish(demo, run, seconds=30.0, evaluation=20.0)
+    for path in (demo.run_file(run, "metrics.parquet"), demo.scores_file(run)):
+        Path(path).write_bytes(b"")
+        with pytest.raises(PlumblineError, match=r"parquet is damaged: 0 bytes.*delete it"):
+            frames.read(path, "metrics")
+    priced = estimator(demo)
+    assert priced.trained(run) and priced.scored(run) and by_target(priced).loc["table2", "runs_done"] == 1
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"s": null}', '{"h:m:s": "0:00:09"}'])

@@ -83,12 +83,12 @@ def test_a_probe_gets_what_an_evaluation_gets(profile: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("device", "gres", "partition"), [("cpu", "", "cpu"), ("gpu", "gpu:1", "gpu")])
 def test_a_measurement_gets_a_gpu_if_it_asks_for_one(
-    profile: dict[str, Any], device: str, gres: str, partition: str
+    monkeypatch: pytest.MonkeyPatch, profile: dict[str, Any], device: str, gres: str, partition: str
 ) -> None:
     found = planned("mini")
-    for study in found.studies.values():
-        study.sheet.pop("measurements", None)
-    found.studies["transfer"].sheet["measurements"] = {"times": {"device": device, "mini": {}}}
+    for name, study in found.studies.items():
+        only = {"times": {"device": device, "mini": {}}} if name == "transfer" else {}
+        monkeypatch.setitem(study.sheet, "measurements", only)
     wildcards = SimpleNamespace(study="transfer", measurement="times")
     names: dict[str, Any] = {"wildcards": wildcards}
     assert eval(profile["set-resources"]["measure"]["gres"], names) == gres

@@ -114,6 +114,17 @@ def test_a_picture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert [line.split()[0] for line in words.split("\n")] == frame[frame.layer.isna()].probe.tolist()
 
 
+def test_a_text_without_repetitions_gives_no_score_and_no_picture(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture
+) -> None:
+    folder, picture = made("llama", tmp_path / "llama"), tmp_path / "picture.png"
+    np.save(tmp_path / "ids.npy", np.arange(3, 43)[None])
+    given = ("--tokens", tmp_path / "ids.npy", "--probes", "lower_copy", "--picture", picture)
+    assert probed(monkeypatch, folder, *given).empty and not picture.exists()
+    said = capfd.readouterr().err
+    assert "1 whole sequences of 40 tokens, not 8" in said and "these probes read nothing here" in said
+
+
 def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ours: Path) -> None:
     def refused(match: str, folder: Path, *given: Any) -> None:
         with pytest.raises(PlumblineError, match=match):
@@ -127,11 +138,14 @@ def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     refused(r"there is no probe 'lower_coppy'; did you mean 'lower_copy'\?", folder, "--probes", "lower_coppy")
     refused("'locality' compares two points of training; give the later one as --against", folder, "--probes",
             "entropy, locality".replace("entropy", "ffn_write"))  # fmt: skip
+    refused("--probes: 'ffn_write' is there more than once", folder, "--probes", "ffn_write,lower_copy,ffn_write")
     refused("--text and --tokens are two texts", folder, "--text", ids, "--tokens", ids)
     refused("ids from 90 to 90, and the model has 90 entries", folder, "--tokens", long)
     refused("reads 160 tokens at most, not 161", folder, "--tokens", ids, "--context", 161)
     refused("--sequences must be at least 1", folder, "--tokens", ids, "--sequences", 0)
-    refused("a run's folder holds no tokenizer", ours)
+    refused("a folder of ours holds no tokenizer", ours)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    refused("--device cuda: this machine has no CUDA device", folder, "--tokens", ids, "--device", "cuda")
     (tmp_path / "text.npy").write_text("words")
     refused("cannot be read as an array", folder, "--tokens", tmp_path / "text.npy")
     np.save(ids, np.zeros((2, 20)))
@@ -143,6 +157,10 @@ def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 6}))
     refused(r"lacks 'model.layers.5\..*which would be left random", folder, "--tokens", ids)
     (folder / "config.json").write_text(json.dumps(config | {"hidden_size": 64}))
+    refused("does not hold weights of its config", folder, "--tokens", ids)
+    (folder / "config.json").write_text(json.dumps(config))
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
     refused("does not hold weights of its config", folder, "--tokens", ids)
 
 

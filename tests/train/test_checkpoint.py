@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli import PlumblineError
-from plumbline.train.checkpoint import METADATA, Checkpoints, damage, guarded
+from plumbline.train.checkpoint import METADATA, Checkpoints, damage
+from plumbline.train.disk import guarded
 
 
 def write(checkpoints: Checkpoints, step: int, *, finite: bool = True) -> Path:
@@ -97,5 +98,10 @@ def test_a_full_disk_is_told_apart_from_other_faults(tmp_path: Path, number: int
     assert not list(tmp_path.iterdir())
     with pytest.raises(ZeroDivisionError):
         guarded(tmp_path, lambda: 1 / 0)
+    from torch.distributed.checkpoint import CheckpointException
+
+    with pytest.raises(PlumblineError, match="no room"):  # on another rank than this one
+        failure = CheckpointException("save", {1: (OSError(number, os.strerror(number)), None)})  # type: ignore[dict-item]
+        guarded(tmp_path, lambda: (_ for _ in ()).throw(failure))
     with pytest.raises(PlumblineError, match="no room"):  # as safetensors reports it
         guarded(tmp_path, lambda: (_ for _ in ()).throw(RuntimeError(f"I/O error: full (os error {number})")))

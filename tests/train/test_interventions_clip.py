@@ -21,8 +21,10 @@ from plumbline.train.interventions.qk_clip import QKClip, largest_scores
 from plumbline.train.optim import Optimizer
 from tests.model_specs import run_spec, small
 from tests.train.helpers import read, settings, train
-from tests.train.interventions import ADAMW, KINDS, LATENT, MANY_HEADS, MUON, attached
+from tests.train.interventions import ADAMW, KINDS, MANY_HEADS, MUON, attached
 
+#: Of 0.25, 1, 1 and 0.01.
+ROOTS = [0.5, 1.0, 1.0, 0.1]
 TOKENS = torch.randint(0, 97, (3, 31), generator=torch.Generator().manual_seed(5))
 
 
@@ -151,21 +153,28 @@ def test_logits_of_the_same_inputs_shrink_by_exactly_gamma(kind: str, positions:
     }  # fmt: skip
 
 
-def test_queries_and_keys_share_gamma_and_the_rotary_part_has_it_alone() -> None:
-    """Roots on queries and keys of the content; the rotary key is one for all heads and stays."""
-    of = chosen(LATENT, clip())
+@pytest.mark.parametrize(
+    "kind, expected",
+    [
+        # Roots on queries and keys.
+        ("many_heads", {"query": ROOTS, "key": ROOTS}),
+        # Keys by the smallest gamma of the two heads that read them; what is missing, or too much, on queries.
+        ("shared_keys", {"query": [0.5, 2.0, 10.0, 0.1], "key": [0.5, 0.1]}),
+        # Roots on the content part; the rotary key is one for all heads and stays.
+        ("latent", {"query_up": ROOTS, "key_up": ROOTS, "query_rotary": [0.25, 1.0, 1.0, 0.01]}),
+    ],
+)
+def test_how_queries_and_keys_share_gamma(kind: str, expected: dict[str, list[float]]) -> None:
+    of = chosen(KINDS[kind], clip())
     model = sharpened(of)
     hook = on(model, of)
     start = {name: value.detach().clone() for name, value in model.named_parameters()}
-    gamma_LH = torch.tensor([[0.25, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 0.01]], dtype=torch.float64)
-    hook.clip(gamma_LH)
-    expected = {"query_up": gamma_LH.sqrt(), "key_up": gamma_LH.sqrt(), "query_rotary": gamma_LH}
+    hook.clip(torch.tensor([[1.0] * 4, [0.25, 1.0, 1.0, 0.01]], dtype=torch.float64))
     for name, role in model.parameter_roles.items():
-        factor = expected.get(role.role, torch.ones(2, 1, dtype=torch.float64))[role.layer or 0]
-        rows = factor.repeat_interleave(len(start[name]) // len(factor))
-        torch.testing.assert_close(
-            model.get_parameter(name), start[name] * rows.reshape(-1, *[1] * (start[name].ndim - 1)), rtol=1e-12, atol=0
-        )
+        factors = expected.get(role.of or role.role, [1.0]) if role.layer == 1 else [1.0]
+        rows = torch.tensor(factors, dtype=torch.float64).repeat_interleave(len(start[name]) // len(factors))
+        wanted = start[name] * rows.reshape(-1, *[1] * (start[name].ndim - 1))
+        torch.testing.assert_close(model.get_parameter(name), wanted, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("optimizer", [ADAMW, MUON])

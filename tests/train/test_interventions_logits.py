@@ -53,8 +53,9 @@ def test_the_change_of_a_product_is_the_difference_of_products() -> None:
     found = change(Scores(q0, k0, 1.0), Scores(q1, k1, 1.0))
     assert found == pytest.approx((moved.mean().item(), moved.max().item()), rel=1e-12)
     assert change(Scores(q0, k0, 1.0), Scores(q0, k0, 1.0)) == pytest.approx((0.0, 0.0), abs=1e-14)
-    falls = change(Scores(q0, k0, 1.0), Scores(0 * q0, k0, 1.0))[1]
-    assert falls == pytest.approx((q0 @ k0.mT)[..., seen].abs().max().item(), rel=1e-12), "either way"
+    for factor in (0.0, 2.0):  # all fall, or rise, by themselves
+        largest = change(Scores(q0, k0, 1.0), Scores(factor * q0, k0, 1.0))[1]
+        assert largest == pytest.approx((q0 @ k0.mT)[..., seen].abs().max().item(), rel=1e-12), "either way"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -65,7 +66,7 @@ def test_readings_are_those_of_the_weights_around_a_step(
 ) -> None:
     """Before it and after everything that was done in it, wherever in the list this intervention stands."""
     kept: list[dict[str, torch.Tensor]] = []
-    original = loop.Loop._train_step
+    original = loop.Loop.train_step
 
     def train_step(self: loop.Loop) -> tuple[bool, bool]:
         if not kept:
@@ -74,7 +75,7 @@ def test_readings_are_those_of_the_weights_around_a_step(
         kept.append({name: value.clone() for name, value in self.parts.model.state_dict().items()})
         return done
 
-    monkeypatch.setattr(loop.Loop, "_train_step", train_step)
+    monkeypatch.setattr(loop.Loop, "train_step", train_step)
     of = chosen(KINDS[kind], *([watch(), *others] if first else [*others, watch()]))
     assert train(of, settings(packs, tmp_path)) == 0
     tokens_BT = torch.from_numpy(Pack(packs / "validation.json").rows(np.arange(3)))

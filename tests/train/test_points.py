@@ -18,6 +18,7 @@ from plumbline import frames
 from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
 from plumbline.files import sha256_file
 from plumbline.model.decoder import create
+from plumbline.operate import leftovers
 from plumbline.probes import Probe, Reading, _pass
 from plumbline.train import loop as loop_module
 from plumbline.train import points as points_module
@@ -203,8 +204,8 @@ def test_a_whole_point_is_not_written_again_and_a_lost_one_has_the_same_bytes(
     assert read(tmp_path / "out/manifest.json")["resumed_from"] == [6, 6]
 
 
-def test_a_point_that_cannot_be_made_again_is_an_error_and_then_trained_afresh(
-    packs: Path, tmp_path: Path, probed: Path, capfd
+def test_a_point_that_cannot_be_made_again_is_an_error_until_a_fresh_start_is_asked_for(
+    packs: Path, tmp_path: Path, probed: Path
 ) -> None:
     chosen = settings(packs, tmp_path)
     assert train(SPEC, chosen) == 0
@@ -212,20 +213,29 @@ def test_a_point_that_cannot_be_made_again_is_an_error_and_then_trained_afresh(
     content = bytearray(kept.read_bytes())
     content[200] ^= 1
     kept.write_bytes(content)
-    with pytest.raises(PlumblineError, match=r"step-0000004.set-aside: the weights of a probe point are damaged"):
+    with pytest.raises(PlumblineError, match=r"step-0000004: the weights of a probe point are damaged.*--afresh"):
         train(SPEC, chosen)
-    assert not (tmp_path / "out/outcome.json").exists()
+    kept.unlink()
+    with pytest.raises(PlumblineError, match=r"probe point at step 4 are lost, which only training makes.*--afresh"):
+        train(SPEC, chosen)
+    leftovers.afresh(chosen.state)
     assert train(SPEC, chosen) == 0
-    assert "probe point at step 4 are lost, which only training makes; set aside as" in capfd.readouterr().err
-    assert (tmp_path / "state.set-aside-1/points/step-0000004.set-aside").is_dir()
+    assert (tmp_path / "state.set-aside-1/points/step-0000004").is_dir()
     assert products(tmp_path) == products(probed)
 
 
-def test_points_without_an_owner_are_set_aside(packs: Path, tmp_path: Path, probed: Path) -> None:
-    """As the kill of another run before its first checkpoint, and the loss of run.json, would leave them."""
+def test_points_without_an_owner_are_not_taken_for_anybodys(packs: Path, tmp_path: Path, probed: Path) -> None:
+    """As the kill of a run before its first checkpoint, and the loss of run.json, would leave them."""
+    chosen = settings(packs, tmp_path)
     shutil.copytree(probed / "state/points", tmp_path / "state/points")
-    assert train(SPEC, settings(packs, tmp_path)) == 0
-    assert (tmp_path / "state.set-aside-1/points").is_dir()
+    assert train(SPEC, chosen, StopAt(2)) == EXIT_RUN_AGAIN  # they say whose they are
+    (tmp_path / "state/run.json").unlink()
+    for path in (tmp_path / "state").glob("**/metadata.json"):
+        path.unlink()
+    with pytest.raises(PlumblineError, match=r"neither run.json nor any of them says whose; .*--afresh"):
+        train(SPEC, chosen)
+    leftovers.afresh(chosen.state)
+    assert train(SPEC, chosen) == 0
     assert products(tmp_path) == products(probed)
 
 

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from plumbline import frames
 from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
 from plumbline.model.roles import ParameterRole
+from plumbline.operate import leftovers
 from plumbline.train import loop as loop_module
 from plumbline.train import pretrain
 from plumbline.train.interventions import Attachment, Intervention
@@ -295,20 +296,23 @@ def test_a_corrupted_newest_checkpoint_falls_back(packs: Path, tmp_path: Path, u
     assert products(tmp_path) == products(undisturbed)
 
 
-def test_without_any_whole_checkpoint_a_run_starts_afresh(packs: Path, tmp_path: Path, undisturbed, capfd) -> None:
+def test_without_any_whole_checkpoint_a_run_starts_afresh_when_asked(packs: Path, tmp_path: Path, undisturbed) -> None:
     chosen = settings(packs, tmp_path, checkpoint_steps=5)
     assert train(run_spec(), chosen) == 0
     for path in (tmp_path / "state").glob("step-*"):
         (path / "loop.json").write_text("{")
+    for _ in range(2):
+        with pytest.raises(PlumblineError, match=r"none of its checkpoints is whole.*leftovers --afresh .*state`"):
+            train(run_spec(), chosen)
+    assert len(list((tmp_path / "state").glob("*.damaged"))) == 3
+    leftovers.afresh(chosen.state)
     assert train(run_spec(), chosen) == 0
-    said = capfd.readouterr().err
-    assert "none of its checkpoints is whole; set aside as" in said and "starting afresh" in said
     assert len(list((tmp_path / "state.set-aside-1").glob("*.damaged"))) == 3
     assert products(tmp_path) == products(undisturbed)
 
 
 @pytest.mark.parametrize("change", ["spec", "data"])
-def test_state_of_another_run_is_set_aside(packs: Path, tmp_path: Path, capfd, change: str) -> None:
+def test_state_of_another_run_is_kept_for_it(packs: Path, tmp_path: Path, capfd, change: str) -> None:
     assert train(run_spec(), settings(packs, tmp_path)) == 0
     spec, chosen = run_spec(), settings(packs, tmp_path)
     if change == "spec":
@@ -319,17 +323,17 @@ def test_state_of_another_run_is_set_aside(packs: Path, tmp_path: Path, capfd, c
         assert train(spec, chosen) == 0
     said = capfd.readouterr().err
     expected = {"spec": "run_id", "data": "data_fingerprint"}[change]
-    assert f"it belongs to another run ({expected} changed); set aside as" in said
-    assert (tmp_path / "state.set-aside-1" / "step-0000012" / "metadata.json").exists()
-    assert not (tmp_path / "state.set-aside-2").exists()
+    assert f"it belongs to another run ({expected} changed); kept as" in said
+    (kept,) = tmp_path.glob("state.*")
+    assert kept.name.startswith(f"state.of-{run_spec().run_id}-") and (kept / "step-0000012/metadata.json").exists()
 
 
-def test_checkpoints_without_an_owner_are_set_aside(packs: Path, tmp_path: Path, undisturbed: Path, capfd) -> None:
-    """As a kill while another run's state was being set aside would leave them."""
+def test_checkpoints_say_whose_they_are(packs: Path, tmp_path: Path, undisturbed: Path, capfd) -> None:
+    """Where run.json is lost."""
     assert train(run_spec(init_seed=1), settings(packs, tmp_path)) == 0
     (tmp_path / "state" / "run.json").unlink()
     assert train(run_spec(), settings(packs, tmp_path)) == 0
-    assert "no run.json says whose they are; set aside as" in capfd.readouterr().err
+    assert "it belongs to another run (run_id changed); kept as" in capfd.readouterr().err
     assert products(tmp_path) == products(undisturbed)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -131,3 +132,25 @@ def test_a_truncated_shard_fails_by_name_and_the_others_finish(packed: Project) 
     assert done.returncode == 1
     assert "shard-00001.bin of work/smoke/corpora/climbmix/packs/context64/train/large.json is truncated" in done.stdout
     assert (packed.root / base).exists() and not (packed.root / large).exists()
+
+
+def test_ctrl_c_saves_before_it_ends(packed: Project) -> None:
+    """A terminal's Ctrl-C goes to Snakemake and to its trainer alike."""
+    expected = sha256_file(packed.root / WEIGHTS)
+    for folder in (f"work/smoke/runs/{RUN}", STATE):
+        shutil.rmtree(packed.root / folder)
+    process = packed.start_snakemake(*COMMAND[:-1], "pretrain:trainer_flags='--checkpoint-seconds 600'")
+    progress = packed.root / STATE / "progress.jsonl"
+    while not (progress.exists() and '"event": "start"' in progress.read_text()):
+        assert process.poll() is None, "Snakemake ended before its trainer had begun"
+        time.sleep(0.02)
+    time.sleep(0.5)  # a few steps
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(120) != 0
+    assert not (packed.root / OUTCOME).exists(), "the run ended before it could be interrupted"
+    saved = re.search(r"asked to stop; saved at step (\d+), run me again", (packed.root / LOG).read_text())
+    assert saved
+    done = packed.snakemake(*COMMAND)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert packed.read(f"work/smoke/runs/{RUN}/manifest.json")["resumed_from"] == [int(saved[1])]
+    assert sha256_file(packed.root / WEIGHTS) == expected

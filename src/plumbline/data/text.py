@@ -58,6 +58,26 @@ def pieces(text: str, target_bytes: int) -> Iterator[str]:
         yield "\n\n".join(parts)
 
 
+def spans(text: str, characters: int) -> Iterator[str]:
+    """Cut a text into parts of about so many characters between a word and the blank or line end that follows it.
+
+    Pre-tokenisation as GPT-2's has a boundary at every such place and looks neither behind nor beyond it, so the tokens
+    of the parts are the tokens of the text. A part is longer where no word ends.
+    """
+    start = 0
+    while len(text) - start > characters:
+        cut = _BETWEEN.search(text, start + characters)
+        if cut is None:
+            break
+        yield text[start : cut.end()]
+        start = cut.end()
+    yield text[start:]
+
+
+#: A letter or digit before a blank or a line end.
+_BETWEEN = re.compile(r"[^\W_](?=[ \n])")
+
+
 class _Text(HTMLParser):
     """Collects the text of an HTML page, with empty lines around blocks."""
 

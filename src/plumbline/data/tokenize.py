@@ -17,11 +17,13 @@ import numpy as np
 from plumbline.cli import PlumblineError, run
 from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl
+from plumbline.data.text import spans
 from plumbline.data.tokenizer import Tokenizer
 from plumbline.files import atomic
 
-#: Documents handed to the tokenizer at once: enough to keep all cores busy.
-_BATCH = 512
+#: Documents handed to the tokenizer at once, and their characters: enough to keep all cores busy. What the tokenizer
+#: keeps of a text while it works is a hundred times the text, so a longer document is handed over in parts.
+_BATCH, _CHARACTERS, _PART = 512, 4_000_000, 500_000
 
 
 def lines_of_shard(path: Path, shard: int, shards: int) -> Iterator[tuple[int, bytes]]:
@@ -43,21 +45,31 @@ def tokenize(documents: Path, tokenizer: Tokenizer, shard: int, shards: int) -> 
     """Tokens of a shard as a list of arrays (of `tokenizer.dtype`), and its number of documents."""
     chunks: list[np.ndarray] = []
     batch: list[str] = []
-    count = 0
+    ends: list[bool] = []  # whether a document ends with the part
+    held = count = 0
     with Progress(f"tokenize {documents.name} shard {shard} of {shards}", "documents") as progress:
 
         def flush() -> None:
-            flat = [token for ids in tokenizer.encode_batch(batch) for token in (*ids, tokenizer.eot)]
-            chunks.append(np.array(flat, dtype=tokenizer.dtype))
-            progress.add(len(batch))
+            nonlocal held
+            encoded = zip(tokenizer.encode_batch(batch), ends)
+            parts = [np.array([*ids, tokenizer.eot] if end else ids, dtype=tokenizer.dtype) for ids, end in encoded]
+            chunks.append(np.concatenate(parts) if parts else np.array([], dtype=tokenizer.dtype))
+            progress.add(sum(ends))
             batch.clear()
+            ends.clear()
+            held = 0
 
         for offset, line in lines_of_shard(documents, shard, shards):
-            if line.strip():
-                batch.append(jsonl.parse(line, f"{documents}: byte {offset}").text)
-                count += 1
-            if len(batch) == _BATCH:
-                flush()
+            if not line.strip():
+                continue
+            parts = list(spans(jsonl.parse(line, f"{documents}: byte {offset}").text, _PART))
+            count += 1
+            for number, part in enumerate(parts, 1):
+                batch.append(part)
+                ends.append(number == len(parts))
+                held += len(part)
+                if len(batch) == _BATCH or held >= _CHARACTERS:
+                    flush()
         flush()
     return chunks, count
 

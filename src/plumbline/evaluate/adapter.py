@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -131,7 +132,14 @@ class CheckpointLM(TemplateLM):
                     logits_SV = self.model.logits(hidden_BTD[row, stop - segment.scored : stop])
                     targets_S = torch.tensor(segment.tokens[-segment.scored :], device=self._device)
                     chosen_S = logits_SV.gather(1, targets_S[:, None])[:, 0]
-                    totals[segment.request] += float((chosen_S - logits_SV.logsumexp(1)).sum())
+                    score = float((chosen_S - logits_SV.logsumexp(1)).sum())
+                    if not math.isfinite(score):
+                        raise PlumblineError(
+                            f"the model gives a log-probability of {score} to an answer of {segment.scored} tokens, "
+                            "which is no number to compare answers by: look at its weights and at the precision it "
+                            "was trained in, and train it again where they are at fault"
+                        )
+                    totals[segment.request] += score
                     greedy[segment.request] &= bool((logits_SV.argmax(1) == targets_S).all())
         return list(zip(totals, greedy))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from plumbline.cli import PlumblineError
+from plumbline.files import sha256_file
 from plumbline.model.decoder import Decoder
 from plumbline.specs.spec import RunSpec
+
+MODEL = "model.safetensors"
+_REMEDY = "delete the run's folder and pretrain again: what is whole in the run's state is not trained twice"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,6 +28,8 @@ class FinishedRun:
     folder: Path
     outcome: str
     spec: RunSpec
+    #: What the manifest says of the run's files; empty for runs that were made before it said anything.
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> FinishedRun:
@@ -36,30 +43,57 @@ class FinishedRun:
         for name, document, key in (("outcome", outcome, "outcome"), ("manifest", manifest, "spec")):
             if key not in document:
                 raise PlumblineError(f"{folder / f'{name}.json'}: {key!r} is missing")
-        return cls(folder=folder, outcome=outcome["outcome"], spec=RunSpec.from_dict(manifest["spec"]))
+        if outcome.get("run_id") != manifest.get("run_id"):
+            raise PlumblineError(
+                f"{folder}: outcome.json is of run {outcome.get('run_id')}, manifest.json of {manifest.get('run_id')}; "
+                f"{_REMEDY}"
+            )
+        spec, files = RunSpec.from_dict(manifest["spec"]), manifest.get("files", {})
+        return cls(folder=folder, outcome=outcome["outcome"], spec=spec, files=files)
+
+    def weights_sha256(self) -> str:
+        """SHA-256 of the weights, which must be the one that the trainer wrote down.
+
+        Raises:
+            PlumblineError: they are not the bytes that the trainer wrote, or are not there.
+        """
+        path = self.folder / MODEL
+        try:
+            found = sha256_file(path)
+        except OSError as error:
+            raise PlumblineError(f"{path}: cannot be read as weights ({error}); {_REMEDY}") from error
+        expected = self.files.get(MODEL, {}).get("sha256")
+        if expected is None:
+            print(f"{path}: its manifest, of an earlier version, has no checksum to compare it with", file=sys.stderr)
+        elif found != expected:
+            raise PlumblineError(
+                f"{path} is not what the trainer wrote: sha256 {found}, not {expected} as in manifest.json; {_REMEDY}"
+            )
+        return found
 
     def model(self) -> Decoder:
         """The trained decoder in float32.
 
         Raises:
-            PlumblineError: the weights cannot be read, are not those of the spec, or are not finite.
+            PlumblineError: the weights cannot be read, are not what the trainer wrote or not those of the spec, or are
+                not finite.
         """
-        path = self.folder / "model.safetensors"
-        remedy = "delete the run's folder and pretrain again"
+        path = self.folder / MODEL
+        self.weights_sha256()
         try:
             weights = load_file(path)
         except (OSError, SafetensorError) as error:
-            raise PlumblineError(f"{path}: cannot be read as weights ({error}); {remedy}") from error
+            raise PlumblineError(f"{path}: cannot be read as weights ({error}); {_REMEDY}") from error
         model = Decoder(self.spec.model)
         expected = model.state_dict()
         wrong = sorted(set(expected) ^ set(weights)) or sorted(
             name for name in expected if expected[name].shape != weights[name].shape
         )
         if wrong:
-            raise PlumblineError(f"{path}: {wrong[0]!r} does not fit the spec in manifest.json; {remedy}")
+            raise PlumblineError(f"{path}: {wrong[0]!r} does not fit the spec in manifest.json; {_REMEDY}")
         broken = sorted(name for name, tensor in weights.items() if not torch.isfinite(tensor).all())
         if broken:
-            raise PlumblineError(f"{path}: {broken[0]!r} has values that are not finite; {remedy}")
+            raise PlumblineError(f"{path}: {broken[0]!r} has values that are not finite; {_REMEDY}")
         model.load_state_dict(weights)
         return model.float()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from plumbline.cli import PlumblineError
-from plumbline.files import atomic_write_bytes, atomic_write_json
+from plumbline.files import atomic, atomic_write_bytes, atomic_write_json
 from plumbline.model.decoder import Decoder
 from plumbline.specs.components import SLOTS
 from plumbline.specs.spec import ModelSpec
@@ -58,9 +57,8 @@ def export(model: Decoder, tokenizer_path: str | Path, directory: str | Path) ->
     special = _special_tokens(model.spec, tokenizer_path)
     directory.mkdir(parents=True, exist_ok=True)
     weights = llama_weights(model)
-    temporary = directory / f".model.safetensors.{os.getpid()}"
-    save_file(weights, temporary, metadata={"format": "pt"})
-    os.replace(temporary, directory / "model.safetensors")
+    with atomic(directory / "model.safetensors") as file:
+        save_file(weights, file.name, metadata={"format": "pt"})
     atomic_write_bytes(directory / "tokenizer.json", tokenizer_path.read_bytes())
     atomic_write_json(directory / "tokenizer_config.json", _tokenizer_config(model.spec, special))
     atomic_write_json(directory / "config.json", llama_config(model.spec, special, model.embedding.dtype))

@@ -16,7 +16,7 @@ from typing import Any
 from plumbline import cli
 from plumbline.operate.progress import clock, events
 from plumbline.train import lease
-from plumbline.train.state import FAULT, IDENTITY, STARTS, read_json
+from plumbline.train.state import FAULT, IDENTITY, STARTS, is_aside, read_json
 
 #: What a run may be doing, in the order in which the table shows them.
 STATES = ("running", "stale", "fault", "waiting", "diverged", "finished")
@@ -98,7 +98,7 @@ def _ended(outcome: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
 
 def _identities(work: Path) -> list[Path]:
     found = work.glob(f"*/state/*/*/*/*/{IDENTITY}")
-    return sorted(path for path in found if ".set-aside-" not in path.parent.name)
+    return sorted(path for path in found if not is_aside(path.parent.name))
 
 
 def _outputs(state: Path, work: Path) -> Path:

@@ -92,6 +92,8 @@ def _chosen(given: argparse.Namespace) -> list[str]:
     for name in names:
         if name not in known:
             raise PlumblineError(f"--probes: there is no probe {name!r}{nearest(name, known)} (known: {sorted(known)})")
+        if names.count(name) > 1:
+            raise PlumblineError(f"--probes: {name!r} is there more than once")
         if name in two_points and given.against is None:
             raise PlumblineError(f"--probes: {name!r} compares two points of training; give the later one as --against")
     return names

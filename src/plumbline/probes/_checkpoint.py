@@ -1,4 +1,4 @@
-"""A checkpoint to probe, and a text to probe it on: a run of ours, or a folder in Hugging Face form."""
+"""A checkpoint to probe, and a text to probe it on: a run or a model of ours, or a folder in Hugging Face form."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from plumbline.data.tokenizer import Tokenizer
 from plumbline.data.verify import verify_once
 from plumbline.evaluate.checkpoint import FinishedRun
 from plumbline.files import canonical_json, sha256_file, sha256_text
+from plumbline.model import folder as model_folder
 from plumbline.probes._base import Subject
 from plumbline.probes._decoder import DecoderSubject
 from plumbline.specs.spec import require_present_code
@@ -54,11 +55,13 @@ def open_checkpoint(folder: Path, device: torch.device) -> Checkpoint:
     """
     if (folder / "manifest.json").is_file():
         return _our_run(folder, device)
+    if (folder / model_folder.SPEC).is_file():
+        return _our_model(folder, device)
     if (folder / "config.json").is_file():
         return _hugging_face(folder, device)
     raise PlumblineError(
-        f"--checkpoint: {folder} holds neither manifest.json (a run of ours) nor config.json (a model in Hugging Face "
-        "form)"
+        f"--checkpoint: {folder} holds neither manifest.json (a run of ours) nor {model_folder.SPEC} (a model of ours) "
+        "nor config.json (a model in Hugging Face form)"
     )
 
 
@@ -78,6 +81,24 @@ def _our_run(folder: Path, device: torch.device) -> Checkpoint:
     )
 
 
+def _our_model(folder: Path, device: torch.device) -> Checkpoint:
+    model = model_folder.read_model(folder)
+    return Checkpoint(
+        folder=folder,
+        subject=DecoderSubject(model.to(device)),
+        kind="plumbline",
+        identity=_identity([folder / model_folder.SPEC, folder / model_folder.WEIGHTS]),
+        step=None,
+        fraction=None,
+        context=model.spec.context,
+        vocabulary=model.spec.vocabulary,
+    )
+
+
+def _identity(files: list[Path]) -> str:
+    return sha256_text(canonical_json({file.name: sha256_file(file) for file in files}))[:16]
+
+
 def _hugging_face(folder: Path, device: torch.device) -> Checkpoint:
     from transformers.utils import logging
 
@@ -92,12 +113,13 @@ def _hugging_face(folder: Path, device: torch.device) -> Checkpoint:
         folder=folder,
         subject=subject,
         kind=subject.config.model_type,
-        identity=sha256_text(canonical_json({file.name: sha256_file(file) for file in files}))[:16],
+        identity=_identity(files),
         step=None,
         fraction=None,
         context=subject.config.max_position_embeddings,
         vocabulary=subject.config.vocab_size,
-        separator=end if isinstance(end, int) else None,
+        # Some models end in any of several tokens; the first is the one between documents.
+        separator=end[0] if isinstance(end, list) else end,
     )
 
 
@@ -142,7 +164,7 @@ def read_text(
         )
     found = found[:sequences]
     if len(found) < sequences:
-        print(f"{name}: {len(found)} whole sequences of {context} tokens, not {sequences}", file=sys.stderr)
+        print(f"{name}: {len(found)} whole sequences of {found.shape[1]} tokens, not {sequences}", file=sys.stderr)
     if found.min() < 0 or found.max() >= checkpoint.vocabulary:
         raise PlumblineError(
             f"{name}: ids from {found.min()} to {found.max()}, and the model has {checkpoint.vocabulary} entries; "
@@ -168,7 +190,7 @@ def _encode(checkpoint: Checkpoint, words: str, tokenizer: Path | None) -> list[
         return Tokenizer(tokenizer).encode(words)
     if checkpoint.kind == "plumbline":
         raise PlumblineError(
-            "--checkpoint: a run's folder holds no tokenizer; give --validation (its pack's manifest), --tokens, or "
+            "--checkpoint: a folder of ours holds no tokenizer; give --validation (its pack's manifest), --tokens, or "
             "--tokenizer (its corpus's tokenizer.json) with or without --text"
         )
     from transformers import AutoTokenizer

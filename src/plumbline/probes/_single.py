@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 
 import pandas as pd
 import torch
@@ -22,9 +23,11 @@ def read_single(given: argparse.Namespace, names: list[str]) -> pd.DataFrame:
     """Read the probes `names` of the checkpoint that the command line names; write its frame, and its picture.
 
     Raises:
-        PlumblineError: the checkpoint or the text cannot be read, or they do not fit.
+        PlumblineError: the checkpoint or the text cannot be read, they do not fit, or CUDA is asked for and not there.
     """
     cuda = torch.cuda.is_available() if given.device == "auto" else given.device == "cuda"
+    if cuda and not torch.cuda.is_available():
+        raise PlumblineError("--device cuda: this machine has no CUDA device; use --device cpu")
     device = torch.device("cuda" if cuda else "cpu")
     numerics(device)
     checkpoint = open_checkpoint(given.checkpoint, device)
@@ -68,7 +71,9 @@ def read_single(given: argparse.Namespace, names: list[str]) -> pd.DataFrame:
         },
     )
     frame = frames.read(given.out, "probes")
-    if given.picture is not None:
+    if given.picture is not None and frame.empty:
+        print(f"--picture: these probes read nothing here, so there is no {given.picture}", file=sys.stderr)
+    elif given.picture is not None:
         from plumbline.probes import _picture
 
         title = f"{given.checkpoint.resolve().name} ({checkpoint.kind}) · {sequences} × {context} tokens of {text.name}"

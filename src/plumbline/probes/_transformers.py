@@ -15,6 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig, AutoModelForCausalLM
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -207,26 +208,36 @@ def _silenced(attention: nn.Module, query: bool, key: bool) -> Iterator[None]:
         tap.no_query = tap.no_key = False
 
 
+def read_config(folder: Path) -> Any:
+    """The library's config of a folder that `save_pretrained` wrote; no weights are read.
+
+    Raises:
+        PlumblineError: it cannot be read, or its model type is not in `STYLES`.
+    """
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise PlumblineError(f"--checkpoint: {folder / 'config.json'} is no model's ({error})") from error
+    if config.model_type not in STYLES:
+        raise PlumblineError(
+            f"--checkpoint: {folder} is a {config.model_type!r}; probes know their way in {sorted(STYLES)}"
+            f"{nearest(config.model_type, STYLES)}"
+        )
+    return config
+
+
 def load(folder: Path) -> TransformersSubject:
     """The model of a folder that `save_pretrained` wrote, in float32 on the CPU; nothing is fetched.
 
     Raises:
         PlumblineError: a model type that is not in `STYLES`, or weights that cannot be read or are not all there.
     """
-    try:
-        model_type = AutoConfig.from_pretrained(folder, local_files_only=True).model_type
-    except (OSError, ValueError, KeyError) as error:
-        raise PlumblineError(f"--checkpoint: {folder / 'config.json'} is no model's ({error})") from error
-    if model_type not in STYLES:
-        raise PlumblineError(
-            f"--checkpoint: {folder} is a {model_type!r}; probes know their way in {sorted(STYLES)}"
-            f"{nearest(model_type, STYLES)}"
-        )
+    read_config(folder)
     try:
         model, report = AutoModelForCausalLM.from_pretrained(
             folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
         )
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise PlumblineError(f"--checkpoint: {folder} does not hold weights of its config ({error})") from error
     missing = sorted(report["missing_keys"])
     if missing:

@@ -21,7 +21,7 @@ from scipy import stats
 from plumbline.cli import PlumblineError, nearest
 from plumbline.results.published import Claim
 
-Verdict = Literal["reproduced", "partly", "not reproduced", "diverged", "not tested", "demo"]
+Verdict = Literal["reproduced", "partly", "not reproduced", "diverged", "not tested", "mini", "demo", "smoke"]
 
 #: (printed, measured) -> whether they are near enough.
 Near = Callable[[float, float], bool]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections import Counter
 from typing import Any
 
@@ -30,8 +31,9 @@ COLUMNS = (
     "preset",
 )
 
-#: Presets whose models are too small to speak about methods.
-SMALL = ("demo", "smoke")
+#: The one preset whose models are the document's. At the others a claim about trained models gets no verdict: the
+#: preset's name stands there.
+VERDICTS = "paper"
 
 
 def judge(claims: list[Claim], measures: Measures, evidence: Evidence) -> list[dict[str, str]]:
@@ -61,15 +63,15 @@ def _judged(claim: Claim, measures: Measures, evidence: Evidence) -> dict[str, s
             measured = measure(evidence, claim)
             row["reproduced"] = _shown(measured)
             row["verdict"], row["why"] = check(claim, measured, measure.compare)
-            if measure.scope == "training" and preset in SMALL:
+            if measure.scope == "training" and preset != VERDICTS:
                 row["why"] = f"{preset} models are too small to speak to it ({row['why']} there)"
-                row["verdict"] = "demo"
+                row["verdict"] = preset
         except Absent as absent:
             row["reproduced"] = absent.word
             row["verdict"] = "diverged" if absent.word == "diverged" else "not tested"
             row["why"] = str(absent)
-            if absent.word == "diverged" and preset in SMALL:
-                row["verdict"] = "demo"
+            if absent.word == "diverged" and preset != VERDICTS:
+                row["verdict"] = preset
     runs = sorted(evidence.used)
     ids = [evidence.frames.identity(key) for key in runs]
     return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": preset}
@@ -90,7 +92,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (float, np.floating)):
-        return f"{float(value):.4g}"
+        # What was never reached is infinitely far; what could not be measured is no number at all.
+        return "no value" if math.isnan(value) else f"{float(value):.4g}".replace("inf", "infinite")
     if isinstance(value, (list, tuple)):
         return " ".join(_plain(item) for item in value) or "none"
     return str(value)

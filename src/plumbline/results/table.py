@@ -170,9 +170,13 @@ PRESET_NOTES = {
 }
 
 
-def warnings_of(study: Study, frames: RunFrames | None = None) -> list[str]:
-    """What must stand above every table: the preset, and for a table of scores (`frames`) whose tasks they are."""
-    warnings = [f"Preset: {study.preset}. " + PRESET_NOTES[study.preset]]
+def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PRESET_NOTES["demo"]) -> list[str]:
+    """What must stand above every table: the preset, and for a table of scores (`frames`) whose tasks they are.
+
+    `demo`: what a study's demo is worth, where it was sized to answer something.
+    """
+    notes = PRESET_NOTES | {"demo": demo}
+    warnings = [f"Preset: {study.preset}. " + notes[study.preset]]
     sources = {} if frames is None else frames.task_sources
     stand_ins = [task for task, source in sources.items() if source != "benchmark"]
     if stand_ins:

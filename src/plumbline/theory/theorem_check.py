@@ -49,7 +49,7 @@ class TheoremCheck:
         statement: what is equal to what, in a line.
         source: where the document says it, "Thm 4.2, App 8.6".
         section: the section by which Table 1 names its rows ("4.3"); empty where it has none.
-        premises: as that row has them.
+        premises: as that row has them; None where there is none.
         residual: largest relative residual with all premises kept.
         broken: what becomes of it without one of them, each on its own; may be empty where there is none to break.
         tried: shapes and seeds, in words ("12 shapes x 3 seeds, float64").
@@ -60,7 +60,7 @@ class TheoremCheck:
     statement: str
     source: str
     section: str
-    premises: Premises
+    premises: Premises | None
     residual: float
     broken: tuple[Broken, ...]
     tried: str

@@ -40,7 +40,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--lease-seconds", type=float, default=120.0, help="a silent trainer is taken for dead after this long")
     add("--wait-seconds", type=float, default=180.0, help="how long to wait for another trainer of this run")
     add("--starts-without-progress", type=int, default=3, metavar="K",
-        help="give up after K starts in a row at the same step; 0: never (default: %(default)s)")  # fmt: skip
+        help="give up after K faults in the loop from the same step; 0: never (default: %(default)s)")  # fmt: skip
     return parser
 
 

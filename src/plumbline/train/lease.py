@@ -7,7 +7,7 @@ flock, where the file system has locks, settles races on one machine at once. A 
 - when its heartbeat is older than `limit` seconds, by the clock of the file system that holds it.
 
 A holder that lost its lease (it was suspended, or cut off from the file system) notices before it writes the next
-checkpoint: `check` raises, and the trainer stops.
+checkpoint, and before each of its outputs: `check` raises, and the trainer stops.
 """
 
 from __future__ import annotations
@@ -49,7 +49,11 @@ class Lease:
         self._heartbeat = threading.Thread(target=self._beat, name="lease heartbeat", daemon=True)
 
     def __enter__(self) -> Lease:
-        self.acquire()
+        try:
+            self.acquire()
+        except BaseException:
+            self.release()
+            raise
         return self
 
     def __exit__(self, *reason: object) -> None:
@@ -136,10 +140,14 @@ class Lease:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             return False
-        with os.fdopen(descriptor, "w") as handle:
-            json.dump(identity() | {"token": self.token, "since": time.time(), "limit": self.limit}, handle)
-            handle.flush()
-            os.fsync(handle.fileno())
+        try:
+            with os.fdopen(descriptor, "w") as handle:
+                json.dump(identity() | {"token": self.token, "since": time.time(), "limit": self.limit}, handle)
+                handle.flush()
+                os.fsync(handle.fileno())
+        except OSError:  # a full disk: half a lease would be waited for
+            self.path.unlink(missing_ok=True)
+            raise
         return True
 
     def _remove(self, judged: dict[str, Any]) -> None:

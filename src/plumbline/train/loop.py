@@ -25,7 +25,8 @@ from plumbline.probes import read_all
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness, schedule, snapshot
 from plumbline.train.batch import Batching
-from plumbline.train.checkpoint import Checkpoint, Checkpoints, guarded
+from plumbline.train.checkpoint import Checkpoint, Checkpoints
+from plumbline.train.disk import guarded
 from plumbline.train.distributed import Ranks, gradient_sync
 from plumbline.train.interventions import Intervention
 from plumbline.train.lease import Lease
@@ -97,6 +98,8 @@ class Loop:
             due = self.step == steps or (self.step > 0 and self.step % validate_every == 0)
             if due and self.metrics.validated(self.step) is None:
                 self._validate()
+            if self.step == steps and self._last_update_diverged():
+                return
             self._probe()
             if self.step == steps:
                 return
@@ -126,6 +129,17 @@ class Loop:
         self.step, self.random = step, randomness.capture(parts.ranks.device)
         parts.progress.step(step, loss, grad_norm, learning_rate)
         return stop > 0, save > 0
+
+    def _last_update_diverged(self) -> bool:
+        """Whether the last update made weights, or a held-out loss, that are no numbers: no step comes to notice."""
+        loss = self.metrics.validated(self.step)
+        assert loss is not None
+        finite = snapshot.finite(self.parts.model, self.parts.ranks)
+        if finite and math.isfinite(loss):
+            return False
+        what = f"held-out loss {loss}" if finite else "weights that are not finite"
+        self.divergence = {"step": self.step, "reason": f"step {self.step}: {what} after its update"}
+        return True
 
     def _gradients(self, step: int) -> torch.Tensor:
         """Accumulate the batch's gradients; returns this rank's part of the batch's mean loss a token."""
@@ -211,10 +225,11 @@ class Loop:
         if parts.ranks.broadcast(parts.ranks.leader and parts.points.has(self.step, parts.made_with)):
             return
         weights = snapshot.whole_weights(parts.model, parts.ranks)
-        if parts.lease is not None:
-            parts.lease.check()
-            metadata = {"run_id": parts.spec.run_id, **parts.made_with}
-            guarded(parts.points.kept.directory, lambda: parts.points.keep(self.step, weights, metadata))
+        lease = parts.lease
+        if lease is not None:
+            lease.check()
+            metadata = {**self._whose(), **parts.made_with}
+            guarded(parts.points.kept.directory, lambda: parts.points.keep(self.step, weights, metadata, lease.check))
         parts.ranks.barrier()
 
     def _save_due(self, step: int) -> bool:
@@ -230,7 +245,7 @@ class Loop:
         """Write a checkpoint of the state after `step`, unless there is one."""
         parts = self.parts
         diverged = self.divergence is not None
-        if parts.ranks.broadcast(parts.checkpoints.name(self.step, diverged).exists()):
+        if parts.ranks.broadcast(parts.checkpoints.has(self.step, diverged)):
             return
         finite = snapshot.finite(parts.model, parts.ranks)
         states = parts.ranks.gather(randomness.encode(self.random))
@@ -263,9 +278,7 @@ class Loop:
         }
         atomic_write_json(temporary / "loop.json", loop)
         metadata = {
-            "run_id": parts.spec.run_id,
-            "data_fingerprint": parts.pack.fingerprint,
-            "validation_fingerprint": parts.validation.fingerprint,
+            **self._whose(),
             "finite": finite,
             "diverged": self.divergence is not None,
             "ranks": parts.ranks.world,
@@ -273,8 +286,17 @@ class Loop:
             **parts.made_with,
         }
         assert parts.lease is not None
-        parts.lease.check()
-        parts.checkpoints.finish(temporary, self.step, metadata, diverged=self.divergence is not None)
+        diverged = self.divergence is not None
+        parts.checkpoints.finish(temporary, self.step, metadata, diverged, check=parts.lease.check)
+
+    def _whose(self) -> dict[str, str]:
+        """What says of a checkpoint or a probe point which run's it is."""
+        parts = self.parts
+        return {
+            "run_id": parts.spec.run_id,
+            "data_fingerprint": parts.pack.fingerprint,
+            "validation_fingerprint": parts.validation.fingerprint,
+        }
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whoever saved it on however many ranks."""
@@ -294,7 +316,8 @@ class Loop:
     def settle_divergence(self) -> None:
         """Make the weights the last finite ones, note their step, and save, so that nobody trains this run again.
 
-        The update of the step that diverged was never made, so the weights are finite but in the rarest case.
+        The update of the step that diverged was never made (but for the last step's), so the weights are finite as a
+        rule.
         """
         parts = self.parts
         assert self.divergence is not None

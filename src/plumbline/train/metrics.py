@@ -46,9 +46,12 @@ class Metrics:
                 return row[2]
         return None
 
-    def last_train(self, before: int) -> tuple[Any, ...] | None:
-        """The last training row of a step below `before`."""
-        return next((row for row in reversed(self.rows) if row[1] == "train" and row[0] < before), None)
+    def last_finite_train(self) -> tuple[Any, ...] | None:
+        """The last training row whose loss and gradient norm are finite numbers."""
+        return next(
+            (row for row in reversed(self.rows) if row[1] == "train" and np.isfinite(row[2]) and np.isfinite(row[3])),
+            None,
+        )
 
     def grad_norm_tail(self, steps: int) -> list[list[float]]:
         """[step, gradient norm] of the last `steps` training rows whose norm is a finite number."""

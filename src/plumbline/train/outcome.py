@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
+import os
+import secrets
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from plumbline.files import atomic_write_json
+from plumbline.files import atomic_write_json, fsync_directory, sha256_file
 from plumbline.specs.spec import RunSpec
-from plumbline.train.checkpoint import guarded
+from plumbline.train.disk import guarded
 from plumbline.train.metrics import Metrics
 from plumbline.train.online import FILE, Online, leaves_frame
-from plumbline.train.points import FOLDER, Points
+from plumbline.train.points import FOLDER, INDEX, Points
 from plumbline.train.snapshot import MODEL, write_weights
 
-#: The files beside the folder of probe points.
-OURS = ("metrics.parquet", MODEL, "manifest.json", "outcome.json")
+#: The outputs in the order in which they come to their place.
+OUTPUTS = ("metrics.parquet", MODEL, FOLDER, "manifest.json", "outcome.json")
+
+#: Where they are written first, with a name of this trainer's own.
+_STAGING = ".leaving-"
 
 #: Steps of gradient norms that a divergence is classified by.
 TAIL = 200
@@ -27,10 +34,11 @@ def outcome(spec: RunSpec, metrics: Metrics, divergence: dict[str, Any] | None, 
     """The content of ``outcome.json``.
 
     `step` is the last step (of a diverged run, the one that diverged); `last_finite_step` the last one whose loss
-    and gradient norm were numbers; `weights_step` the updates that the weights have seen.
+    and gradient norm were numbers (that of a run whose last update was no numbers is the step that diverged);
+    `weights_step` the updates that the weights have seen.
     """
     step = step if divergence is None else divergence["step"]
-    last = metrics.last_train(step if divergence is not None else step + 1)
+    last = metrics.last_finite_train()
     return {
         "run_id": spec.run_id,
         "study": spec.study,
@@ -60,28 +68,51 @@ def write(
     last: int,
     manifest: dict[str, Any],
     result: dict[str, Any],
+    check: Callable[[], None],
 ) -> None:
-    """Write all outputs into `directory`, each atomically, ``outcome.json`` last; `last` is the last step made.
+    """Write all outputs into `directory`, ``outcome.json`` last; `last` is the last step made.
+
+    They are written beside their places and then renamed one by one. `check` is called before each: it raises where
+    the run is not this trainer's any more, which then leaves the outputs of the other one alone. The manifest gets
+    the size and SHA-256 of every other file that readers open.
 
     Raises:
         PlumblineError: the disk is full, or a probe point is damaged.
     """
 
     def write_all() -> None:
+        check()
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / "outcome.json").unlink(missing_ok=True)
-        for name in OURS:  # what a trainer that was killed here was about to rename
-            for leftover in directory.glob(f".{name}.*"):
-                leftover.unlink()
-        metrics.write(directory / "metrics.parquet", result["run_id"])
-        write_weights(directory / MODEL, weights)
-        points.leave(directory / FOLDER, last, result["outcome"] == "completed")
-        if leaves_frame(online.spec):
-            online.write(directory / FOLDER / FILE)
-        atomic_write_json(directory / "manifest.json", manifest)
-        atomic_write_json(directory / "outcome.json", result)
+        for leftover in directory.glob(f"{_STAGING}*"):  # of a trainer that was killed here
+            shutil.rmtree(leftover, ignore_errors=True)
+        staging = directory / f"{_STAGING}{secrets.token_hex(4)}"
+        try:
+            staging.mkdir()
+            metrics.write(staging / "metrics.parquet", result["run_id"])
+            write_weights(staging / MODEL, weights)
+            points.leave(staging / FOLDER, last, result["outcome"] == "completed")
+            if leaves_frame(online.spec):
+                online.write(staging / FOLDER / FILE)
+            named = ("metrics.parquet", MODEL, f"{FOLDER}/{INDEX}", f"{FOLDER}/{FILE}")
+            files = {name: _facts(staging / name) for name in named if (staging / name).exists()}
+            atomic_write_json(staging / "manifest.json", manifest | {"files": files})
+            atomic_write_json(staging / "outcome.json", result)
+            check()
+            (directory / "outcome.json").unlink(missing_ok=True)
+            for name in OUTPUTS:
+                check()
+                if (directory / name).is_dir():
+                    os.rename(directory / name, staging / f"old-{name}")
+                os.replace(staging / name, directory / name)
+                fsync_directory(directory)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
 
     guarded(directory, write_all)
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    return {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
 
 
 def _final_validation(metrics: Metrics, step: int) -> float | None:

@@ -14,16 +14,18 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from plumbline.cli import PlumblineError
-from plumbline.files import atomic, atomic_write_json, fsync_directory, sha256_file
+from plumbline.files import atomic, atomic_write_json, free_name, fsync_directory, sha256_file
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint import METADATA, Checkpoints, damage
 from plumbline.train.snapshot import MODEL, write_weights
+from plumbline.train.state import afresh
 
 FOLDER = "points"
 INDEX = "index.json"
@@ -58,13 +60,15 @@ class Points:
         self._set_aside(path, fault)
         return False
 
-    def keep(self, step: int, weights: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
-        """Write the point of `step`, whole or not at all."""
+    def keep(
+        self, step: int, weights: dict[str, torch.Tensor], metadata: dict[str, Any], check: Callable[[], None]
+    ) -> None:
+        """Write the point of `step`, whole or not at all; `check` as for `Checkpoints.finish`."""
         self.kept.directory.mkdir(exist_ok=True)
         fsync_directory(self.kept.directory.parent)
         temporary = self.kept.begin(step)
         write_weights(temporary / MODEL, weights)
-        self.kept.finish(temporary, step, metadata)
+        self.kept.finish(temporary, step, metadata, check=check)
 
     def lost(self, step: int, diverged: bool) -> list[int]:
         """Steps of points that a run which goes on after `step` cannot make any more, and has not got.
@@ -103,10 +107,9 @@ class Points:
         kept = self.kept.name(step)
         fault = damage(kept)
         if fault is not None:
-            aside = self._set_aside(kept, fault) if kept.exists() else kept
             raise PlumblineError(
-                f"{aside}: the weights of a probe point are damaged ({fault}), and only training makes them: start the "
-                "run again, it is then trained afresh"
+                f"{kept}: the weights of a probe point are damaged ({fault}), and only training makes them: put a copy "
+                f"in their place, or {afresh(self.kept.directory.parent)}"
             )
         target = directory / f"{kept.name}.safetensors"
         try:
@@ -118,12 +121,10 @@ class Points:
         metadata = json.loads((kept / METADATA).read_text(encoding="utf-8"))
         return {"file": target.name, "sha256": metadata["files"][MODEL]["sha256"]}
 
-    def _set_aside(self, path: Path, why: str) -> Path:
-        aside = path.with_name(f"{path.name}.set-aside")
-        shutil.rmtree(aside, ignore_errors=True)
+    def _set_aside(self, path: Path, why: str) -> None:
+        aside = free_name(path, "set-aside")
         os.rename(path, aside)
         print(f"probe point {path}: {why}; set aside as {aside.name}", file=sys.stderr)
-        return aside
 
 
 def read_index(run: Path) -> dict[str, Any]:

@@ -16,15 +16,16 @@ from plumbline.specs.spec import RunSpec, require_present_code
 from plumbline.train import interventions, outcome, packs, provenance, snapshot
 from plumbline.train.batch import Batching
 from plumbline.train.checkpoint import Checkpoint, Checkpoints
+from plumbline.train.disk import NoRoom, Unreadable, guarded, is_full, readable
 from plumbline.train.distributed import Ranks, parallel, ranks
-from plumbline.train.lease import Lease
+from plumbline.train.lease import Lease, LeaseError
 from plumbline.train.loop import Loop, Parts
 from plumbline.train.numerics import numerics
 from plumbline.train.optim import Optimizer
 from plumbline.train.points import Points
 from plumbline.train.progress import NullSink, Progress, Sink, TensorBoardSink
 from plumbline.train.settings import Settings
-from plumbline.train.state import StateDirectory, clock
+from plumbline.train.state import COUNTED, StateDirectory, afresh, clock
 from plumbline.train.stop import Stopped, StopRequest
 
 
@@ -40,9 +41,9 @@ def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
         try:
             lease = None
             if group.leader:
-                lease = stack.enter_context(
-                    Lease(settings.state, limit=settings.lease_seconds, wait=settings.wait_seconds, stop=stop)
-                )
+                mine = Lease(settings.state, limit=settings.lease_seconds, wait=settings.wait_seconds, stop=stop)
+                with readable(settings.state):
+                    lease = guarded(settings.state, lambda: stack.enter_context(mine))
             group.barrier()
             group.poll(stop)
             return _Run(spec, settings, stop, group, lease).carry_out()
@@ -70,36 +71,65 @@ class _Run:
         self.points = Points(settings.state, spec)
         self.made_with = provenance.made_with()
         self.circumstances = settings.circumstances() | {"ranks": group.world} | self.made_with
+        self.in_loop = False
+        self.started = False
 
     def carry_out(self) -> int:
-        found = self.group.broadcast(self._claim() if self.group.leader else None)
+        found = self.group.broadcast(self._claim_on_disk() if self.group.leader else None)
         self.group.poll(self.stop)
         with self._deterministic_faults():
             loop = self.build(found)
         progress = loop.parts.progress
         started_at = loop.step
         try:
-            if loop.step < self.spec.train.steps and loop.divergence is None:
-                packs.verify([self.pack, self.validation], self.group, self.stop)
-                progress.start(loop.step, micro_batch=loop.parts.batching.micro_batch)
-            loop.run()
-        except Stopped:
-            loop.save()
-            progress.event("stopped", loop.step)
-            progress.say(f"asked to stop; saved at step {loop.step}, run me again")
-            return EXIT_RUN_AGAIN
+            try:
+                self._train(loop)
+            except Stopped:
+                self.in_loop = False
+                loop.save()
+                self._end("stopped", loop.step)
+                progress.event("stopped", loop.step)
+                progress.say(f"asked to stop; saved at step {loop.step}, run me again")
+                return EXIT_RUN_AGAIN
         except Exception as error:
-            progress.event("fault", loop.step, reason=f"{type(error).__name__}: {error}")
+            reason = f"{type(error).__name__}: {error}"
+            progress.event("fault", loop.step, reason=reason)
+            ended = "disk full" if is_full(error) else "lease lost" if isinstance(error, LeaseError) else "error"
+            self._end(COUNTED if self.in_loop and ended == "error" else ended, loop.step, reason)
             self._memory_fault(error, made_progress=loop.step > started_at)
             raise
         finally:
             progress.close()
+        self._leave(loop)
+        return 0
+
+    def _train(self, loop: Loop) -> None:
+        """From where the loop is to the end of the run, which is then saved."""
+        if loop.step < self.spec.train.steps and loop.divergence is None:
+            packs.verify([self.pack, self.validation], self.group, self.stop)
+            loop.parts.progress.start(loop.step, micro_batch=loop.parts.batching.micro_batch)
+        self.in_loop = True
+        loop.run()
+        self.in_loop = False
         if loop.divergence is None:
             loop.save()
         elif "weights_step" not in loop.divergence:
             loop.settle_divergence()
-        self._leave(loop)
-        return 0
+        self._end("completed" if loop.divergence is None else "diverged", loop.step)
+
+    def _end(self, how: str, step: int, reason: str | None = None) -> None:
+        """Record how the start that this process recorded has ended; what cannot be written is not worth a fault."""
+        if not self.started or self.lease is None:
+            return
+        with contextlib.suppress(LeaseError, OSError):
+            self.lease.check()
+            self.state.amend(ended=how, ended_at=step, **({} if reason is None else {"reason": reason}))
+
+    def _claim_on_disk(self) -> Checkpoint | None:
+        """As `_claim`; what a disk can have against it is said in a sentence, and nothing is given up for it."""
+        with readable(self.settings.state):
+            found: Checkpoint | None = guarded(self.settings.state, self._claim)
+        return found
 
     def _claim(self) -> Checkpoint | None:
         """Under the lease: make the state directory this run's, and find the checkpoint to go on from."""
@@ -116,15 +146,16 @@ class _Run:
         self.state.refuse_if_given_up(self.circumstances)
         found = self.checkpoints.newest()
         if found is None and self.checkpoints.found_any():
-            self.state.set_aside("none of its checkpoints is whole")
-            self.state.claim(identity)
+            raise PlumblineError(
+                f"{self.settings.state}: none of its checkpoints is whole; put a copy in their place, or "
+                f"{afresh(self.settings.state)}"
+            )
         lost = self.points.lost(found.step, found.metadata["diverged"]) if found is not None else []
         if lost:
-            self.state.set_aside(
-                f"the weights of its probe point at step {lost[0]} are lost, which only training makes"
+            raise PlumblineError(
+                f"{self.settings.state}: the weights of its probe point at step {lost[0]} are lost, which only "
+                f"training makes: put a copy in their place, or {afresh(self.settings.state)}"
             )
-            self.state.claim(identity)
-            found = None
         step = 0 if found is None else found.step
         threads, before = torch.get_num_threads(), [entry["threads"] for entry in self.state.starts][-1:]
         if before and before != [threads]:
@@ -136,7 +167,11 @@ class _Run:
         if step < self.spec.train.steps:
             details = provenance.code() | provenance.machine(self.group.device) | self.made_with
             details |= {"threads": threads, "resumed": found is not None}
+            details |= {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
             self.state.start(step, self.settings.starts_without_progress, details, self.circumstances)
+            self.started = True
+        elif found is not None and not self.state.starts:
+            self.state.restore_start(found.metadata)
         return found
 
     def build(self, found: Checkpoint | None) -> Loop:
@@ -188,8 +223,13 @@ class _Run:
             )
         )
         progress.say(f"{self.parameters:,} parameters on {group.device}; {batching.describe()}; {optimizer.describe()}")
+        if self.started:
+            cut: dict[str, Any] = {"micro_batch": batching.micro_batch, "accumulation": batching.accumulation}
+            cut |= {"world_size": group.world, "strategy": settings.strategy, "compiled": settings.compile}
+            guarded(settings.state, lambda: self.state.amend(**cut))
         if found is not None:
-            loop.restore(found)
+            with readable(found.path):
+                loop.restore(found)
             progress.say(f"resumed at step {found.step} from {found.path}")
         return loop
 
@@ -197,7 +237,6 @@ class _Run:
         weights = snapshot.whole_weights(loop.parts.model, self.group)
         if self.lease is None:
             return
-        self.lease.check()
         hooks = loop.parts.interventions
         result = outcome.outcome(self.spec, loop.metrics, loop.divergence, loop.step)
         result["interventions"] = [hook.report(loop.step) for hook in hooks]
@@ -212,6 +251,7 @@ class _Run:
             last=loop.step,
             manifest=manifest,
             result=result,
+            check=self.lease.check,
         )
         loop.parts.progress.event(result["outcome"], result["step"], loss=result["validation_loss"])
         loss = result["validation_loss"]
@@ -222,21 +262,28 @@ class _Run:
     def _manifest(self, loop: Loop) -> dict[str, Any]:
         starts = self.state.starts
         batching = loop.parts.batching
-        begun = starts[-1]  # a finished run's outputs may be given again elsewhere, under other code
+        here = {
+            **provenance.code(),
+            **provenance.machine(self.group.device),
+            "packages": provenance.packages(),
+            "lock_sha256": provenance.lock_sha256(),
+            "strategy": self.settings.strategy,
+            "compiled": self.settings.compile,
+            "micro_batch": batching.micro_batch,
+            "accumulation": batching.accumulation,
+            "world_size": self.group.world,
+        }
+        # A finished run's outputs may be given again elsewhere, under other code and settings: its start knows.
+        begun = here | {key: value for key, value in starts[-1].items() if key in here}
         return {
             "run_id": self.spec.run_id,
             "spec": self.spec.to_dict(),
-            **{key: begun[key] for key in provenance.code()},
+            **begun,
             "code": provenance.code_of(starts),
             "code_sha256": provenance.one_code(starts),
-            "packages": provenance.packages(),
-            "lock_sha256": provenance.lock_sha256(),
             "data_fingerprint": self.pack.fingerprint,
             "validation_fingerprint": self.validation.fingerprint,
-            **{key: begun[key] for key in provenance.machine(self.group.device)},
             "precision": self.spec.train.precision,
-            "strategy": self.settings.strategy,
-            "compiled": self.settings.compile,
             "started": starts[0]["time"],
             "finished": clock(),
             "wall_seconds": round(loop.seconds + time.monotonic() - loop.began, 3),
@@ -245,9 +292,6 @@ class _Run:
             "starts": starts,
             "parameters": self.parameters,
             "tokens": loop.tokens,
-            "micro_batch": batching.micro_batch,
-            "accumulation": batching.accumulation,
-            "world_size": self.group.world,
         }
 
     @contextlib.contextmanager
@@ -255,6 +299,8 @@ class _Run:
         """A spec that cannot be built, or a batch that cannot be cut, will not be mended by trying again."""
         try:
             yield
+        except (NoRoom, Unreadable):
+            raise
         except PlumblineError as error:
             if self.group.leader:
                 self.state.give_up(str(error), self.circumstances)

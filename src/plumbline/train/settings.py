@@ -13,7 +13,8 @@ class Settings:
 
     Units: `micro_batch` sequences on one rank, `*_seconds` seconds, `checkpoint_steps` optimizer steps.
     `lease_seconds`: a lease whose heartbeat is older is stale. `wait_seconds`: how long to wait for another trainer.
-    `starts_without_progress`: starts at one step after which a run is given up (0: never).
+    `starts_without_progress`: starts from one step that fell to a fault in the loop, after which a run is given up (0:
+    never).
     """
 
     data: Path

@@ -11,24 +11,31 @@ class Stopped(Exception):
 
 
 class StopRequest:
-    """Set by SIGTERM; polled in every loop. The signal itself does nothing, so no file is left half written."""
+    """Set by SIGTERM or Ctrl-C; polled in every loop. The signal itself does nothing, so no file is left half written.
+
+    A second Ctrl-C ends the process at once: whoever sits there does not want to wait for a checkpoint.
+    """
 
     def __init__(self) -> None:
         self.asked = False
 
     def install(self) -> StopRequest:
-        """Catch SIGTERM in this process from now on."""
+        """Catch SIGTERM and SIGINT in this process from now on."""
         signal.signal(signal.SIGTERM, self._ask)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell's background jobs do not hear Ctrl-C
+            signal.signal(signal.SIGINT, self._ask)
         return self
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def poll(self) -> None:
         """Leave the work at hand if asked to.
 
         Raises:
-            Stopped: SIGTERM has come.
+            Stopped: a signal has come.
         """
         if self.asked:
             raise Stopped

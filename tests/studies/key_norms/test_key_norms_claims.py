@@ -106,20 +106,20 @@ MUTANTS: dict[str, tuple[Callable[[dict[str, Arm]], dict[str, Arm]], set[str]]] 
 def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, right, before, tmp_path) -> None:
     change, follows = MUTANTS[claim]
     found = verdicts(World(tmp_path, arms=change(right.arms)))
-    assert found[claim] in ("not reproduced", "partly")
+    # Neighbours that change places leave most of an order as it was.
+    assert found[claim] == ("partly" if claim == "order_end" else "not reproduced")
     assert {name for name in found.index if found[name] != before[name]} == follows
 
 
 def test_a_claim_that_is_false_in_all_its_values_is_not_reproduced(right: World, tmp_path) -> None:
-    """The mutants above may leave a claim `partly` true; these leave nothing of it."""
+    """The mutant above leaves an order `partly` true; this one leaves nothing of it."""
     upside_down = {
         name: replace(arm, norms=arm.norms[::-1], entropies=arm.entropies[::-1]) for name, arm in right.arms.items()
     }
     found = verdicts(World(tmp_path, arms=upside_down))
     trained = [name for name, measure in MEASURES.items() if measure.scope == "training"]
-    apart = {"few_stay_at_8", "two_regimes", "middle_final_norm", "low_ratio", "high_ratio"}
+    apart = {"few_stay_at_8", "two_regimes", "middle_final_norm"}  # the same from either end
     assert found[[name for name in trained if name not in apart]].eq("not reproduced").all()
-    assert found[["low_ratio", "high_ratio"]].eq("partly").all()  # the initial norm is still 8
 
 
 # Mutants of the code and of the document, for what needs no training.
@@ -195,7 +195,7 @@ def with_values(name: str, **values: Any) -> list[Claim]:
         ("tokens", {"tokens_m": 16, "steps": 2000, "batch": 8, "seq": 1024}, "not reproduced"),
         ("size_88m", {"params_m": 89}, "reproduced"),
         ("size_80m", {"params_m": 89}, "reproduced"),
-        ("init_norm", {"norm": 1.0, "d_head": 128}, "not reproduced"),
+        ("init_norm", {"norm": 1.0}, "not reproduced"),
     ],
 )
 def test_where_the_document_says_otherwise_the_arithmetic_tells(right: World, name, values, verdict) -> None:

@@ -116,8 +116,35 @@ def test_an_intervention_that_never_gets_there_saves_nothing(tmp_path):
         facts["premature/base/gpt_slow/s44"], loss=math.log(27.5), saved=None
     )
     found = judged(written(facts, tmp_path))
-    assert found.loc["tokens_saved_270m", "verdict"] in ("partly", "not reproduced")
+    assert found.loc["tokens_saved_270m", "verdict"] == "not reproduced"
     assert found.loc["gain_every_paired_difference", "verdict"] == "not reproduced"
+
+
+def test_a_loss_at_half_the_rate_is_not_the_controls(tmp_path):
+    """Printed 3.4474 for 3.2883: a twentieth of the loss, but a sixth of the perplexity."""
+    facts = published_facts()
+    for seed in (42, 43, 44):
+        run = facts[f"premature/base/gpt/s{seed}"]
+        run.loss += 3.4474 - 3.2902
+    found = judged(written(facts, tmp_path))
+    assert found.loc["control_270m", "why"].startswith("2 of 4 values agree; apart: loss_mean, ppl_mean")
+
+
+def test_routing_that_matures_before_the_window_is_told(tmp_path):
+    facts = published_facts()
+    curve = facts["premature/base/gpt_slow/s42"].readings["lower_copy", "model"]
+    curve[0.01] = (0.0055, curve[0.01][1])
+    found = judged(written(facts, tmp_path)).loc["lower_routing_same", "reproduced"]
+    assert "intervention_pct = 3" in found and "intervention_of_all = 1" in found and "control_of_all = 3" in found
+
+
+def test_the_flat_task_must_be_flat_as_well(tmp_path):
+    facts = published_facts()
+    for seed in (42, 43, 44):
+        facts[f"premature/base/gpt_slow/s{seed}"].tasks["arc_challenge"] -= 0.05
+    found = judged(written(facts, tmp_path))
+    assert found.loc["downstream_largest", "verdict"] == "partly"
+    assert "arc_challenge is not nearly flat" in found.loc["downstream_largest", "why"]
 
 
 def test_a_demo_speaks_only_about_arithmetic(tmp_path):

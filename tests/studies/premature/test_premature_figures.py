@@ -92,5 +92,20 @@ def test_fig3_says_what_never_happens_and_what_is_missing(tmp_path):
     for seed in (42, 43):
         curve = facts[f"premature/base/gpt_slow/s{seed}"].readings["entropy", "upper"]
         facts[f"premature/base/gpt_slow/s{seed}"].readings["entropy", "upper"] = dict.fromkeys(curve, (0.9, 1.0))
-    text = words(draw(written(facts, tmp_path), "fig3"))
+    picture = draw(written(facts, tmp_path), "fig3")
+    text = words(picture)
     assert "never: 2 of 2" in text and "intervention 44 (missing)" in text
+
+
+def test_fig3_writes_no_words_on_marks(tmp_path):
+    """Marks of panel A may stand anywhere; what never happens is named at the other edge."""
+    for name, at, edge in (("late", 1.0, "left"), ("early", 0.01, "right")):
+        facts = published_facts()
+        for seed in (43, 44):
+            entropy = facts[f"premature/base/gpt_slow/s{seed}"].readings["entropy", "upper"]
+            entropy.update(dict.fromkeys(entropy, (0.9, 1.0)))
+        entropy = facts["premature/base/gpt_slow/s42"].readings["entropy", "upper"]
+        entropy.update({fraction: (0.7 if fraction >= at else 0.9, 1.0) for fraction in entropy})
+        events = draw(written(facts, tmp_path / name), "fig3").figure.axes[0]
+        [never] = [text for text in events.texts if text.get_text() == "never: 2 of 3"]
+        assert never.get_ha() == edge

@@ -106,15 +106,23 @@ def test_the_published_world_gives_the_printed_numbers(tables, name):
 def test_table1_savings_are_of_pairs(tables, tmp_path):
     assert cells(tables["table1"], "intervention", "saved_pct", "n_seeds") == [pytest.approx(13.17, abs=0.01), 3]
     facts = published_facts()
-    facts["premature/base/gpt_slow/s43"] = dataclasses.replace(
-        facts["premature/base/gpt_slow/s43"], loss=4.0, saved=None
-    )
     del facts["premature/base/gpt/s44"]
     table = made(written(facts, tmp_path), "table1")
-    assert cells(table, "intervention", "saved_pct") == [pytest.approx(14.80)]
-    assert table.cell("intervention", "saved_pct_sd").word == "missing"
+    assert cells(table, "intervention", "saved_pct") == [pytest.approx((14.80 + 12.36) / 2)]
     assert table.cell("difference", "n_seeds").value == 2 and table.cell("difference", "tokens_b").value is not None
     assert table.cell("control", "outcome").value == "completed 2, missing 1"
+
+
+def test_table1_has_no_mean_of_those_pairs_alone_that_get_there(tmp_path):
+    facts = published_facts()
+    for seed, reached in ((43, "reached by 2 of 3"), (44, "reached by 1 of 3"), (42, "not reached")):
+        key = f"premature/base/gpt_slow/s{seed}"
+        facts[key] = dataclasses.replace(facts[key], loss=4.0, saved=None)
+        table = made(written(facts, tmp_path / str(seed)), "table1")
+        for row, column in (("intervention", "saved_m"), ("intervention", "saved_pct_sd"), ("difference", "tokens_b")):
+            cell = table.cell(row, column)
+            assert (cell.value, cell.word) == (None, reached)
+        assert cells(table, "intervention", "n_seeds") == [3] and table.cell("intervention", "ppl").value > 0
 
 
 def test_table2_counts_pairs_and_tests_them(tables):
@@ -154,6 +162,14 @@ def test_table5_reductions_are_the_printed_ones(tables):
 def test_table6_names_the_floor_of_the_spec(tables):
     assert cells(tables["table6"], "entropy_floor", "floor") == [0.8]
     assert tables["table6"].cell("control", "floor").word == "none"
+    assert not any("stayed above the floor" in note for note in tables["table6"].notes)
+
+
+def test_table6_says_where_the_floor_never_bound(tmp_path):
+    facts = published_facts()
+    facts["premature/base/entropy_floor/s42"] = facts["premature/base/gpt/s42"]
+    table = made(written(facts, tmp_path), "table6")
+    assert any("stayed above the floor" in note for note in table.notes)
 
 
 def test_table9_says_when_a_run_was_released(tables):

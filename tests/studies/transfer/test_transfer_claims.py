@@ -84,19 +84,20 @@ def test_a_flipped_world_does_not_reproduce_them(tmp_path, rows):
     assert flipped.loc[exact, "verdict"].equals(rows.loc[exact, "verdict"])
 
 
-def test_a_demo_speaks_only_about_sizes_and_definitions(tmp_path):
-    world = World(tmp_path, "demo")
+@pytest.mark.parametrize("preset", ["mini", "demo", "smoke"])
+def test_small_presets_speak_only_about_sizes_and_definitions(tmp_path, preset):
+    world = World(tmp_path, preset)
     for seed, value in ((42, 0.30), (43, 0.31), (44, 0.305)):
         world.completed("base", "baseline", seed, tasks_of(value), 5.0)
     world.completed("base", "softpick", 42, tasks_of(0.32), 4.9)
     world.diverged("base", "hyper", 42, 3, [(1, 2.0), (2, 9.0), (3, math.nan)])
     rows = judged(world)
-    assert rows.loc["t2_softpick", "verdict"] == "demo" and "too small to speak" in rows.loc["t2_softpick", "why"]
+    assert rows.loc["t2_softpick", "verdict"] == preset and "too small to speak" in rows.loc["t2_softpick", "why"]
     assert "z = " in rows.loc["t2_softpick", "reproduced"]
     assert rows.loc["params_baseline", "verdict"] == "reproduced" and rows.loc["fwer", "verdict"] == "reproduced"
     assert rows.loc["t2_attnres", "verdict"] == "not tested" and "is missing" in rows.loc["t2_attnres", "why"]
-    assert rows.loc["t2_hyper", "verdict"] == "demo" and rows.loc["t2_hyper", "reproduced"] == "diverged"
-    assert rows["preset"].eq("demo").all()
+    assert rows.loc["t2_hyper", "verdict"] == preset and rows.loc["t2_hyper", "reproduced"] == "diverged"
+    assert rows["preset"].eq(preset).all()
 
 
 def test_a_divergence_is_a_verdict_where_a_value_is_claimed(tmp_path):

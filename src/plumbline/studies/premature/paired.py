@@ -85,6 +85,14 @@ class Paired:
             {seed: self.readings.tokens_saved_percent(*pair) for seed, pair in self.pairs.items()}, dtype=float
         ).dropna()
 
+    @cached_property
+    def short(self) -> str:
+        """Words in place of a mean of tokens where some intervention never gets to its control's loss, though its runs
+        are whole: a mean of the others alone would look like a saving where most lose. Empty where all get there."""
+        whole = int((self.values("loss", 0) + self.values("loss", 1)).count())
+        reached = int(self.values("tokens_b", 1).count())
+        return "" if reached == whole else f"reached by {reached} of {whole}" if reached else "not reached"
+
     @property
     def budget(self) -> float:
         """Tokens of a run of this scale; NaN where there is none."""
@@ -106,7 +114,9 @@ class Paired:
                 mean, sigma, n = self.moments(name, setting)
                 given = name == "tokens_b" and setting == "control"
                 no_spread = "one seed" if n == 1 else "not reached"
-                cells[name] = row.cell(mean, "not reached")
+                if name == "tokens_b" and not given and self.short:
+                    mean, sigma, no_spread = math.nan, math.nan, self.short
+                cells[name] = row.cell(mean, self.short or "not reached")
                 cells[f"{name}_sd"] = Cell(None, word="given") if given else row.cell(sigma, no_spread)
                 cells[f"{name}_published"] = from_print(printed(print_, setting, f"{source}_mean"))
                 cells[f"{name}_sd_published"] = from_print(printed(print_, setting, f"{source}_std"))

@@ -74,11 +74,12 @@ def decided(readings: Readings, key: str | None) -> dict[str, Any]:
     return next((report for report in reports if "released" in report), {})
 
 
-def matured(readings: Readings, key: str | None) -> float:
-    """The first probe point, of those from the window's start on, at which the lower half copies (Figure 3A)."""
+def matured(readings: Readings, key: str | None, *, from_window: bool = True) -> float:
+    """The first probe point, of those from the window's start on or of all, at which the lower half copies (Figure 3A;
+    ruling `maturity_event`)."""
     if key is None:
         return math.nan
     by = rule(readings.study.runs[key].spec.model.context)
     score, null = (readings.curve(key, "lower_copy", "model", column) for column in ("value", "null"))
-    late = [fraction for fraction in score.index if fraction >= by.window_start]
-    return next((float(fraction) for fraction in late if score[fraction] >= by.limit(null[fraction])), math.nan)
+    asked = [fraction for fraction in score.index if fraction >= by.window_start or not from_window]
+    return next((float(fraction) for fraction in asked if score[fraction] >= by.limit(null[fraction])), math.nan)

@@ -52,10 +52,10 @@ def _parameters(model: ModelSpec) -> int:
 
 @MEASURES.of("init_norm", **ARITHMETIC)
 def init_norm(e: Evidence, claim: Claim) -> Values:
-    """The layer that starts farthest from the square root of the head width."""
+    """The layer that starts farthest from the square root of the head width, which is given."""
     starts, width = e.end(KEY_NORM).start, e.spec.model.head_width
     worst = (starts - math.sqrt(width)).abs().idxmax()
-    return Measured(values={"norm": float(starts[worst]), "d_head": width}, near={"norm": near(0.05)})
+    return Measured(values={"norm": float(starts[worst])}, near={"norm": near(0.05)}, shown={"d_head": width})
 
 
 @MEASURES.of("norm_equals_gain", **ARITHMETIC)

@@ -49,8 +49,9 @@ def order_end(e: Evidence, claim: Claim) -> Values:
 
 @MEASURES.of("low_ratio", "high_ratio")
 def ratio(e: Evidence, claim: Claim) -> Values:
+    """The initial norm is a claim of its own (init_norm), and none of these two's merit."""
     norm, base = e.norm("early" if claim.id == "low_ratio" else "final"), e.start()
-    return {"norm": norm, "base": base, "ratio": norm / base}
+    return Measured(values={"norm": norm, "ratio": norm / base}, shown={"base": base})
 
 
 def _sides(e: Evidence) -> dict[str, int]:

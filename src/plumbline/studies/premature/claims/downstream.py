@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.results.checkers import Measured, near, order, signs
+from plumbline.results.checkers import Measured, Verdict, near, order, signs
 from plumbline.results.measures import Absent, Measures, Values
 from plumbline.results.published import Claim
 from plumbline.results.runs import DIVERGED, MISSING
@@ -33,8 +33,10 @@ def _delta(e: Evidence, task: str) -> PairedResult:
 
 
 def _task(e: Evidence, claim: Claim) -> Values:
-    found = _delta(e, claim.id.removeprefix("t2_"))
+    task = claim.id.removeprefix("t2_")
+    found = _delta(e, task)
     shown = {"delta_pp_std": 100 * found.sigma, "wins": f"{found.wins} of {found.n}"}
+    shown |= {side: float(e.tasks.values(task, place).mean()) for place, side in enumerate(("control", "intervention"))}
     return Measured(values={"delta_pp_mean": 100 * found.mean}, shown=shown)
 
 
@@ -53,9 +55,22 @@ def downstream_wins(e: Evidence, claim: Claim) -> Values:
     return Measured(values={"wins": found.wins}, near=near(2), shown={"of": found.n, "ties": found.ties, "p_sign": p})
 
 
-@MEASURES.of("downstream_largest", compare=order("order"))
+#: A task is nearly flat if its difference is at most this share of the smallest of the gains that are called largest.
+FLAT = 0.25
+
+
+def _largest(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    """By the order of the largest gains; `partly` at most where the task that is called flat is not."""
+    verdict, why = order("order")(claim, measured)
+    if measured.values["flat"] == claim.values["flat"]:
+        return verdict, why
+    return "partly" if verdict == "reproduced" else verdict, f"{why}; {claim.values['flat']} is not nearly flat"
+
+
+@MEASURES.of("downstream_largest", compare=_largest)
 def downstream_largest(e: Evidence, claim: Claim) -> Values:
-    deltas = {task: _delta(e, task).mean for task in TASKS}
-    ranked = sorted(deltas, key=deltas.__getitem__, reverse=True)
-    shown = {"flattest": min(deltas, key=lambda task: abs(deltas[task]))}
-    return Measured(values={"order": ranked[: len(claim.values["order"])]}, shown=shown)
+    deltas, flat = {task: _delta(e, task).mean for task in TASKS}, claim.values["flat"]
+    ranked = sorted(deltas, key=deltas.__getitem__, reverse=True)[: len(claim.values["order"])]
+    is_flat = abs(deltas[flat]) <= FLAT * deltas[ranked[-1]]
+    values = {"order": ranked, "flat": flat if is_flat else "not nearly flat"}
+    return Measured(values=values, shown={task: 100 * deltas[task] for task in (*ranked, flat)})

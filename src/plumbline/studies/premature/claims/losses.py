@@ -5,10 +5,12 @@ One function for each claim, named as the claim; what it says is in config/studi
 
 from __future__ import annotations
 
+import math
+
 from plumbline.results.checkers import Measured, near, signs
 from plumbline.results.measures import Measures, Values
 from plumbline.results.published import Claim
-from plumbline.studies.premature.claims.evidence import GAIN, LEVEL, LOSS_GAIN, SPREAD, Evidence
+from plumbline.studies.premature.claims.evidence import GAIN, LEVEL, LOSS_GAIN, LOSS_LEVEL, SPREAD, Evidence
 from plumbline.studies.premature.paired import Paired
 from plumbline.studies.premature.readings import CONTROL, EARLY, INTERVENTION, LARGE
 
@@ -38,15 +40,18 @@ def levels_270m(e: Evidence, claim: Claim) -> Values:
     setting = claim.id.removesuffix("_270m")
     (loss, loss_sd), (ppl, ppl_sd) = (e.moments(e.base, name, setting) for name in ("loss", "ppl"))
     values = {"loss_mean": loss, "loss_std": loss_sd, "ppl_mean": ppl, "ppl_std": ppl_sd}
-    return Measured(values=values, near={name: SPREAD if name.endswith("_std") else LEVEL for name in values})
+    close = {"loss_mean": LOSS_LEVEL, "loss_std": SPREAD, "ppl_mean": LEVEL, "ppl_std": SPREAD}
+    return Measured(values=values, near=close)
 
 
 @MEASURES.of("tokens_saved_270m")
 def tokens_saved_270m(e: Evidence, claim: Claim) -> Values:
     tokens, tokens_sd = e.moments(e.base, "tokens_b", "intervention")
     saved = e.base.saved
-    values = {"tokens_b": tokens, "tokens_b_std": tokens_sd, "saved_pct": float(saved.mean())}
-    values |= {"saved_m": float((saved / 100 * e.base.budget / 1e6).mean()), "saved_pct_std": float(saved.std(ddof=1))}
+    # No mean of those pairs alone whose intervention gets there.
+    percent, spread = (-math.inf, math.nan) if e.base.short else (float(saved.mean()), float(saved.std(ddof=1)))
+    values = {"tokens_b": tokens, "tokens_b_std": tokens_sd, "saved_pct": percent}
+    values |= {"saved_m": percent / 100 * e.base.budget / 1e6, "saved_pct_std": spread}
     close = {
         "tokens_b": TOKENS,
         "tokens_b_std": SPREAD,
@@ -79,10 +84,14 @@ def loss_gain_0p7b(e: Evidence, claim: Claim) -> Values:
     return {"delta_loss_mean": mean, "delta_loss_std": sigma}
 
 
-@MEASURES.of("levels_0p7b", near=LEVEL)
+@MEASURES.of("levels_0p7b")
 def levels_0p7b(e: Evidence, claim: Claim) -> Values:
-    sides = ("control", "intervention")
-    return {f"{side}_{name}": e.moments(_large(e), name, side)[0] for side in sides for name in ("loss", "ppl")}
+    values, close = {}, {}
+    for side in ("control", "intervention"):
+        for name, level in (("loss", LOSS_LEVEL), ("ppl", LEVEL)):
+            values[f"{side}_{name}"] = e.moments(_large(e), name, side)[0]
+            close[f"{side}_{name}"] = level
+    return Measured(values=values, near=close)
 
 
 @MEASURES.of("tokens_saved_0p7b", near={"tokens_b": near(2 * 0.017), "std_b": SPREAD, "saved_b": near(2 * 0.017)})

@@ -76,9 +76,14 @@ def ablation_equivalent(e: Evidence, claim: Claim) -> Values:
 ABLATIONS = ("loss_no_query", "loss_no_key", "loss_neither")
 
 
-@MEASURES.of("lower_routing_same", near=near(0.5))
+@MEASURES.of("lower_routing_same")
 def lower_routing_same(e: Evidence, claim: Claim) -> Values:
-    return {f"{side}_pct": 100 * matured(e.readings, _read(e, method)) for side, method in SIDES.items()}
+    keys = {side: _read(e, method) for side, method in SIDES.items()}
+    return Measured(
+        values={f"{side}_pct": 100 * matured(e.readings, key) for side, key in keys.items()},
+        near=near(0.5),
+        shown={f"{side}_of_all": 100 * matured(e.readings, key, from_window=False) for side, key in keys.items()},
+    )
 
 
 @MEASURES.of("sharp_crossing", near=near(0.5))

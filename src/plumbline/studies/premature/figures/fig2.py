@@ -27,10 +27,22 @@ GATED = ("gpt_swiglu", "gpt_geglu", "llama_layernorm", "llama")
 def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     """Bars with the printed gains beside them; points with the printed ones hollow where sizes are the document's."""
     table = _values(Readings(frames, study), published)
-    figure = Figure(figsize=(style.PAGE, 3.0))
+    figure = Figure(figsize=(style.PAGE, 3.5))
     left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.0])
     _bars(left, table, study)
     _scatter(right, table, study)
+    handles = [
+        left.plot([], [], MARKS[row.architecture], color=_colour(row.gated), ms=4.5, label=row.label)[0]
+        for row in table.itertuples()
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=4,
+        fontsize=6.5,
+        title="red: single branch; green: gated",
+        title_fontsize=6.5,
+    )
     return Picture(figure, table.assign(preset=study.preset))
 
 
@@ -89,36 +101,23 @@ def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     style.name_preset(axes, study, "Gained by slowing", BASE)
 
 
-#: Where a point's name stands, in points from it, where the usual place is taken by a neighbour.
-ELSEWHERE = {"llama": (0, -9), "gpt_rmsnorm": (0, -9)}
+#: A mark for each architecture, in the order of the bars: points lie too close for names beside them.
+MARKS = dict(zip(ARCHITECTURES, "osDv^P*", strict=True))
 
 
 def _scatter(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     at_paper, there = study.preset == "paper", table.dropna(subset=["gain", "entropy_3pct"])
-    middle = (there["entropy_3pct"].min() + there["entropy_3pct"].max()) / 2
     for row in table.itertuples():
+        mark, colour = MARKS[row.architecture], _colour(row.gated)
         if at_paper and not math.isnan(row.entropy_3pct_published):
-            axes.plot(row.entropy_3pct_published, row.gain_published, "o", mfc="none", mec=_colour(row.gated), ms=7)
+            axes.plot(row.entropy_3pct_published, row.gain_published, mark, mfc="none", mec=colour, ms=7)
     for row in there.itertuples():
-        axes.plot(row.entropy_3pct, row.gain, "o", color=_colour(row.gated), ms=4)
-        right = row.entropy_3pct > middle
-        x, y = ELSEWHERE.get(row.architecture, (0, 4))
-        axes.annotate(
-            row.label.removesuffix(" projections").replace(" matched", "").removesuffix(" FFN"),
-            (row.entropy_3pct, row.gain),
-            xytext=(x - 5 if right else x + 5, y),
-            textcoords="offset points",
-            fontsize=6.3,
-            ha="right" if right else "left",
-        )
+        axes.plot(row.entropy_3pct, row.gain, MARKS[row.architecture], color=_colour(row.gated), ms=4.5)
     axes.axhline(0, color="black", linewidth=0.7)
     axes.margins(x=0.12, y=0.14)
     axes.locator_params(axis="x", nbins=5)
     axes.set_xlabel("upper entropy of the control at 3 %")
     axes.set_ylabel("perplexity gained")
-    style.name_preset(axes, study, "Early entropy against gain", BASE, extra="rings: printed" if at_paper else "")
-    marks = [("single branch", style.RED), ("gated", style.GREEN)]
-    handles = [axes.plot([], [], "o", color=colour, ms=4)[0] for _, colour in marks]
-    axes.legend(handles, [name for name, _ in marks], fontsize=6.8, loc="best")
+    style.name_preset(axes, study, "Early entropy against gain", BASE, extra="hollow: printed" if at_paper else "")
     if there.empty:
         style.note_absent(axes, ["every architecture: no value"])

@@ -39,6 +39,9 @@ PRINTED: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
 #: Event -> its row in panel A.
 EVENTS = {"matured": "lower half copies", "sharp": f"upper entropy below {SHARP:g}"}
 
+#: A mark before this percent of training leaves no room for words at the left edge of panel A.
+EARLY_MARK = 2.5
+
 
 @styled
 def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
@@ -97,7 +100,7 @@ def _printed(published: Published) -> pd.DataFrame:
 
 
 def _events(axes: Axes, table: pd.DataFrame) -> None:
-    """A mark at the percent of training of each event; those that never happen are named at the edge."""
+    """A mark at the percent of training of each event; those that never happen are named at an edge without marks."""
     for row, (panel, label) in enumerate(reversed(EVENTS.items())):
         for offset, (side, colour) in zip((0.14, -0.14), SIDES.items(), strict=True):
             mine = table[(table["panel"] == panel) & (table["side"] == side)]
@@ -109,7 +112,9 @@ def _events(axes: Axes, table: pd.DataFrame) -> None:
             never = int(there["percent"].isna().sum())
             if never:
                 text = f"never: {never} of {len(there)}"
-                axes.text(110, y, text, ha="right", va="center", fontsize=6.5, color=colour)
+                x, place = (0.99, "right") if (mine["percent"] < EARLY_MARK).any() else (0.01, "left")
+                at = axes.get_yaxis_transform()
+                axes.text(x, y, text, ha=place, va="center", fontsize=6.5, color=colour, transform=at)
         axes.text(0.01, row + 0.33, label, fontsize=7.2, transform=axes.get_yaxis_transform(), va="center")
     axes.set_yticks([])
     axes.set_ylim(-0.75, 1.55)

@@ -20,7 +20,7 @@ SAVED = {"saved_m": "token_saving_m_mean", "saved_pct": "token_saving_pct_mean",
 NOTES = [
     "Mean and sample standard deviation over seeds; differences and savings are of paired seeds.",
     "Tokens to the control's final loss: linear between evaluations, each seed against the control of the same seed; "
-    "a pair whose intervention never gets there has no value and is left out of the mean.",
+    "where an intervention never gets there, there is no mean: one of the other pairs alone would say too much.",
 ]
 
 
@@ -48,8 +48,10 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
 
 def _saved(paired: Paired) -> dict[str, Cell]:
     percent, row = paired.saved, paired.row("difference")
+    if paired.short:
+        return {name: row.cell(None, paired.short) for name in SAVED}
     return {
-        "saved_m": row.cell(float((percent / 100 * paired.budget / 1e6).mean()), "not reached"),
-        "saved_pct": row.cell(float(percent.mean()), "not reached"),
-        "saved_pct_sd": row.cell(float(percent.std(ddof=1)), "one seed" if len(percent) == 1 else "not reached"),
+        "saved_m": row.cell(float((percent / 100 * paired.budget / 1e6).mean())),
+        "saved_pct": row.cell(float(percent.mean())),
+        "saved_pct_sd": row.cell(float(percent.std(ddof=1)), "one seed"),
     }

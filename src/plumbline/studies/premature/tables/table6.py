@@ -36,8 +36,19 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
         key="setting",
         columns=[*settings.columns(NAMES, tuple(NAMES)), *beside("floor", "entropy floor", ".2f"), *FACTS],
         rows=rows,
-        notes=["Runs of the first seed. The floor holds until the release; it asks for the mean over upper layers."],
+        notes=[
+            "Runs of the first seed. The floor holds until the release; it asks for the mean over upper layers.",
+            *_idle(rows),
+        ],
     )
+
+
+def _idle(rows: list[dict[str, Cell]]) -> list[str]:
+    """A note where the floor never bound: the term is zero above it, and the run is then the control's, bit by bit."""
+    losses = {str(cells["setting"].value): cells["final_ppl"].value for cells in rows}
+    if losses["entropy_floor"] is None or losses["entropy_floor"] != losses["control"]:
+        return []
+    return ["Upper entropy stayed above the floor until the release: the term was zero, and the run is the control's."]
 
 
 def _floor(readings: Readings, key: str | None) -> Cell:

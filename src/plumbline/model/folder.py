@@ -1,0 +1,56 @@
+"""A decoder in a folder of its own, without a run: `model.json` (its spec) and `model.safetensors`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from plumbline.cli import PlumblineError
+from plumbline.files import atomic, atomic_write_json
+from plumbline.model.decoder import Decoder
+from plumbline.specs.spec import ModelSpec
+
+SPEC = "model.json"
+WEIGHTS = "model.safetensors"
+
+
+def write_model(folder: Path, model: Decoder) -> None:
+    """Write a decoder's spec, and its weights in float32."""
+    write_weights(folder, model)
+    atomic_write_json(folder / SPEC, {"model": model.spec.to_dict()})
+
+
+def write_weights(folder: Path, model: Decoder) -> None:
+    """Write a decoder's weights in float32."""
+    with atomic(folder / WEIGHTS) as file:
+        weights = {name: value.detach().float().contiguous().cpu() for name, value in model.named_parameters()}
+        save_file(weights, file.name)
+
+
+def read_model(folder: Path) -> Decoder:
+    """The decoder of a folder, in float32 on the CPU.
+
+    Raises:
+        PlumblineError: a file is not there, or not what it should be.
+    """
+    path = folder / SPEC
+    try:
+        spec = ModelSpec.from_dict(json.loads(path.read_text(encoding="utf-8"))["model"], f"{path}: ")
+    except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
+        raise PlumblineError(f"{path} holds no spec of a model ({type(error).__name__}: {error})") from error
+    model = Decoder(spec)
+    try:
+        weights = load_file(folder / WEIGHTS)
+    except (OSError, SafetensorError) as error:
+        raise PlumblineError(f"{folder / WEIGHTS} cannot be read as weights ({error})") from error
+    expected = model.state_dict()
+    wrong = sorted(set(expected) ^ set(weights)) or sorted(
+        name for name in expected if expected[name].shape != weights[name].shape
+    )
+    if wrong:
+        raise PlumblineError(f"{folder / WEIGHTS}: {wrong[0]!r} does not fit {path}; they are of two models")
+    model.load_state_dict(weights)
+    return model

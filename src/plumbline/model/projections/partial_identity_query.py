@@ -1,0 +1,50 @@
+"""Queries are the input itself, cut into heads, in some layers; in the others they are projected."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from plumbline.cli import PlumblineError
+from plumbline.model.projections.grouped_query import GroupedQuery
+from plumbline.model.projections.identity_query import require_square
+from plumbline.specs.components import component
+from plumbline.specs.spec import ModelSpec
+
+
+@component
+class PartialIdentityQuery(GroupedQuery):
+    """W_Q = I in the layers that `layers` names, by numbers from 0 with commas between them ("0,3").
+
+    Source: query_free study, Theorem 4.1: with skip connections around attention and FFN, W_Q can be taken out of one
+    layer.
+
+    Raises:
+        PlumblineError: `layers` names none of the model's, or the heads do not fill the stream.
+    """
+
+    def __init__(
+        self, model: ModelSpec, layer: int, output_heads: int, *, bias: bool = False, layers: str = "0"
+    ) -> None:
+        super().__init__(model, layer, output_heads, bias=bias)
+        require_square(model, "partial_identity_query")
+        if layer in chosen(layers, model.layers):
+            self.query = nn.Identity()  # type: ignore[assignment]
+
+    def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        q_BHTW, k_BGTW, v_BGTW = super().forward(x_BTD)
+        return q_BHTW.to(k_BGTW.dtype), k_BGTW, v_BGTW
+
+
+def chosen(layers: str, of: int) -> set[int]:
+    """The numbers of the layers.
+
+    Raises:
+        PlumblineError: something else stands there.
+    """
+    words = layers.split(",")
+    if not all(word.strip().isdecimal() and int(word) < of for word in words):
+        raise PlumblineError(
+            f"model.projections.layers: {layers!r} does not name layers of 0 to {of - 1}; write them like '0,3'"
+        )
+    return {int(word) for word in words}

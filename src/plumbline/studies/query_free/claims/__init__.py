@@ -1,0 +1,10 @@
+"""The query_free study's claims: which id is measured how."""
+
+from plumbline.results.measures import Measures
+from plumbline.studies.query_free.claims import losses, rates, sizes, theorems, transfer
+from plumbline.studies.query_free.claims.evidence import Evidence
+
+PARTS = (losses, rates, sizes, theorems, transfer)
+MEASURES = Measures().merged(part.MEASURES for part in PARTS)
+
+__all__ = ["MEASURES", "Evidence"]

@@ -1,0 +1,27 @@
+"""What the measurement `basis_transfer` says at its end, by width. Empty where it was not made.
+
+Source: query_free study, appendix 8.4 and Figure 2; what is measured: `plumbline.theory.basis_transfer`.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from plumbline.results.runs import RunFrames
+
+#: The measurement, and its two arms: the fitted MLP and the linear map of ridge regression.
+NAME, MLP, LINEAR = "basis_transfer", "mlp", "linear"
+
+#: What the document prints (ruling `transfer_error`): an error, a cosine, its distance from 1, an angle.
+ERROR, COSINE, DISTANCE, ANGLE = "relative_l2", "cosine", "cosine_distance", "angle_degrees"
+
+
+def finals(frames: RunFrames) -> pd.DataFrame | None:
+    """One row for each width, one column for each (arm, quantity) after the last step, the mean over seeds."""
+    read = frames.measured(NAME)
+    if read is None:
+        return None
+    steps = read.groupby("arm")["step"].transform("max")
+    last = read[read["step"].isna() | (read["step"] == steps)]
+    table = last.pivot_table(index="h", columns=["arm", "quantity"], values="value", aggfunc="mean")
+    return table.astype(float).sort_index()

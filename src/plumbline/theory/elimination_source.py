@@ -1,0 +1,142 @@
+"""The model whose W_Q is to be taken out: a run of ours, one of its probe points, a model of ours, or a GPT-2."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from plumbline.cli import PlumblineError
+from plumbline.evaluate.checkpoint import FinishedRun
+from plumbline.model import folder as model_folder
+from plumbline.model.decoder import Decoder
+from plumbline.specs.spec import ModelSpec, Precision, RunSpec, require_present_code
+from plumbline.theory.equal_logits import Logits, at_precision, in_double
+from plumbline.train.points import FOLDER, read_index
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Original:
+    """What is read once the architecture is seen to fit: the model in our terms, and its own logits.
+
+    Of a GPT-2 the logits are the library's, so that what is shown equal is what the library computes.
+    """
+
+    decoder: Decoder
+    in_double: Logits
+    as_used: Logits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """A checkpoint. `run` and `outcome` are a run's; of other models there is none."""
+
+    path: Path
+    kind: str
+    spec: ModelSpec
+    precision: Precision
+    open: Callable[[], Original]
+    run: RunSpec | None = None
+    outcome: dict[str, Any] | None = None
+
+
+def open_source(path: Path) -> Source:
+    """A checkpoint by its folder, or by the file of a probe point of a run.
+
+    Raises:
+        PlumblineError: it is neither, or something in it is not what it should be.
+    """
+    if path.is_file() and path.parent.name == FOLDER:
+        return _point(path)
+    if (path / "manifest.json").is_file():
+        run = _run(path)
+        return _of_run(path, run, _outcome(path), run.model)
+    if (path / model_folder.SPEC).is_file():
+        decoder = model_folder.read_model(path)
+        return Source(
+            path=path,
+            kind="a model of this package",
+            spec=decoder.spec,
+            precision="float32",
+            open=lambda: _ours(decoder, "float32"),
+        )
+    if (path / "config.json").is_file():
+        return _hugging_face(path)
+    raise PlumblineError(
+        f"{path} holds neither manifest.json (a run of ours), {model_folder.SPEC} (a model of ours) nor config.json (a "
+        f"model in Hugging Face form), and is no file of a run's {FOLDER}/"
+    )
+
+
+def _run(folder: Path) -> FinishedRun:
+    run = FinishedRun.read(folder)
+    require_present_code(run.spec)
+    return run
+
+
+def _outcome(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "outcome.json").read_text(encoding="utf-8"))
+
+
+def _of_run(path: Path, run: FinishedRun, outcome: dict[str, Any], load: Callable[[], Decoder]) -> Source:
+    return Source(
+        path=path,
+        kind="a run of this package",
+        spec=run.spec.model,
+        precision=run.spec.train.precision,
+        open=lambda: _ours(load(), run.spec.train.precision),
+        run=run.spec,
+        outcome=outcome,
+    )
+
+
+def _point(path: Path) -> Source:
+    """A file of weights in the folder of points of a finished run, which its index names with its checksum."""
+    from plumbline.probes._offline import fill
+
+    folder = path.parent.parent
+    run = _run(folder)
+    entries = [entry for entry in read_index(folder)["points"] if entry["file"] == path.name]
+    if not entries:
+        raise PlumblineError(f"{path} is not in the index of probe points beside it; give a file that it names")
+    entry = entries[0]
+
+    def load() -> Decoder:
+        decoder = Decoder(run.spec.model)
+        fill(decoder, folder, entry["file"], entry["sha256"])
+        return decoder.float()
+
+    return _of_run(path, run, _outcome(folder) | {"weights_step": entry["step"]}, load)
+
+
+def _ours(decoder: Decoder, precision: Precision) -> Original:
+    return Original(decoder=decoder, in_double=in_double(decoder), as_used=at_precision(decoder, precision))
+
+
+def _hugging_face(folder: Path) -> Source:
+    from transformers.utils import logging
+
+    from plumbline.model.hf_read import gpt2, spec_of
+    from plumbline.probes import _transformers
+
+    logging.disable_progress_bar()  # of no use in a log
+    config = _transformers.read_config(folder)
+
+    def load() -> Original:
+        if config.model_type != "gpt2":
+            raise PlumblineError(f"{folder}: weights are converted from a GPT-2 alone, not from {config.model_type!r}")
+        theirs = _transformers.load(folder).module
+        double = copy.deepcopy(theirs).double()
+        return Original(decoder=gpt2(theirs), in_double=_library(double), as_used=_library(theirs))
+
+    return Source(path=folder, kind=config.model_type, spec=spec_of(config), precision="float32", open=load)
+
+
+def _library(model: torch.nn.Module) -> Logits:
+    model.eval()
+    return lambda tokens_BT: model(input_ids=tokens_BT, use_cache=False).logits

@@ -1,0 +1,57 @@
+"""How far two models' logits are apart on random tokens, in float64 and at the precision that a model is used at."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import torch
+from torch.nn.functional import linear as apply_linear
+
+from plumbline.model.context import ForwardContext
+from plumbline.model.decoder import Decoder
+from plumbline.model.visibility import Visibility
+from plumbline.specs.spec import Precision
+from plumbline.train.numerics import autocast
+
+#: Tokens (1, T) -> logits (1, T, V).
+Logits = Callable[[torch.Tensor], torch.Tensor]
+
+
+def random_tokens(vocabulary: int, sequences: int, length: int, seed: int = 0) -> torch.Tensor:
+    """Tokens (B, T), each as likely as another."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, vocabulary, (sequences, length), generator=generator)
+
+
+def in_double(model: Decoder) -> Logits:
+    """A decoder's logits in float64 to the end (`Decoder.forward` gives them in float32)."""
+    double = copy.deepcopy(model).double().eval()
+
+    def logits(tokens_BT: torch.Tensor) -> torch.Tensor:
+        context = ForwardContext(visibility=Visibility.of(tokens_BT, None, None), cache=None)
+        weight = double.embedding if double.head is None else double.head.weight
+        return apply_linear(double.hidden(tokens_BT, context), weight)
+
+    return logits
+
+
+def at_precision(model: Decoder, precision: Precision) -> Logits:
+    """A decoder's logits as it is used."""
+    model.eval()
+
+    def logits(tokens_BT: torch.Tensor) -> torch.Tensor:
+        with autocast(precision, tokens_BT.device):
+            return model(tokens_BT)
+
+    return logits
+
+
+@torch.no_grad()
+def apart(found: Logits, stated: Logits, tokens_BT: torch.Tensor) -> float:
+    """|found - stated|_F / |stated|_F over a sequence's logits, the largest over the sequences."""
+    gaps = []
+    for tokens_T in tokens_BT:
+        wanted = stated(tokens_T[None]).double()
+        gaps.append(float((found(tokens_T[None]).double() - wanted).norm() / wanted.norm()))
+    return max(gaps) if all(gap == gap for gap in gaps) else float("nan")

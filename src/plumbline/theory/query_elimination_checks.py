@@ -1,0 +1,279 @@
+"""The eliminations of `query_elimination` on random weights: what they leave, and what breaks without a premise.
+
+Source: query_free study, section 4, Remarks 1 and 4, section 6 (what the results extend to), Table 1. Every check is of
+a whole model's logits on random tokens, in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from plumbline.theory import query_elimination as eliminate
+from plumbline.theory.plain_transformer import Form, Weights, drawn, forward, relative, with_query
+from plumbline.theory.theorem_check import Broken, Premises, TheoremCheck
+
+#: (layers, heads, head width, context, causal); one head, as wide as all of them, where a statement is of one. Layers
+#: are two or more, so that they can differ.
+SHAPES = ((2, 2, 4, 5, True), (2, 4, 4, 9, True), (3, 3, 8, 12, False), (4, 4, 8, 16, True), (6, 4, 8, 24, False))
+SEEDS = (0, 1, 2)
+SEQUENCES = 2
+TRIED = (
+    f"{len(SHAPES)} shapes (layers 2 to 6, width 8 to 32, context 5 to 24, causal and not), seeds "
+    f"{', '.join(map(str, SEEDS))}, float64"
+)
+
+#: Rows of Table 1 by their section, as printed.
+TABLE_1 = {
+    "4.1": Premises(
+        normalization="yes",
+        skip_connections="yes",
+        multihead="no",
+        multi_layer="yes",
+        weight_decay="post_training_yes_during_training_no",
+    ),
+    "4.2": Premises(
+        normalization="no",
+        skip_connections="yes",
+        multihead="yes",
+        multi_layer="single_layer_only",
+        weight_decay="no",
+    ),
+    "4.3": Premises(
+        normalization="no",
+        skip_connections="around_attention_only",
+        multihead="yes",
+        multi_layer="yes",
+        weight_decay="no",
+    ),
+    "4.4": Premises(
+        normalization="no",
+        skip_connections="yes",
+        multihead="yes",
+        multi_layer="shared_weights_only",
+        weight_decay="no",
+    ),
+}
+
+#: Weights of a model of some form -> other weights.
+Change = Callable[[Weights, Form], Weights]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Try:
+    """A change of weights that should leave a model of some form as it is.
+
+    `before` makes the model's weights of those drawn (None: they are); `tied`, `shared`, `one_head` and `grouped` (two
+    query heads to one of keys, where their number is even) say how they are drawn.
+    """
+
+    change: Change
+    form: dict[str, Any]
+    before: Change | None = None
+    tied: bool = False
+    shared: bool = False
+    one_head: bool = False
+    grouped: bool = False
+
+    def residuals(self) -> Iterator[float]:
+        """One for each shape and seed."""
+        for layers, heads, head_width, context, causal in SHAPES:
+            if self.one_head:
+                heads, head_width = 1, heads * head_width
+            groups = heads // 2 if self.grouped and heads % 2 == 0 else heads
+            sizes = {"layers": layers, "heads": heads, "groups": groups, "head_width": head_width, "context": context}
+            form = Form(heads=heads, groups=groups, causal=causal, **self.form)
+            for seed in SEEDS:
+                weights = drawn(seed, tied=self.tied, shared=self.shared, **sizes)
+                weights = weights if self.before is None else self.before(weights, form)
+                shape = (SEQUENCES, context)
+                tokens_BT = np.random.default_rng([seed, 1]).integers(0, len(weights.embedding_VD), shape)
+                yield relative(forward(self.change(weights, form), tokens_BT, form), forward(weights, tokens_BT, form))
+
+
+def query_elimination_checks() -> list[TheoremCheck]:
+    """One row for each statement of section 4, and for what section 6 says that they extend to."""
+    return [*_local(), *_one_basis(), *_many_bases(), *_extensions()]
+
+
+def _local() -> Iterator[TheoremCheck]:
+    """Within attention: section 4.1."""
+    alone = Try(change=_always(eliminate.single_head), form={"norm": True}, one_head=True)
+    yield _row(
+        "prop_4_1",
+        "one head: W_Q and W_O go into W_K W_Q^t and W_V W_O",
+        "Prop 4.1",
+        "4.1",
+        alone,
+        {
+            "several heads": replace(alone, one_head=False),
+            "rotary positions": replace(alone, form={"norm": True, "rotary": True}),
+            "QK-norm": replace(alone, form={"norm": True, "qk_norm": True}),
+        },
+    )
+    heads = Try(change=_by_head, form={"norm": True})
+    yield _row(
+        "prop_4_2",
+        "W_Q D, W_K (D^t)^-1 with a block of D for each head",
+        "Prop 4.2, App 8.1",
+        "4.1",
+        heads,
+        {
+            "D not block-diagonal": replace(heads, change=_across_heads),
+            "a block of D singular": replace(heads, change=_by_singular_head),
+            "rotary positions": replace(heads, form={"norm": True, "rotary": True}),
+            "QK-norm": replace(heads, form={"norm": True, "qk_norm": True}),
+        },
+    )
+
+
+def _one_basis() -> Iterator[TheoremCheck]:
+    """The stream in one other basis: sections 4.2 and 4.4, Remark 4."""
+    one = Try(change=_middle, form={})
+    yield _row(
+        "thm_4_1",
+        "one layer's W_Q becomes I; skips around both, head untied",
+        "Thm 4.1, App 8.6",
+        "4.2",
+        one,
+        {
+            "LayerNorm": replace(one, form={"norm": True}),
+            "W_Q singular": replace(one, change=_middle_by_least_squares, before=_singular),
+            "head tied, and kept tied": replace(one, change=_middle_kept_tied, tied=True),
+        },
+    )
+    tied = Try(change=_middle_kept_tied, form={}, tied=True)
+    yield _row(
+        "remark_4",
+        "the same with a tied head kept tied, W_Q orthogonal",
+        "Remark 4",
+        "4.2",
+        replace(tied, before=_orthogonal),
+        {"W_Q not orthogonal": tied},
+    )
+    shared = Try(change=_always(eliminate.weight_shared), form={}, shared=True)
+    yield _row(
+        "thm_4_3",
+        "the W_Q that all layers share becomes I; skips around both",
+        "Thm 4.3, Lemma 8.6, App 8.6",
+        "4.4",
+        shared,
+        {
+            "layers not shared": replace(shared, before=_own_queries),
+            "LayerNorm": replace(shared, form={"norm": True}),
+            "W_Q singular": replace(shared, change=_by_least_squares(eliminate.weight_shared), before=_singular),
+        },
+    )
+
+
+def _many_bases() -> Iterator[TheoremCheck]:
+    """A basis for each layer: section 4.3."""
+    every = Try(change=_always(eliminate.attention_skip_only), form={"ffn_skip": False})
+    broken = {
+        "a skip around the MLP (Remark 1)": replace(every, form={}),
+        "LayerNorm": replace(every, form={"ffn_skip": False, "norm": True}),
+        "W_Q singular": replace(every, change=_by_least_squares(eliminate.attention_skip_only), before=_singular),
+    }
+    for head, tied in (("untied", False), ("tied", True)):
+        yield _row(
+            f"thm_4_2_{head}",
+            f"every W_Q becomes I; skip around attention only, head {head}",
+            "Thm 4.2, Lemma 8.5, App 8.6",
+            "4.3",
+            replace(every, tied=tied),
+            {premise: replace(one, tied=tied) for premise, one in broken.items()},
+        )
+
+
+def _extensions() -> Iterator[TheoremCheck]:
+    """Section 6: attention may do what it likes with X W_Q, X W_K and X W_V. None of these breaks a premise."""
+    every = Try(change=_always(eliminate.attention_skip_only), form={"ffn_skip": False}, tied=True)
+    kinds = {
+        "rotary": ("rotary positions", replace(every, form={"ffn_skip": False, "rotary": True})),
+        "grouped": ("keys and values shared by two heads", replace(every, grouped=True)),
+        "qk_norm": ("QK-norm", replace(every, form={"ffn_skip": False, "qk_norm": True})),
+    }
+    for name, (words, extended) in kinds.items():
+        yield _row(f"section_6_{name}", f"Theorem 4.2 with {words}", "Lemma 3.1, sec 6", "", extended, {})
+
+
+def _row(id: str, statement: str, source: str, section: str, kept: Try, broken: dict[str, Try]) -> TheoremCheck:
+    """The largest residual with its premises, the smallest without each. What is no number stays none."""
+    return TheoremCheck(
+        id=id,
+        statement=statement,
+        source=source,
+        section=section,
+        premises=TABLE_1.get(section),
+        residual=float(np.max(list(kept.residuals()))),
+        broken=tuple(
+            Broken(premise=name, residual=float(np.min(list(one.residuals())))) for name, one in broken.items()
+        ),
+        tried=TRIED,
+    )
+
+
+def _always(construction: Callable[[Weights], Weights]) -> Change:
+    return lambda weights, form: construction(weights)
+
+
+def _by_least_squares(construction: Callable[[Weights, eliminate.Divide], Weights]) -> Change:
+    """What is left to try where Theta has no inverse."""
+    return lambda weights, form: construction(weights, eliminate.least_squares)
+
+
+def _by_head(weights: Weights, form: Form) -> Weights:
+    return eliminate.block_diagonal(weights, _blocks(weights, form))
+
+
+def _by_singular_head(weights: Weights, form: Form) -> Weights:
+    first, *others = _blocks(weights, form)
+    return eliminate.block_diagonal(weights, [_without_a_direction(first), *others], eliminate.least_squares)
+
+
+def _across_heads(weights: Weights, form: Form) -> Weights:
+    return eliminate.query_key_basis(weights, _invertible(weights.width, 0))
+
+
+def _blocks(weights: Weights, form: Form) -> list[np.ndarray]:
+    return [_invertible(weights.width // form.heads, head) for head in range(form.heads)]
+
+
+def _middle(weights: Weights, form: Form, divide: eliminate.Divide = np.linalg.solve) -> Weights:
+    return eliminate.one_layer(weights, len(weights.layers) // 2, divide)
+
+
+def _middle_by_least_squares(weights: Weights, form: Form) -> Weights:
+    return _middle(weights, form, eliminate.least_squares)
+
+
+def _middle_kept_tied(weights: Weights, form: Form) -> Weights:
+    return replace(_middle(weights, form), head_DV=None)
+
+
+def _singular(weights: Weights, form: Form) -> Weights:
+    return with_query(weights, [_without_a_direction(layer.query_DD) for layer in weights.layers])
+
+
+def _orthogonal(weights: Weights, form: Form) -> Weights:
+    return with_query(weights, [np.linalg.qr(layer.query_DD)[0] for layer in weights.layers])
+
+
+def _own_queries(weights: Weights, form: Form) -> Weights:
+    """Layers that share all but W_Q, so that one basis is no longer every layer's."""
+    queries = [np.roll(layer.query_DD, number, axis=0) for number, layer in enumerate(weights.layers)]
+    return with_query(weights, queries)
+
+
+def _invertible(size: int, part: int) -> np.ndarray:
+    """A random matrix, singular values from 1/2 to 2."""
+    left, _, right = np.linalg.svd(np.random.default_rng([size, part]).standard_normal((size, size)))
+    return (left * np.geomspace(0.5, 2.0, size)) @ right
+
+
+def _without_a_direction(matrix_DD: np.ndarray) -> np.ndarray:
+    """The same matrix with one direction, (1, ..., 1), sent to zero."""
+    return matrix_DD - matrix_DD.mean(axis=0, keepdims=True)

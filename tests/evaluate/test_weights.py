@@ -1,0 +1,73 @@
+"""Whose weights are scored, and whether they are what the trainer wrote; scores that are no numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+
+from plumbline.cli import PlumblineError
+from plumbline.evaluate.adapter import CheckpointLM
+from plumbline.evaluate.checkpoint import FinishedRun
+from plumbline.files import sha256_file
+from plumbline.model.decoder import create
+
+from .conftest import spec
+from .test_adapter import CONTEXT, requests
+
+
+@pytest.fixture
+def recorded(finished: Path) -> Path:
+    """A run whose manifest says what its weights are, as the trainer writes it."""
+    manifest = json.loads((finished / "manifest.json").read_text())
+    manifest["files"] = {"model.safetensors": {"sha256": sha256_file(finished / "model.safetensors")}}
+    (finished / "manifest.json").write_text(json.dumps(manifest))
+    return finished
+
+
+def test_rotted_weights_are_not_scored(recorded: Path) -> None:
+    path = recorded / "model.safetensors"
+    assert FinishedRun.read(recorded).model().spec == spec().model
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(PlumblineError, match=r"model.safetensors is not what the trainer wrote: sha256 .*pretrain"):
+        FinishedRun.read(recorded).model()
+
+
+def test_another_runs_weights_are_not_scored(recorded: Path) -> None:
+    """Of the same shapes, finite and whole."""
+    path = recorded / "model.safetensors"
+    other = {name: value + 1 for name, value in load_file(path).items()}
+    path.unlink()
+    save_file(other, path)
+    with pytest.raises(PlumblineError, match=r"is not what the trainer wrote"):
+        FinishedRun.read(recorded).model()
+
+
+def test_weights_of_a_run_without_a_record_are_scored_with_a_note(finished: Path, capsys) -> None:
+    FinishedRun.read(finished).model()
+    assert "of an earlier version, has no checksum" in capsys.readouterr().err
+
+
+def test_an_outcome_of_another_run_is_refused(finished: Path) -> None:
+    (finished / "outcome.json").write_text(json.dumps({"run_id": "f" * 16, "outcome": "completed"}))
+    with pytest.raises(PlumblineError, match=r"outcome.json is of run f+, manifest.json of [0-9a-f]+; delete"):
+        FinishedRun.read(finished)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_log_probabilities_that_are_no_numbers_are_a_fault(
+    tokenizer: Tokenizer, value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """argmax over NaN gives an answer, and an accuracy that looks like any other."""
+    decoder = create(spec().model, 1)
+    model = CheckpointLM(decoder, tokenizer, context=CONTEXT)
+    original = decoder.logits
+    monkeypatch.setattr(decoder, "logits", lambda hidden: torch.full_like(original(hidden), value))
+    with pytest.raises(PlumblineError, match=r"a log-probability of nan to an answer of \d+ tokens"):
+        model.loglikelihood(requests(("harbour", " lantern")))

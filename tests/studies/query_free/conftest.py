@@ -1,0 +1,15 @@
+"""A world in which the document is right, written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.studies.query_free.world import Transfer, as_the_document_says, measured_there, written
+
+
+@pytest.fixture(scope="session")
+def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs at paper size, and the measurement, that give what the document prints. Read only."""
+    return measured_there(Transfer(), written(as_the_document_says(), tmp_path_factory.mktemp("right")))

@@ -1,0 +1,213 @@
+"""Every claim is reproduced where the document is right, and not where exactly it is false."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from plumbline.results.judge import judge
+from plumbline.results.measures import Measures
+from plumbline.studies.query_free import checks
+from plumbline.studies.query_free.claims import MEASURES, Evidence, theorems
+from plumbline.studies.query_free.losses import CONFIGURATIONS
+from plumbline.theory import query_elimination
+from plumbline.theory.theorem_check import TheoremCheck
+from tests.studies.query_free.mutants import MUTANTS, OF_SPECS, TRANSFERS, another, losses
+from tests.studies.query_free.world import (
+    PUBLISHED,
+    Facts,
+    Transfer,
+    as_the_document_says,
+    loaded,
+    measured_there,
+    study_at,
+    written,
+)
+
+CLAIMS = PUBLISHED.claims()
+
+#: Claims about the literature.
+UNTESTED = {"albert_18x", "skipless_5x"}
+
+#: Printed statements that cannot be so: the squares of singular values spread over [0, 4], and the largest is near 1.
+AGAINST_ITSELF = {"sigma_max_random": "partly"} | dict.fromkeys(UNTESTED, "not tested")
+
+TRAINED = [name for name, measure in MEASURES.items() if measure.scope == "training" and measure.function]
+ARITHMETIC = [name for name, measure in MEASURES.items() if measure.scope == "arithmetic"]
+
+
+def rows_of(root: Path, *claims: str, preset: str = "paper") -> pd.DataFrame:
+    wanted = [claim for claim in CLAIMS if not claims or claim.id in claims]
+    measures = Measures({claim.id: MEASURES[claim.id] for claim in wanted})
+    evidence = Evidence(loaded(root, preset=preset), study_at(preset), PUBLISHED)
+    return pd.DataFrame(judge(wanted, measures, evidence)).set_index("id")
+
+
+def verdicts(root: Path, *claims: str) -> pd.Series:
+    return rows_of(root, *claims)["verdict"]
+
+
+@pytest.fixture(scope="module")
+def rows(right: Path) -> pd.DataFrame:
+    """All claims where the document is right."""
+    return rows_of(right)
+
+
+@pytest.fixture(scope="module")
+def before(rows: pd.DataFrame) -> pd.Series:
+    """Their verdicts."""
+    return rows["verdict"]
+
+
+def test_every_claim_is_measured_or_says_why_not() -> None:
+    assert set(MEASURES) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 45
+    assert {name for name, measure in MEASURES.items() if measure.function is None} == UNTESTED
+
+
+def test_where_the_document_is_right_its_claims_are_reproduced(before: pd.Series) -> None:
+    assert before[before != "reproduced"].to_dict() == AGAINST_ITSELF
+
+
+@pytest.mark.parametrize("claim", list(MUTANTS))
+def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, before: pd.Series, tmp_path: Path) -> None:
+    change, follows = MUTANTS[claim]
+    found = verdicts(measured_there(Transfer(), written(change(as_the_document_says()), tmp_path)), *TRAINED)
+    assert found[claim] == "not reproduced"
+    assert {name for name in found.index if found[name] != before[name]} == follows
+
+
+def test_worse_by_less_than_what_counts_is_partly_so(tmp_path: Path) -> None:
+    change = losses(wq_identity_floor_tenth=2.946)
+    root = written(change(as_the_document_says()), tmp_path)
+    row = rows_of(root, "deep_decay_helps").loc["deep_decay_helps"]
+    assert row["verdict"] == "partly" and "counts as the same" in row["why"]
+
+
+@pytest.mark.parametrize("name", list(TRANSFERS))
+def test_where_the_measurement_says_otherwise(name: str, before: pd.Series, tmp_path: Path) -> None:
+    transfer, verdict, follows = TRANSFERS[name]
+    about = [claim for claim in TRAINED if claim.startswith("mlp_transfer")]
+    found = verdicts(measured_there(transfer, tmp_path), *about)
+    assert found[name.partition(",")[0]] == verdict
+    assert {claim for claim in about if found[claim] != before[claim]} == follows
+
+
+@pytest.fixture
+def other_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "document", another)
+
+
+def test_of_a_document_with_other_sizes_none_of_these_is_so(right: Path, other_document: None) -> None:
+    found = verdicts(right, *ARITHMETIC)
+    assert found[sorted(OF_SPECS)].to_dict() == dict.fromkeys(sorted(OF_SPECS), "not reproduced")
+
+
+def test_a_column_of_table_2_that_is_false_in_all_its_values(tmp_path: Path, other_document: None) -> None:
+    far = {name: Facts(loss=facts.loss + 0.5 + 0.1 * number) for number, (name, facts) in
+           enumerate(reversed(as_the_document_says().items()))}  # fmt: skip
+    found = verdicts(written(far, tmp_path), *(f"t2_{method}" for method in CONFIGURATIONS))
+    assert found.eq("not reproduced").all(), found
+
+
+# Mutants of the theorems: one that does not hold, and one that needs no premise.
+
+
+def _false(one: TheoremCheck) -> TheoremCheck:
+    return replace(one, residual=1e-6)
+
+
+def _idle(one: TheoremCheck) -> TheoremCheck:
+    first, *others = one.broken
+    return replace(one, broken=(replace(first, residual=1e-12), *others))
+
+
+@pytest.mark.parametrize("mutant", [_false, _idle], ids=["false", "needs nothing"])
+@pytest.mark.parametrize("claim", [*theorems.STATEMENTS, "single_head"])
+def test_a_theorem_that_fails_or_cannot_fail_is_not_reproduced(claim: str, mutant, right: Path, monkeypatch) -> None:
+    for id in theorems.STATEMENTS.get(claim, ("prop_4_1",)):
+        changed = checks.theorems() | {id: mutant(checks.theorems()[id])}
+        with monkeypatch.context() as patched:
+            patched.setattr(checks, "theorems", lambda found=changed: found)
+            assert verdicts(right, claim)[claim] == "not reproduced"
+
+
+def test_a_wrong_construction_is_seen(right: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checks behind the claims run the constructions: one that leaves W_K alone is found out."""
+    made = query_elimination.attention_skip_only
+
+    def without_keys(weights, *given):
+        done = made(weights, *given)
+        kept = [replace(one, key_DN=old.key_DN) for one, old in zip(done.layers, weights.layers, strict=True)]
+        return replace(done, layers=tuple(kept))
+
+    monkeypatch.setattr(query_elimination, "attention_skip_only", without_keys)
+    checks.theorems.cache_clear()
+    try:
+        found = verdicts(right, *theorems.STATEMENTS)
+    finally:
+        checks.theorems.cache_clear()
+    assert found[found != "reproduced"].to_dict() == {"attn_skip_only": "not reproduced"}
+
+
+def test_singular_values_of_another_law(right: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = theorems.norm_semiconjugacy.gaussian_singular_values
+    monkeypatch.setattr(theorems.norm_semiconjugacy, "gaussian_singular_values", lambda d, seed: 3 * drawn(d, seed))
+    assert verdicts(right, "sigma_max_random")["sigma_max_random"] == "not reproduced"
+
+
+def test_every_claim_was_seen_to_fail() -> None:
+    seen = {*MUTANTS, *(name.partition(",")[0] for name in TRANSFERS), *OF_SPECS, *theorems.STATEMENTS, "single_head"}
+    seen |= {"sigma_max_random"} | {f"t2_{method}" for method in CONFIGURATIONS}
+    assert seen | UNTESTED == set(MEASURES)
+
+
+# What is said beside a verdict.
+
+
+def test_each_verdict_names_its_runs(rows: pd.DataFrame) -> None:
+    assert rows.loc["match_baseline", "runs"].split() == [
+        "query_free/base/baseline/s42",
+        "query_free/base/wq_identity/s42",
+    ]
+    assert len(rows.loc["val_order", "runs"].split()) == 5 and len(rows.loc["lr_ratio", "runs"].split()) == 6
+    assert rows.loc["mlp_transfer_error", "runs"] == "measured/query_free/basis_transfer"
+    runs = study_at("paper").runs
+    for name in TRAINED:
+        keys = rows.loc[name, "runs"].split()
+        assert keys, name
+        ids = [runs[key].spec.run_id if key in runs else "m" * 16 for key in keys]
+        assert rows.loc[name, "run_ids"].split() == ids
+    assert rows.loc["equal_nonemb", "reproduced"].startswith("m = 79.73")
+
+
+def test_a_missing_or_diverged_run_has_no_verdict(tmp_path: Path) -> None:
+    world = as_the_document_says()
+    world["wq_identity"] = replace(world["wq_identity"], outcome="diverged")
+    del world["baseline_small_d"]
+    rows = rows_of(written(world, tmp_path))
+    assert rows.loc["match_baseline", "verdict"] == "diverged" and rows.loc["fewer_params", "verdict"] == "reproduced"
+    assert rows.loc["pct_small_d", "verdict"] == "not tested" and "is missing" in rows.loc["pct_small_d", "why"]
+    assert rows.loc["mlp_transfer_error", "verdict"] == "not tested"
+    assert "measured/query_free/basis_transfer is missing" in rows.loc["mlp_transfer_error", "why"]
+
+
+def test_a_rate_at_which_a_run_diverges_is_not_its_best(tmp_path: Path) -> None:
+    world = as_the_document_says()
+    world["baseline_large_schedule"] = replace(world["baseline_large_schedule"], outcome="diverged")
+    row = rows_of(written(world, tmp_path), "higher_lr_admitted").loc["higher_lr_admitted"]
+    assert row["verdict"] == "reproduced" and "query_free/base/baseline_large_schedule/s42" in row["runs"]
+    for name in ("baseline", "baseline_reduced_schedule"):
+        world[name] = replace(world[name], outcome="diverged")
+    row = rows_of(written(world, tmp_path / "all"), "higher_lr_admitted").loc["higher_lr_admitted"]
+    assert row["verdict"] == "diverged"
+
+
+def test_a_demo_speaks_only_about_sizes_and_theorems(tmp_path: Path) -> None:
+    root = measured_there(Transfer(), written(as_the_document_says(), tmp_path, "demo"))
+    found = rows_of(root, preset="demo")["verdict"]
+    assert found[TRAINED].eq("demo").all()
+    for name in ARITHMETIC:
+        assert found[name] == AGAINST_ITSELF.get(name, "reproduced"), name

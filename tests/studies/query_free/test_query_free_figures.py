@@ -1,0 +1,130 @@
+"""The figures: their numbers are the runs' and the measurement's, printed ones stand beside, gaps are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from plumbline.results import find, style
+from plumbline.results.style import Picture
+from tests.studies.query_free.world import (
+    PUBLISHED,
+    STUDY,
+    Transfer,
+    as_the_document_says,
+    loaded,
+    measured_there,
+    study_at,
+    written,
+)
+
+FIGURES = find.targets(STUDY, "figures")
+
+
+def draw(root: Path, name: str, preset: str = "paper") -> Picture:
+    study = study_at(preset)
+    frames = loaded(root, *study.sheet["targets"][name]["runs"], preset=preset)
+    return find.function(STUDY, "figures", name)(frames, study, PUBLISHED)
+
+
+def words(picture: Picture) -> str:
+    texts = [text.get_text() for axes in picture.figure.axes for text in axes.texts]
+    titles = [axes.get_title(loc="left") for axes in picture.figure.axes]
+    legends = [text.get_text() for legend in picture.figure.legends for text in legend.get_texts()]
+    return "\n".join([*texts, *titles, *legends])
+
+
+def test_every_figure_is_a_target() -> None:
+    targets = study_at("paper").sheet["targets"].items()
+    assert sorted(name for name, entry in targets if entry["kind"] == "figure") == FIGURES == ["fig1", "fig2"]
+
+
+def test_fig1_has_every_evaluation_and_its_distance_from_the_baseline(right: Path) -> None:
+    picture = draw(right, "fig1")
+    ours = picture.frame[picture.frame["source"] == "reproduced"].set_index(["config", "step"])
+    assert len(ours) == 5 * 60 and ours.index.get_level_values("config").nunique() == 5
+    end = ours.xs(60_000, level="step")
+    assert end["validation_loss"].to_dict() == pytest.approx(
+        {name: as_the_document_says()[name].loss for name in end.index}
+    )
+    assert end.loc["wq_identity_large_mlp", "percent"] == pytest.approx(-0.51, abs=0.005)
+    assert ours.xs("baseline", level="config")["percent"].eq(0).all()
+    metrics = loaded(right, "table2").metrics("query_free/base/wq_identity/s42").set_index("step")["loss"]
+    assert ours.loc[("wq_identity", 30_000), "validation_loss"] == metrics[30_000]
+    said = words(picture)
+    assert "preset paper · 124M" in said and "W_Q = I (77.88M)" in said and "Baseline (84.95M)" in said
+
+
+def test_fig1_has_the_printed_losses_where_the_axes_reach_them(right: Path, tmp_path: Path) -> None:
+    picture = draw(right, "fig1")
+    printed = picture.frame[picture.frame["source"] == "published"].set_index("config")
+    assert printed["validation_loss"].to_dict() == {
+        "baseline_small_mlp": 2.955, "baseline_small_d": 2.956, "baseline": 2.944, "wq_identity": 2.944,
+        "wq_identity_large_mlp": 2.929,
+    }  # fmt: skip
+    marks = [[line for line in axes.lines if line.get_marker() == "D"] for axes in picture.figure.axes]
+    assert [len(found) for found in marks] == [5, 5]
+    # Of losses of another size the printed ones are no neighbours: the axes are not stretched to them.
+    world = {name: replace(facts, loss=facts.loss + 4) for name, facts in as_the_document_says().items()}
+    far = draw(written(world, tmp_path), "fig1")
+    assert far.figure.axes[0].get_ylim()[0] > 6
+    assert not [line for line in far.figure.axes[0].lines if line.get_marker() == "D"]
+
+
+def test_fig1_names_what_is_not_drawn(tmp_path: Path) -> None:
+    world = as_the_document_says()
+    world["wq_identity"] = replace(world["wq_identity"], outcome="diverged")
+    del world["baseline_small_d"]
+    picture = draw(written(world, tmp_path), "fig1")
+    assert "not drawn:\nBaseline (smaller d) (missing)" in words(picture)
+    crosses = [line for axes in picture.figure.axes for line in axes.lines if line.get_marker() == "x"]
+    assert len(crosses) == 2
+    nothing = draw(tmp_path / "nowhere", "fig1")
+    assert words(nothing).count("missing") == 5 and set(nothing.frame["source"]) == {"published"}
+
+
+def test_without_a_baseline_there_are_losses_and_no_distances(tmp_path: Path) -> None:
+    world = as_the_document_says()
+    del world["baseline"]
+    frame = draw(written(world, tmp_path), "fig1").frame
+    ours = frame[frame["source"] == "reproduced"]
+    assert ours["percent"].isna().all() and ours["validation_loss"].notna().all()
+
+
+def test_fig2_has_the_end_of_the_measurement_and_what_is_printed(right: Path) -> None:
+    picture = draw(right, "fig2")
+    groups = picture.frame.groupby(["panel", "line", "source"])
+    shown = {name: rows["value"].tolist() for name, rows in groups}
+    ours = picture.frame[picture.frame["source"] != "published"]
+    assert ours.groupby(["panel", "line"])["h"].agg(list).tolist() == [[256, 512, 768]] * 5
+    transfer = Transfer()
+    assert shown["error", "mlp", "reproduced"] == pytest.approx([100 * value for value in transfer.mlp])
+    assert shown["error", "linear", "reproduced"] == pytest.approx([11.8, 11.9, 12.0])
+    assert shown["error", "best linear map", "closed form"] == pytest.approx([11.7, 11.8, 11.9])
+    assert shown["distance", "linear", "reproduced"] == list(transfer.linear_distance)
+    assert shown["error", "mlp", "published"] == [4, 6] and shown["error", "linear", "published"] == [11, 14]
+    assert shown["distance", "mlp", "published"] == [0.002]
+    assert "preset paper · 20,000 steps of 65,536" in words(picture)
+
+
+def test_fig2_says_that_nothing_was_measured(tmp_path: Path) -> None:
+    picture = draw(tmp_path, "fig2")
+    assert "not drawn:\nthe measurement (missing)" in words(picture)
+    assert set(picture.frame["source"]) == {"published"}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_bytes_repeat_and_the_preset_is_named(right: Path, tmp_path: Path, name: str) -> None:
+    paths = [style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
+    for one, other in zip(*paths, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()
+
+
+def test_a_demo_says_so(tmp_path: Path) -> None:
+    root = measured_there(Transfer(widths=(32, 64, 96)), written(as_the_document_says(), tmp_path, "demo"))
+    assert "preset demo · 0.8M" in words(draw(root, "fig1", "demo"))
+    assert "preset demo · 1,000 steps of 1,024" in words(draw(root, "fig2", "demo"))

@@ -1,0 +1,237 @@
+"""The tables: the runs' numbers beside the printed ones, theorems with and without premises, and words for gaps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plumbline.results import find, narrow, render
+from plumbline.results.published import Published
+from plumbline.results.table import Table
+from plumbline.studies.query_free import checks
+from plumbline.theory.theorem_check import PREMISES
+from tests.studies.query_free.world import (
+    LOSSES,
+    PUBLISHED,
+    STUDY,
+    Transfer,
+    as_the_document_says,
+    loaded,
+    measured_there,
+    study_at,
+    written,
+)
+
+TABLES = find.targets(STUDY, "tables")
+
+
+def made(root: Path, name: str, preset: str = "paper", published: Published = PUBLISHED) -> Table:
+    study = study_at(preset)
+    frames = loaded(root, *study.sheet["targets"][name]["runs"], preset=preset)
+    return find.function(STUDY, "tables", name)(frames, study, published)
+
+
+def test_every_table_is_a_target() -> None:
+    targets = study_at("paper").sheet["targets"].items()
+    assert sorted(name for name, entry in targets if entry["kind"] == "table") == TABLES
+
+
+# Table 1
+
+
+@pytest.fixture(scope="module")
+def table1(right: Path) -> Table:
+    return made(right, "table1")
+
+
+def test_table1_has_the_printed_rows_and_a_check_in_each_of_theory(table1: Table) -> None:
+    printed = PUBLISHED.table("table1", key="section")
+    rows = {row["check"].value: {name: cell.value for name, cell in row.items()} for row in table1.rows}
+    sections = list(dict.fromkeys(row["section"] for row in rows.values() if row["section"]))
+    assert sections == list(printed.index)
+    at = {section: [row for row in rows.values() if row["section"] == section] for section in sections}
+    assert all(len(at[section]) >= 1 for section in sections)
+    assert [row["verdict"] for row in at["4.3"]] == ["equal", "equal"]
+    assert (at["8.4"][0]["label"], at["5.1"][0]["label"]) == ("experimental, see figure 2", "experimental, see table 2")
+    assert rows["thm_4_2_tied"]["normalization_published"] == "×"
+    assert rows["thm_4_2_tied"]["skip_connections_published"] == "around attention only"
+    assert rows["prop_4_1"]["weight_decay_published"] == "✓ post-training, × during training"
+    assert {row["normalization_published"] for row in rows.values() if row["check"].startswith("thm_8_4")} == {
+        "no row",
+        "",
+    }
+
+
+def test_the_checks_have_the_premises_of_the_row_that_they_stand_in() -> None:
+    printed = PUBLISHED.table("table1", key="section")
+    for one in checks.theorems().values():
+        if one.section:
+            assert one.premises is not None
+            assert [getattr(one.premises, name) for name in PREMISES] == list(printed.loc[one.section, list(PREMISES)])
+
+
+def test_every_statement_holds_with_its_premises_and_fails_without_each(table1: Table) -> None:
+    frame = table1.frame.set_index("check")
+    kept, broken = frame[frame["verdict"] == "equal"], frame[frame["verdict"] == "apart"]
+    assert len(kept) + len(broken) + 2 == len(frame) and len(kept) == len(checks.theorems())
+    assert kept["residual"].max() < 1e-9 and broken["residual"].min() > 1e-4
+    assert broken["without"].ne("").all() and kept["without"].eq("").all()
+    theory = [one for one in checks.theorems() if not one.startswith("section_6")]
+    assert all(f"{name}_without_1" in broken.index for name in theory)
+
+
+def test_a_statement_that_does_not_hold_is_shouted(right: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = checks.theorems()["thm_4_1"]
+    idle = replace(one.broken[0], residual=1e-12)
+    changed = checks.theorems() | {"thm_4_1": replace(one, residual=1e-3, broken=(idle, *one.broken[1:]))}
+    monkeypatch.setattr(checks, "theorems", lambda: changed)
+    table = made(right, "table1")
+    assert table.cell("thm_4_1", "verdict").value == "NOT EQUAL"
+    assert table.cell("thm_4_1_without_1", "verdict").value == "NOT APART"
+
+
+# Table 2
+
+
+@pytest.fixture(scope="module")
+def table2(right: Path) -> Table:
+    return made(right, "table2")
+
+
+def test_table2_has_losses_sizes_and_times_beside_what_is_printed(table2: Table) -> None:
+    frame = table2.frame.set_index("config")
+    assert list(frame.index) == [*PUBLISHED.table("table2").index, "residual_query", "residual_query_gelu"]
+    assert frame["val_loss"].tolist() == pytest.approx([LOSSES[name] for name in frame.index])
+    assert frame["percent"].round(2).drop("baseline").tolist() == [0.37, 0.41, 0.0, -0.51, -0.03, -0.31]
+    assert frame.loc["baseline_small_d", "parameters"] == 117_915_816
+    assert frame["total"].round(2).tolist() == [117.3, 117.92, 117.3, 124.37, 124.37, 124.37, 124.37]
+    assert frame["body"].round(2).tolist() == [77.88, 79.73, 77.88, 84.95, 84.95, 84.95, 84.95]
+    assert frame["step_seconds"].tolist() == pytest.approx([0.5, 0.5, 0.46, 0.5, 0.46, 0.5, 0.5])
+    assert frame.loc["wq_identity", "time_ratio"] == pytest.approx(0.92)
+    assert frame.loc["wq_identity", "wall_seconds"] == pytest.approx(0.46 * 60_000)
+    assert frame.loc["wq_identity", "body_ratio"] == pytest.approx(0.9167, abs=1e-4)
+    assert frame["learned_query"].tolist() == ["yes", "yes", "no", "yes", "no", "yes", "yes"]
+    assert frame["divisor"].tolist() == [1, 1, 2, 1, 2, 2, 2] and frame["head_width"].tolist()[:3] == [64, 62, 64]
+    assert frame["peak_rate"].tolist()[:5] == [6e-4, 6e-4, 1.6e-3, 6e-4, 2.2e-3]
+
+
+def test_what_is_printed_stands_beside_in_its_own_digits(table2: Table) -> None:
+    texts = {row["config"].value: row for row in table2.rows}
+    assert texts["baseline_small_mlp"]["total_published"].text == "117.30"
+    assert texts["wq_identity_large_mlp"]["percent_published"].text == "-0.52"
+    assert (
+        texts["baseline"]["percent_published"].word == "not printed"
+        and texts["baseline"]["percent"].word == "reference"
+    )
+    assert texts["residual_query"]["val_loss_published"].word == "not printed"
+    for name in ("ffn_multiple", "divisor", "head_width", "weight_decay", "peak_rate", "smallest_rate"):
+        for config in PUBLISHED.table("table2").index:
+            ours, printed = texts[config][name].value, texts[config][f"{name}_published"].value
+            assert ours == pytest.approx(printed), (config, name)
+
+
+def test_a_cell_knows_its_runs(table2: Table) -> None:
+    assert table2.cell("wq_identity", "val_loss").runs == ("query_free/base/wq_identity/s42",)
+    assert table2.cell("wq_identity", "percent").runs == (
+        "query_free/base/wq_identity/s42", "query_free/base/baseline/s42",
+    )  # fmt: skip
+    assert "made up" in "\n".join(table2.notes)
+
+
+def test_a_missing_or_diverged_run_is_a_word(tmp_path: Path) -> None:
+    world = as_the_document_says()
+    world["wq_identity"] = replace(world["wq_identity"], outcome="diverged")
+    del world["residual_query"]
+    table = made(written(world, tmp_path / "a"), "table2")
+    assert table.cell("wq_identity", "val_loss").word == table.cell("wq_identity", "percent").word == "diverged"
+    assert table.cell("wq_identity", "step_seconds").value == pytest.approx(0.46)
+    assert (
+        table.cell("residual_query", "val_loss").word == table.cell("residual_query", "wall_seconds").word == "missing"
+    )
+    assert table.cell("residual_query", "total").value == pytest.approx(124.37376)
+    del world["baseline"]
+    table = made(written(world, tmp_path / "b"), "table2")
+    assert (
+        table.cell("baseline_small_d", "percent").word == table.cell("baseline_small_d", "time_ratio").word == "missing"
+    )
+    assert table.cell("baseline_small_d", "val_loss").value == 2.956
+
+
+# Readings
+
+
+def test_readings_has_every_run_against_the_baseline_and_what_it_varies(right: Path) -> None:
+    frame = made(right, "readings").frame.set_index("run")
+    assert set(frame.index) == {run.spec.method for run in study_at("paper").runs.values()} and len(frame) == 18
+    assert frame["val_loss"].to_dict() == pytest.approx(LOSSES)
+    assert frame.loc["wq_identity_floor_tenth", "of"] == "wq_identity"
+    assert frame.loc["wq_identity_floor_tenth", "percent_of"] == pytest.approx(100 * (2.956 / 2.944 - 1))
+    assert frame.loc["wq_identity_large_mlp_rate_3e3", "percent_of"] == pytest.approx(100 * (2.936 / 2.929 - 1))
+    assert frame["kind"].value_counts().to_dict() == {
+        "Table 2": 5, "rate": 6, "reading": 4, "proposed": 2, "theory": 1,
+    }  # fmt: skip
+    assert frame.loc["wq_identity_decay_0p025", "weight_decay"] == 0.025
+    assert frame.loc["wq_identity_floor_tenth", "smallest_rate"] == pytest.approx(1.6e-4)
+    assert frame.loc["wq_identity_matched", "divisor"] == pytest.approx(1.804, abs=5e-4)
+    assert frame["says"].str.len().min() > 5
+
+
+# Initial scores
+
+
+def test_initial_scores_are_the_printed_ones_and_those_of_layers(right: Path) -> None:
+    table = made(right, "initial_scores")
+    frame = table.frame.set_index("scores")
+    printed = {row: table.cell(row, "formula_published").text for row in ("standard", "reduced", "ratio", "inverse")}
+    assert printed == {"standard": "0.0032", "reduced": "0.0058", "ratio": "1.8", "inverse": "0.55"}
+    assert frame["drawn"].to_numpy() == pytest.approx(frame["formula"].to_numpy(), rel=0.015)
+    layers = frame["layer"].dropna()
+    assert layers.to_numpy() == pytest.approx(frame.loc[layers.index, "formula"].to_numpy(), rel=0.025)
+    assert layers["wq_identity_unscaled"] / layers["wq_identity"] == pytest.approx(2, rel=1e-5)
+    assert layers["wq_identity_matched"] == pytest.approx(layers["baseline"], rel=0.01)
+    assert frame.loc["baseline", "formula"] == pytest.approx(768 * 0.02**2)
+
+
+# Every table
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("preset", ["paper", "demo"])
+def test_files_and_terminal(name: str, preset: str, tmp_path: Path) -> None:
+    root = written(as_the_document_says(), tmp_path, preset)
+    table = made(root, name, preset)
+    frames = loaded(root, *study_at(preset).sheet["targets"][name]["runs"], preset=preset)
+    paths = render.write(table, frames, tmp_path / f"{name}.csv")
+    assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".json"]
+    shown = narrow.show(tmp_path / f"{name}.csv")
+    assert max(map(len, shown.splitlines())) <= 80 and f"Preset: {preset}" in shown
+    assert table.frame["preset"].eq(preset).all()
+
+
+class Watched(Published):
+    """Printed numbers that note which of their files are read."""
+
+    def __init__(self) -> None:
+        super().__init__(PUBLISHED.directory)
+        self.seen: set[str] = set()
+
+    def _file(self, name: str):
+        self.seen.add(name.partition(".")[0])
+        return super()._file(name)
+
+
+def test_a_target_reads_what_it_declares(right: Path) -> None:
+    for target, entry in study_at("paper").sheet["targets"].items():
+        watched = Watched()
+        frames = loaded(right, *entry["runs"])
+        find.function(STUDY, f"{entry['kind']}s", target)(frames, study_at("paper"), watched)
+        assert watched.seen == set(entry["published"]), target
+
+
+def test_nothing_is_needed_of_runs_that_are_not_there(tmp_path: Path) -> None:
+    """Theorems and starts are the same with no run at all; a table of runs then has words alone."""
+    root = measured_there(Transfer(), tmp_path)
+    assert made(root, "table1").frame["residual"].notna().sum() > 30
+    assert made(root, "table2").frame["val_loss"].isna().all()
