@@ -124,6 +124,7 @@ def test_readings_stand_beside_the_run_that_they_are_a_reading_of(tables: dict[s
         key("mla", "quack", 3e-3, 1),
     )
     assert frame.loc["mla/default.latent_norm", "trouble_default"] == "rises by 1.2"
+    assert frame["largest"].eq(40).all() and frame["largest_default"].eq(40).all()
 
 
 def test_cache_counts_what_is_remembered(right: Written) -> None:

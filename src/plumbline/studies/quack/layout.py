@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import pandas as pd
+
 from plumbline.results.published import Published
-from plumbline.results.runs import COMPLETED
+from plumbline.results.runs import COMPLETED, MISSING
 from plumbline.results.table import (
     CONTEXT,
     Cell,
@@ -31,6 +33,9 @@ BEST_NOTE = (
     "Best tau: the lowest final held-out loss among the completed runs at that base rate. It is the best of several "
     "tries, where a method without tau has one."
 )
+
+#: Of what the largest logit is.
+LARGEST_NOTE = "Largest logit: of all heads and layers on held-out sequences, over all readings of a run."
 
 
 def ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False) -> Column:
@@ -75,6 +80,14 @@ def facts(grid: Grid, scale: str, keys: Iterable[str | None], shown: str | None)
 def loss(grid: Grid, key: str | None) -> Cell:
     """A run's final held-out loss, or why it has none."""
     return number(grid.loss(key), grid.outcome(key), () if key is None else (key,))
+
+
+def largest_logit(grid: Grid, key: str | None) -> Cell:
+    """The largest scaled score of all heads and layers that was read of a run, or why there is none."""
+    curve = pd.Series(dtype=float) if key is None else grid.largest_logit(key)
+    outcome = grid.outcome(key)
+    word = MISSING if outcome == MISSING else "not read"
+    return number(float(curve.max()) if len(curve) else None, word, () if key is None else (key,))
 
 
 def attention(scale: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -77,6 +78,15 @@ def panel_title(axes: Axes, grid: Grid, scale: str, eta: float) -> None:
     best = best_taus(grid, scale, eta)
     words = f"\ntau: {', '.join(best)}" if best else ""
     axes.set_title(f"{attention(scale)}, base rate {eta:g}{words}", fontsize=7.5)
+
+
+def over_training(panels: Iterable[Axes], grid: Grid) -> None:
+    """Steps of a whole run along the lowest panels."""
+    steps = max((run.spec.train.steps for run in grid.study.runs.values()), default=1)
+    for axes in panels:
+        axes.set_xlim(0, 1.02 * steps)
+        axes.set_xlabel("training step")
+        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
 
 
 def note(axes: Axes, lines: Iterable[str]) -> None:

@@ -5,7 +5,6 @@ Source: quack study, Mechanism 2 (section 4 and figure 2 of the paper that it su
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -17,7 +16,7 @@ from plumbline.results.published import Published
 from plumbline.results.runs import DIVERGED, RunFrames
 from plumbline.results.style import Picture, styled
 from plumbline.specs.sheet import Study
-from plumbline.studies.quack.figures._panels import absent, colour, legend, note, panel_title, title
+from plumbline.studies.quack.figures._panels import absent, colour, legend, note, over_training, panel_title, title
 from plumbline.studies.quack.grid import Grid
 from plumbline.studies.quack.layout import attention
 
@@ -43,9 +42,7 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
             room = 0.06 * (max(late) - min(late)) or 0.1
             across[0].set_ylim(min(late) - room, max(late) + room)
         across[0].set_ylabel("validation loss (nats)")
-    for axes in panels[-1]:
-        axes.set_xlabel("training step")
-        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
+    over_training(panels[-1], grid)
     cross = Line2D([], [], color=style.GREY, marker="x", linestyle="none", markersize=6, label="diverged")
     legend(figure, grid, [cross])
     title(figure, grid, "Validation loss over training; of QuacK and the ablation the best tau at each base rate")

@@ -16,7 +16,7 @@ from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.style import Picture, styled
 from plumbline.specs.sheet import Study
-from plumbline.studies.quack.figures._panels import colour, legend, note, panel_title, title
+from plumbline.studies.quack.figures._panels import colour, legend, note, over_training, panel_title, title
 from plumbline.studies.quack.grid import Grid
 from plumbline.studies.quack.layout import attention
 
@@ -50,11 +50,10 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
             line[0].yaxis.set_major_locator(mpl.ticker.FixedLocator(TICKS))
             line[0].yaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
             line[0].yaxis.set_minor_locator(mpl.ticker.NullLocator())
+            line[0].set_ylim(bottom=min(0.0, line[0].get_ylim()[0]))
         elif any(row["value"] > 0 for row in drawn):
             line[0].set_yscale("log")
-    for axes in panels[-1]:
-        axes.set_xlabel("training step")
-        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
+    over_training(panels[-1], grid)
     legend(figure, grid)
     title(figure, grid, "Logits of the middle layer's middle head: the largest one, and how far one step moves them")
     columns = ["run", "attention", "method", "eta", "tau", "probe", "step", "value"]

@@ -13,7 +13,19 @@ from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Column, Table, number
 from plumbline.specs.sheet import Study
 from plumbline.studies.quack.grid import DIFFERENT, Grid
-from plumbline.studies.quack.layout import FACTS, STABLE_NOTE, attention, facts, finished, labels, loss, ours, said
+from plumbline.studies.quack.layout import (
+    FACTS,
+    LARGEST_NOTE,
+    STABLE_NOTE,
+    attention,
+    facts,
+    finished,
+    labels,
+    largest_logit,
+    loss,
+    ours,
+    said,
+)
 
 COLUMNS = [
     *labels("row", "Reading"),
@@ -23,6 +35,8 @@ COLUMNS = [
     ours("delta", "Δ", "+.3f", narrow=True),
     said("trouble", "not stable", narrow=True),
     said("trouble_default", "default reading's"),
+    ours("largest", "largest logit", ".3g"),
+    ours("largest_default", "default reading's", ".3g"),
     Column(name="says", header="what it is", kind="label"),
     *FACTS,
 ]
@@ -42,6 +56,7 @@ def readings(frames: RunFrames, study: Study, published: Published) -> Table:
         notes=[
             f"One seed: differences below {DIFFERENT:g} nats count as none (ruling slightly).",
             STABLE_NOTE,
+            LARGEST_NOTE,
         ],
     )
 
@@ -61,5 +76,7 @@ def _row(grid: Grid, scale: str, method: str, key: str) -> dict[str, Cell]:
         "delta": number(difference if not math.isnan(difference) else None, grid.word(both), both),
         "trouble": Cell(grid.trouble(key) or "none", (key,)),
         "trouble_default": Cell((grid.trouble(other) if other else grid.outcome(other)) or "none", both[1:]),
+        "largest": largest_logit(grid, key),
+        "largest_default": largest_logit(grid, other),
         "says": Cell(entry["note"].strip()),
     } | facts(grid, scale, (key,), key)

@@ -14,7 +14,19 @@ from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Column, Table, number
 from plumbline.specs.sheet import Study
 from plumbline.studies.quack.grid import QUACK, Grid
-from plumbline.studies.quack.layout import FACTS, STABLE_NOTE, attention, facts, finished, labels, loss, ours, said
+from plumbline.studies.quack.layout import (
+    FACTS,
+    LARGEST_NOTE,
+    STABLE_NOTE,
+    attention,
+    facts,
+    finished,
+    labels,
+    largest_logit,
+    loss,
+    ours,
+    said,
+)
 
 COLUMNS = [
     *labels("row", "Run"),
@@ -23,7 +35,7 @@ COLUMNS = [
     ours("loss", "loss", ".3f", narrow=True),
     said("trouble", "not stable", narrow=True),
     ours("rise", "largest rise", ".3f", narrow=True),
-    ours("change", "largest mean |Δ logit|", ".3g", narrow=True),
+    ours("change", "largest mean change", ".3g", narrow=True),
     ours("largest", "largest logit", ".3g", narrow=True),
     ours("ratio_lowest", "lowest ratio of norms", ".3g"),
     ours("ratio_highest", "highest", ".3g"),
@@ -47,7 +59,7 @@ def tau(frames: RunFrames, study: Study, published: Published) -> Table:
             STABLE_NOTE,
             "A ratio of norms is what a rate was multiplied with beside tau, over all heads, layers and steps: at the "
             "start it is 1, and at most 10 of it is applied (`limited`: how many times it was more).",
-            "Largest logit: of all heads and layers, over the readings of a run; |Δ logit|: of the watched head.",
+            f"{LARGEST_NOTE} Largest mean change: of mean |Δ logit| of the watched head in one step.",
         ],
     )
 
@@ -55,7 +67,7 @@ def tau(frames: RunFrames, study: Study, published: Published) -> Table:
 def _row(grid: Grid, scale: str, value: float, key: str) -> dict[str, Cell]:
     report: dict[str, Any] = grid.report(key, QUACK)
     rise, outcome = grid.rise(key), grid.outcome(key)
-    change, largest = grid.curve(key, "logit_change"), grid.largest_logit(key)
+    change = grid.curve(key, "logit_change")
     mine = (key,)
 
     def read(found: float | int | None) -> Cell:
@@ -71,7 +83,7 @@ def _row(grid: Grid, scale: str, value: float, key: str) -> dict[str, Cell]:
         "trouble": Cell(grid.trouble(key) or "none", mine),
         "rise": number(rise if math.isfinite(rise) else None, "not read" if math.isnan(rise) else "not finite", mine),
         "change": read(change.max() if len(change) else None),
-        "largest": read(largest.max() if len(largest) else None),
+        "largest": largest_logit(grid, key),
         "ratio_lowest": read(report.get("ratio_lowest")),
         "ratio_highest": read(report.get("ratio_highest")),
         "clamped": read(report.get("ratios_clamped")),
