@@ -90,6 +90,15 @@ class TestRefusals:
         write_model(tmp_path / "one/in", model)
         assert eliminated(monkeypatch, tmp_path / "one/in")["logits"]["float64"] < 1e-9
 
+    def test_a_query_that_is_not_finite(self, monkeypatch, tmp_path):
+        for sizes, why in (({}, "W_Q of layer 1 has the condition number nan"), (ONE_HEAD, "the logits differ by nan")):
+            folder = tmp_path / str(len(sizes)) / "in"
+            model = made(folder, **sizes)
+            with torch.no_grad():
+                model.blocks[1].attention.projections.query.weight[0, 0] = float("nan")
+            write_model(folder, model)
+            refused(monkeypatch, why, folder)
+
     def test_an_ill_conditioned_query(self, monkeypatch, tmp_path):
         made(tmp_path / "in")
         words = refused(
@@ -123,11 +132,18 @@ class TestRefusals:
         refused(monkeypatch, "has the layers 0 to 2, not 3", tmp_path / "in", "--layer", 3)
         refused(monkeypatch, "reads 24 at most, not 25", tmp_path / "in", "--tokens", 25)
         refused(monkeypatch, "must be at least 1", tmp_path / "in", "--tokens", 0)
+        for limit in ("inf", "nan", "0.5"):
+            words = rf"--largest-condition \({limit}\) must be 1 or more, and finite"
+            refused(monkeypatch, words, tmp_path / "in", "--largest-condition", limit)
         (tmp_path / "nothing").mkdir()
         refused(monkeypatch, "holds neither manifest.json", tmp_path / "nothing")
         refused(monkeypatch, r"--tokens|--layer|holds neither", tmp_path / "in/model.safetensors")
         (tmp_path / "in/model.json").write_text("{}")
         refused(monkeypatch, "model.json holds no spec of a model", tmp_path / "in")
+        (tmp_path / "out").symlink_to(tmp_path / "nowhere")
+        with pytest.raises(PlumblineError, match=r"--out: .*out is there already"):
+            eliminated(monkeypatch, tmp_path / "in")
+        (tmp_path / "out").unlink()
         (tmp_path / "out").mkdir()
         with pytest.raises(PlumblineError, match=r"--out: .*out is there already"):
             eliminated(monkeypatch, tmp_path / "in")

@@ -13,6 +13,7 @@ The new model is written beside what was measured (elimination.json), read again
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shutil
 import sys
@@ -49,10 +50,12 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> None:
     """The verb."""
     given = arguments().parse_args()
-    if given.out.exists():
+    if os.path.lexists(given.out):
         raise PlumblineError(f"--out: {given.out} is there already; give a folder that is not, or remove it")
     if given.sequences < 1 or (given.tokens is not None and given.tokens < 1):
         raise PlumblineError("--sequences and --tokens must be at least 1")
+    if not 1 <= given.largest_condition < math.inf:
+        raise PlumblineError(f"--largest-condition ({given.largest_condition:g}) must be 1 or more, and finite")
     from plumbline.theory.elimination import eliminate
     from plumbline.theory.elimination_source import open_source
 

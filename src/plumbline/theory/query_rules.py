@@ -8,6 +8,7 @@ nothing may stand between the two.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -87,8 +88,13 @@ def one_layer(spec: ModelSpec) -> list[str]:
 
 
 def conditions(parts: Parts, layers: list[int]) -> dict[int, float]:
-    """Condition number of each layer's W_Q; infinite where it is singular."""
-    return {layer: float(torch.linalg.cond(parts.weight("query", layer))) for layer in layers}
+    """Condition number of each layer's W_Q; infinite where it is singular, NaN where it is not finite."""
+    weights = {layer: parts.weight("query", layer) for layer in layers}
+    return {
+        layer: float(torch.linalg.cond(weight)) if weight.isfinite().all() else math.nan
+        for layer, weight in weights.items()
+        if weight is not None
+    }
 
 
 def _projections(spec: ModelSpec) -> list[str]:
