@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -94,7 +95,7 @@ def test_a_diverged_run_is_worse_than_any_loss(right: Written, tmp_path) -> None
     verdicts = found["verdict"]
     assert verdicts[["stable_lr", "beats_qk_clip_mla"]].eq("not reproduced").all()
     assert verdicts["ablation_underperforms"] == "partly" and "inf" in found.loc["ablation_underperforms", "reproduced"]
-    assert verdicts["no_magnitude_constraint"] == "not tested"  # no run of QuacK completed in MLA
+    assert verdicts["no_magnitude_constraint"] == "partly"  # no run of QuacK completed in MLA
 
 
 def test_a_missing_run_leaves_a_gap(right: Written, tmp_path) -> None:
@@ -192,6 +193,26 @@ def test_where_the_code_is_otherwise_a_definition_does_not_hold(claim, small_hea
     CODE_MUTANTS[claim](monkeypatch)
     found = judged(nothing, [claim])
     assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "reproduced"]
+
+
+def test_a_bound_that_anything_keeps_to_bounds_nothing(small_head, tmp_path, monkeypatch) -> None:
+    loose = logit_change.bound
+    monkeypatch.setattr(logit_change, "bound", lambda *given: 1e6 * loose(*given))
+    found = judged(Written(tmp_path, {}, "smoke"), ["bounded_change"])
+    assert found.loc["bounded_change", "verdict"] == "not reproduced", found.loc["bounded_change", "reproduced"]
+
+
+@pytest.mark.parametrize(
+    ("scales", "verdict"), [(("mla",), "partly"), (("mha", "mla"), "not reproduced")], ids=["one", "both"]
+)
+def test_where_every_run_diverged_none_is_stable_and_none_is_missing(scales, verdict, right, tmp_path) -> None:
+    def diverged(facts: world.World) -> world.World:
+        for scale, eta, tau in itertools.product(scales, world.ETAS, world.TAUS):
+            facts[key(scale, "quack", eta, tau)].outcome = "diverged"
+        return facts
+
+    found = judged(right.changed(diverged, tmp_path), ["no_magnitude_constraint"])
+    assert found.loc["no_magnitude_constraint", "verdict"] == verdict, found.loc["no_magnitude_constraint", "why"]
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ ARITHMETIC = {"scope": "arithmetic"}
 
 @MEASURES.of("bounded_change", **ARITHMETIC)
 def bounded_change(e: Evidence, claim: Claim) -> Values:
-    """With QuacK's rates the first-order change keeps to one bound at every size of the weights; fixed rates, which
-    must break it as weights grow, stand beside."""
+    """With QuacK's rates the first-order change keeps to one bound at every size of the weights; fixed rates must break
+    it as weights grow, or it would be no bound to speak of."""
     found = lemma.found(e.study.code)
     share = {name: max(row.share for row in found if row.rates == name) for name in ("quack", "fixed")}
-    holds = all(row.within for row in found if row.rates == "quack")
+    holds = all(row.within for row in found if row.rates == "quack") and share["fixed"] > 1
     shown = {"largest share of the bound": share["quack"], "with fixed rates": share["fixed"]}
     return Measured(holds=holds, shown=shown)
 
