@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from plumbline.results.checkers import Measured, Verdict, order
+from dataclasses import replace
+
+from plumbline.results.checkers import Measured, Verdict, number, order
 from plumbline.results.measures import Measures, Values
 from plumbline.results.published import Claim
 from plumbline.studies.query_free.claims.evidence import LEVEL, PERCENT, Evidence
@@ -28,7 +30,20 @@ PERCENTAGES = {
 }
 
 
-@MEASURES.of(*(f"t2_{method}" for method in CONFIGURATIONS))
+#: What of a column of Table 2 a run gave; the rest is of the configuration, which has it from the document.
+FROM_RUNS = ("val_loss", "vs_baseline_pct")
+
+
+def column(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    """As numbers; but where nothing that a run gave agrees, sizes and rates that do cannot make it partly so."""
+    verdict, why = number(claim, measured)
+    values = {name: value for name, value in measured.values.items() if name in FROM_RUNS}
+    if verdict == "partly" and number(claim, replace(measured, values=values))[0] == "not reproduced":
+        return "not reproduced", why
+    return verdict, why
+
+
+@MEASURES.of(*(f"t2_{method}" for method in CONFIGURATIONS), compare=column)
 def t2(e: Evidence, claim: Claim) -> Values:
     """A column of Table 2: sizes and rates at the document's size, and what the run gave."""
     method = claim.id.removeprefix("t2_")
