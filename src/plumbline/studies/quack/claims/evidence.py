@@ -58,11 +58,11 @@ class Evidence(measures.Evidence):
         return self.grid.stable(self.best(scale, method, eta))
 
     def usable(self, scale: str, method: str, eta: float) -> bool:
-        """Whether a base rate is usable (ruling `usable`): stable, and no worse than the rate below."""
+        """Whether a base rate is usable (ruling `usable`): stable, and no worse than the rate below by a difference."""
         if not self.stable(scale, method, eta):
             return False
         below = [other for other in self.grid.etas if other < eta]
-        return not below or self.loss_at(scale, method, eta) <= self.loss_at(scale, method, below[-1])
+        return not below or self.loss_at(scale, method, eta) <= self.loss_at(scale, method, below[-1]) + DIFFERENT
 
     def highest_usable(self, scale: str, method: str) -> float:
         """The highest usable base rate; 0 where none is."""

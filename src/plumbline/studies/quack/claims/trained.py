@@ -20,9 +20,10 @@ MEASURES = Measures()
 
 @MEASURES.of("stable_lr")
 def stable_lr(e: Evidence, claim: Claim) -> Values:
-    """The highest base rate at which QuacK is stable in both kinds of attention; 0 where there is none."""
-    stable = [eta for eta in e.grid.etas if all(e.stable(scale, QUACK, eta) for scale in BOTH)]
-    return {"lr": max(stable, default=0.0)}
+    """The highest base rate that QuacK can use in both kinds of attention; 0 where there is none. The same word decides
+    that another method fails."""
+    usable = [eta for eta in e.grid.etas if all(e.usable(scale, QUACK, eta) for scale in BOTH)]
+    return {"lr": max(usable, default=0.0)}
 
 
 @MEASURES.of("competitive_mha", compare=slightly_worse)
