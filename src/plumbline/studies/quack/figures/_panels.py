@@ -17,11 +17,11 @@ from plumbline.studies.quack.layout import attention
 
 #: Method -> colour, mark, and width of its curve: narrower ones lie on top, so that curves that coincide are all seen.
 LOOKS = {
-    "default": (style.BLACK, "o", 3.0),
-    "qk_norm": (style.BLUE, "s", 2.5),
-    "qk_clip_30": (style.SKY, "v", 2.5),
+    "default": (style.BLACK, "o", 2.7),
+    "qk_norm": (style.BLUE, "s", 2.3),
+    "qk_clip_30": (style.SKY, "v", 2.3),
     "qk_clip_100": (style.ORANGE, "^", 1.9),
-    "quack": (style.GREEN, "D", 0.8),
+    "quack": (style.GREEN, "D", 0.9),
     "ablation": (style.RED, "P", 1.4),
 }
 
