@@ -12,6 +12,7 @@ from plumbline.results import find, style
 from plumbline.results.published import Published
 from plumbline.results.style import Picture
 from tests.studies.key_norms.world import PUBLISHED, World
+from tests.studies.watched import Watched
 
 FIGURES = find.targets("key_norms", "figures")
 PROBES = {"fig1": "key_norm", "fig2": "entropy", "fig3": "query_norm"}
@@ -80,20 +81,8 @@ def test_the_bytes_repeat(right: World, tmp_path, name: str) -> None:
     assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()
 
 
-class Watched(Published):
-    """Printed numbers that note which of their files are read."""
-
-    def __init__(self) -> None:
-        super().__init__(PUBLISHED.directory)
-        self.seen: set[str] = set()
-
-    def _file(self, name: str):
-        self.seen.add(name.partition(".")[0])
-        return super()._file(name)
-
-
 def test_a_target_reads_what_it_declares(right: World) -> None:
     for target, entry in right.study.sheet["targets"].items():
-        watched = Watched()
+        watched = Watched(PUBLISHED)
         find.function("key_norms", f"{entry['kind']}s", target)(right.load(), right.study, watched)
         assert watched.seen == set(entry["published"]), target

@@ -7,8 +7,8 @@ import pytest
 
 from plumbline.results import find, style
 from plumbline.results.runs import load
-from tests.studies.premature.watched import Watched
 from tests.studies.premature.world import PUBLISHED, loaded, published_facts, published_once, study_at, written
+from tests.studies.watched import Watched
 
 FIGURES = find.targets("premature", "figures")
 
@@ -32,7 +32,7 @@ def test_every_figure_is_a_target():
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_bytes_repeat_and_printed_files_are_declared(tmp_path, name):
-    watched = Watched()
+    watched = Watched(PUBLISHED)
     first, second = draw(published_once(), name, watched), draw(published_once(), name)
     assert watched.seen == set(study_at().sheet["targets"][name]["published"])
     assert name == "fig1" or "preset paper" in words(first)

@@ -13,8 +13,8 @@ from plumbline.results.published import Published
 from plumbline.results.runs import load
 from plumbline.results.table import Table
 from plumbline.specs import sheet
-from tests.studies.premature.watched import Watched
 from tests.studies.premature.world import PUBLISHED, loaded, published_facts, published_once, study_at, written
+from tests.studies.watched import Watched
 
 TARGETS = sheet.load("premature", "smoke").sheet["targets"]
 TABLES = sorted(name for name, entry in TARGETS.items() if entry["kind"] == "table")
@@ -32,7 +32,7 @@ def watched() -> dict[str, tuple[Table, set[str]]]:
     """Every table of the published world, from its own groups of runs, and the printed files that it read."""
     found = {}
     for name in TABLES:
-        published = Watched()
+        published = Watched(PUBLISHED)
         found[name] = (made(published_once(), name, published=published), published.seen)
     return found
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from plumbline.results import find, narrow, render
-from plumbline.results.published import Published
 from plumbline.results.table import Table
 from plumbline.studies.quack import lemma
 from plumbline.theory.logit_change import Sizes
 from tests.studies.quack import world
 from tests.studies.quack.world import ETAS, LOSSES, PUBLISHED, TAUS, Written, key, times
+from tests.studies.watched import Watched
 
 OF_RUNS = ("table1", "tau", "readings")
 
@@ -186,20 +186,8 @@ def test_table2_says_where_nothing_was_measured(right: Written) -> None:
     assert table.title.endswith("not measured.") and set(table.frame["device"]) == {"missing"}
 
 
-class Watched(Published):
-    """Printed numbers that note which of their files are read."""
-
-    def __init__(self) -> None:
-        super().__init__(PUBLISHED.directory)
-        self.seen: set[str] = set()
-
-    def _file(self, name: str):
-        self.seen.add(name.partition(".")[0])
-        return super()._file(name)
-
-
 def test_a_target_reads_what_it_declares(right: Written, small_head: None) -> None:
     for target, entry in right.study.sheet["targets"].items():
-        watched = Watched()
+        watched = Watched(PUBLISHED)
         find.function("quack", f"{entry['kind']}s", target)(right.load(), right.study, watched)
         assert watched.seen == set(entry["published"]), target

@@ -23,6 +23,7 @@ from tests.studies.query_free.world import (
     study_at,
     written,
 )
+from tests.studies.watched import Watched
 
 TABLES = find.targets(STUDY, "tables")
 
@@ -210,21 +211,9 @@ def test_files_and_terminal(name: str, preset: str, tmp_path: Path) -> None:
     assert table.frame["preset"].eq(preset).all()
 
 
-class Watched(Published):
-    """Printed numbers that note which of their files are read."""
-
-    def __init__(self) -> None:
-        super().__init__(PUBLISHED.directory)
-        self.seen: set[str] = set()
-
-    def _file(self, name: str):
-        self.seen.add(name.partition(".")[0])
-        return super()._file(name)
-
-
 def test_a_target_reads_what_it_declares(right: Path) -> None:
     for target, entry in study_at("paper").sheet["targets"].items():
-        watched = Watched()
+        watched = Watched(PUBLISHED)
         frames = loaded(right, *entry["runs"])
         find.function(STUDY, f"{entry['kind']}s", target)(frames, study_at("paper"), watched)
         assert watched.seen == set(entry["published"]), target

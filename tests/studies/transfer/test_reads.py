@@ -5,29 +5,17 @@ from __future__ import annotations
 import pytest
 
 from plumbline.results import find
-from plumbline.results.published import Published
 from plumbline.results.runs import load
 from plumbline.specs import sheet
 from tests.studies.transfer.world import PUBLISHED
+from tests.studies.watched import Watched
 
 TARGETS = sheet.load("transfer", "smoke").sheet["targets"]
 
 
-class Watched(Published):
-    """Printed numbers that note which of their files are read."""
-
-    def __init__(self) -> None:
-        super().__init__(PUBLISHED.directory)
-        self.seen: set[str] = set()
-
-    def _file(self, name: str):
-        self.seen.add(name.partition(".")[0])
-        return super()._file(name)
-
-
 @pytest.mark.parametrize("target", list(TARGETS))
 def test_a_target_reads_what_it_declares(published, target: str) -> None:
-    entry, watched = TARGETS[target], Watched()
+    entry, watched = TARGETS[target], Watched(PUBLISHED)
     frames = published.load(*entry["runs"]) if entry["runs"] else load([], published.root)
     find.function("transfer", f"{entry['kind']}s", target)(frames, published.study, watched)
     assert watched.seen == set(entry["published"])

@@ -101,7 +101,7 @@ def test_small_presets_speak_only_about_sizes_and_definitions(tmp_path, preset):
 
 
 def test_a_divergence_is_a_verdict_where_a_value_is_claimed(tmp_path):
-    world = World(tmp_path, "mini")
+    world = World(tmp_path, "paper")
     for seed, value in ((42, 0.30), (43, 0.31), (44, 0.305)):
         world.completed("base", "baseline", seed, tasks_of(value), 5.0)
     world.diverged("base", "hyper", 42, 3, [(1, 2.0), (2, 9.0), (3, math.nan)])

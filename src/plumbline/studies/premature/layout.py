@@ -5,51 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from plumbline.results.layout import surrounded
 from plumbline.results.published import Published
 from plumbline.results.runs import COMPLETED
 from plumbline.results.table import (
-    CONTEXT,
     Cell,
     Column,
     Table,
     context,
     joint_outcome,
-    notes_of,
     number,
-    published_column,
-    warnings_of,
 )
 from plumbline.studies.premature.readings import Readings
-
-
-def ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False) -> Column:
-    """A reproduced number, with its format."""
-    return Column(name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow)
-
-
-def beside(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False) -> list[Column]:
-    """A reproduced number and the printed one beside it."""
-    return [
-        ours(name, header, how, readable=readable, narrow=narrow),
-        published_column(name, header, readable=readable, narrow=narrow),
-    ]
-
-
-def labels(key: str, header: str) -> list[Column]:
-    """The row's name and its label."""
-    return [
-        Column(name=key, header=header, kind="label", readable=False),
-        Column(name="label", header=header, kind="label", narrow=True),
-    ]
-
-
-#: What every row says of its runs; a table of scores says its tasks' source besides.
-FACTS = [
-    Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
-    Column(name="run_ids", header="runs", kind="fact", readable=False),
-    *(column for column in CONTEXT if column.name != "task_source"),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +71,14 @@ def finished(
         printed: the file of printed numbers beside it, where it is not of the table's name.
     """
     study = readings.study
-    return Table(
-        name=name,
-        title=title,
-        study=study.name,
-        preset=study.preset,
+    return surrounded(
+        name,
+        title,
+        study,
         key=key,
         columns=columns,
         rows=rows,
-        notes=[*notes, *notes_of(study)],
-        warnings=warnings_of(study, readings.frames if scores else None),
+        notes=notes,
         published=printed or published.shown(name),
+        scores=readings.frames if scores else None,
     )

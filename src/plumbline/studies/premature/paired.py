@@ -12,10 +12,11 @@ from typing import Literal
 
 import pandas as pd
 
+from plumbline.results.layout import beside, labels
 from plumbline.results.published import Published, printed
 from plumbline.results.table import Cell, Column, from_print
 from plumbline.stats import paired_difference
-from plumbline.studies.premature.layout import Row, beside, labels
+from plumbline.studies.premature.layout import Row
 from plumbline.studies.premature.readings import Readings
 
 #: A billion tokens, the document's unit.

@@ -6,18 +6,16 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from plumbline.results.layout import surrounded
 from plumbline.results.published import Published
 from plumbline.results.runs import COMPLETED, MISSING
 from plumbline.results.table import (
-    CONTEXT,
     Cell,
     Column,
     Table,
     context,
     joint_outcome,
-    notes_of,
     number,
-    warnings_of,
 )
 from plumbline.specs.sheet import Study
 from plumbline.studies.quack.grid import ATTENTION, SPIKE, Grid
@@ -36,34 +34,6 @@ BEST_NOTE = (
 
 #: Of what the largest logit is.
 LARGEST_NOTE = "Largest logit: of all heads and layers on held-out sequences, over all readings of a run."
-
-
-def ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False) -> Column:
-    """A reproduced number, with its format."""
-    return Column(name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow)
-
-
-def said(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
-    """A reproduced word."""
-    return Column(name=name, header=header, kind="reproduced", readable=readable, narrow=narrow)
-
-
-def labels(key: str, header: str) -> list[Column]:
-    """The row's name and its label."""
-    return [
-        Column(name=key, header=header, kind="label", readable=False),
-        Column(name="label", header=header, kind="label", narrow=True),
-    ]
-
-
-#: What a row of no run says of itself, and what a row of runs says of them besides.
-CONTEXT_ALONE = [column for column in CONTEXT if column.name != "task_source"]
-FACTS = [
-    Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
-    Column(name="run_ids", header="runs", kind="fact", readable=False),
-    *CONTEXT_ALONE,
-]
 
 
 def facts(grid: Grid, scale: str, keys: Iterable[str | None], shown: str | None) -> dict[str, Cell]:
@@ -112,15 +82,13 @@ def finished(
     Args:
         published, printed: the file of printed numbers beside it, where there is one.
     """
-    return Table(
-        name=name,
-        title=title,
-        study=study.name,
-        preset=study.preset,
+    return surrounded(
+        name,
+        title,
+        study,
         key=key,
-        columns=list(columns),
+        columns=columns,
         rows=rows,
-        notes=[*notes, *notes_of(study)],
-        warnings=warnings_of(study),
+        notes=notes,
         published=None if published is None else published.shown(printed),
     )

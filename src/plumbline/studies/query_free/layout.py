@@ -4,49 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from plumbline.results.layout import surrounded
 from plumbline.results.published import Published
 from plumbline.results.runs import COMPLETED, MISSING
 from plumbline.results.table import (
-    CONTEXT,
     Cell,
     Column,
     Table,
     context,
-    notes_of,
     number,
-    published_column,
-    warnings_of,
 )
 from plumbline.specs.sheet import Study
 from plumbline.studies.query_free.losses import SCALE, Losses
-
-
-def ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False) -> Column:
-    """A reproduced number, with its format."""
-    return Column(name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow)
-
-
-def beside(name: str, header: str, how: str, *, narrow: bool = False) -> list[Column]:
-    """A reproduced number and the printed one beside it."""
-    return [ours(name, header, how, narrow=narrow), published_column(name, header, narrow=narrow)]
-
-
-def labels(key: str, header: str) -> list[Column]:
-    """The row's name and its label."""
-    return [
-        Column(name=key, header=header, kind="label", readable=False),
-        Column(name="label", header=header, kind="label", narrow=True),
-    ]
-
-
-#: What every row of runs says of them, and every row of this study of the preset.
-CONTEXT_ALONE = [column for column in CONTEXT if column.name != "task_source"]
-FACTS = [
-    Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
-    Column(name="run_ids", header="runs", kind="fact", readable=False),
-    *CONTEXT_ALONE,
-]
 
 
 def value(losses: Losses, found: float, *methods: str) -> Cell:
@@ -82,15 +51,13 @@ def finished(
     Args:
         printed: the file of printed numbers beside it, where it is not of the table's name.
     """
-    return Table(
-        name=name,
-        title=title,
-        study=study.name,
-        preset=study.preset,
+    return surrounded(
+        name,
+        title,
+        study,
         key=key,
-        columns=list(columns),
+        columns=columns,
         rows=rows,
-        notes=[*notes, *notes_of(study)],
-        warnings=warnings_of(study),
+        notes=notes,
         published=printed or published.shown(name),
     )

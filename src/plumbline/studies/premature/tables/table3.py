@@ -6,11 +6,12 @@ readouts are in section 5.6), the ratio of upper to lower scores, the lower-copy
 
 from __future__ import annotations
 
+from plumbline.results.layout import FACTS, beside, labels, ours
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Table, printed_cells
 from plumbline.specs.sheet import Study
-from plumbline.studies.premature.layout import FACTS, Row, beside, finished, labels, ours
+from plumbline.studies.premature.layout import Row, finished
 from plumbline.studies.premature.readings import BASE, EARLY, Readings, slowed
 
 #: Architectures in the printed order; the one that Table 3 leaves to Table 4 comes last.

@@ -11,11 +11,12 @@ import math
 
 import pandas as pd
 
+from plumbline.results.layout import FACTS, beside, labels, ours
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Column, Table, printed_cells
 from plumbline.specs.sheet import Study
-from plumbline.studies.premature.layout import FACTS, Row, beside, finished, labels, ours
+from plumbline.studies.premature.layout import Row, finished
 from plumbline.studies.premature.readings import BASE, INTERVENTION, Readings
 from plumbline.studies.premature.release import Replay, decided, replay, rule, scores
 from plumbline.train._release import Rule

@@ -5,12 +5,13 @@ Source: premature study, appendix F and Table 9.
 
 from __future__ import annotations
 
+from plumbline.results.layout import FACTS, ours
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Column, Table
 from plumbline.specs.sheet import Study
 from plumbline.studies.premature import settings
-from plumbline.studies.premature.layout import FACTS, Row, finished, ours
+from plumbline.studies.premature.layout import Row, finished
 from plumbline.studies.premature.readings import BASE, CONTROL, INTERVENTION, Readings
 from plumbline.studies.premature.release import decided
 

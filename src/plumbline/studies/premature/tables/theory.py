@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from plumbline.results.layout import labels, ours
 from plumbline.results.published import NOT_PRINTED, Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Column, Table, from_print
 from plumbline.specs.sheet import Study
 from plumbline.studies.premature import checks
-from plumbline.studies.premature.layout import finished, labels, ours
+from plumbline.studies.premature.layout import finished
 from plumbline.studies.premature.readings import Readings
 
 #: Where the numbers are from.

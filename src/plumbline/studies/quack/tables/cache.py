@@ -6,12 +6,13 @@ document. It needs no run; caches are those of the models at the document's size
 
 from __future__ import annotations
 
+from plumbline.results.layout import labels, ours
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Column, Table
 from plumbline.specs.sheet import Study
 from plumbline.studies.quack import memory
-from plumbline.studies.quack.layout import attention, finished, labels, ours
+from plumbline.studies.quack.layout import attention, finished
 
 #: Where the numbers are from.
 SOURCE = "plumbline.studies.quack.memory, at the sizes of the paper preset"

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from plumbline.results.layout import labels, ours
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Column, Table
 from plumbline.specs.sheet import Study
 from plumbline.studies.quack import lemma
-from plumbline.studies.quack.layout import finished, labels, ours
+from plumbline.studies.quack.layout import finished
 from plumbline.theory.logit_change import LogitChange
 
 #: Where the numbers are from.

@@ -8,24 +8,13 @@ from __future__ import annotations
 
 import math
 
+from plumbline.results.layout import FACTS, labels, ours, said
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Column, Table, number
 from plumbline.specs.sheet import Study
 from plumbline.studies.quack.grid import DIFFERENT, Grid
-from plumbline.studies.quack.layout import (
-    FACTS,
-    LARGEST_NOTE,
-    STABLE_NOTE,
-    attention,
-    facts,
-    finished,
-    labels,
-    largest_logit,
-    loss,
-    ours,
-    said,
-)
+from plumbline.studies.quack.layout import LARGEST_NOTE, STABLE_NOTE, attention, facts, finished, largest_logit, loss
 
 COLUMNS = [
     *labels("row", "Reading"),

@@ -7,23 +7,13 @@ from __future__ import annotations
 
 import math
 
+from plumbline.results.layout import FACTS, labels, ours, said
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Column, Table, number
 from plumbline.specs.sheet import Study
 from plumbline.studies.quack.grid import Grid
-from plumbline.studies.quack.layout import (
-    BEST_NOTE,
-    FACTS,
-    STABLE_NOTE,
-    attention,
-    facts,
-    finished,
-    labels,
-    loss,
-    ours,
-    said,
-)
+from plumbline.studies.quack.layout import BEST_NOTE, STABLE_NOTE, attention, facts, finished, loss
 
 NO_TAU = "no tau"
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import pandas as pd
 
+from plumbline.results.layout import CONTEXT_ALONE, labels, ours
 from plumbline.results.published import NOT_PRINTED, Published
 from plumbline.results.runs import MISSING, RunFrames
 from plumbline.results.table import REFERENCE, Cell, Column, Table, context, from_print, number, published_column
 from plumbline.specs.sheet import Study
 from plumbline.studies.quack import speed
 from plumbline.studies.quack.grid import DEFAULT, QK_NORM, QUACK
-from plumbline.studies.quack.layout import CONTEXT_ALONE, finished, labels, ours
+from plumbline.studies.quack.layout import finished
 
 #: What is timed, the one that all are compared with first.
 ROWS = (QK_NORM, QUACK, DEFAULT)

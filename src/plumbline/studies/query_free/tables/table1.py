@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from plumbline.results.layout import ours
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Column, Table
 from plumbline.specs.sheet import Study
 from plumbline.studies.query_free import checks
-from plumbline.studies.query_free.layout import finished, ours
+from plumbline.studies.query_free.layout import finished
 from plumbline.theory.theorem_check import FAILURE, PREMISES, ROUNDING, TheoremCheck
 
 SOURCE = "plumbline.studies.query_free.checks, on random weights"

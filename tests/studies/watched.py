@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from plumbline.results.published import Published
-from tests.studies.premature.world import PUBLISHED
 
 
 class Watched(Published):
-    """Printed numbers that note which of their files are read."""
+    """Printed numbers that note which of their files are read, without their ending."""
 
-    def __init__(self) -> None:
-        super().__init__(PUBLISHED.directory)
+    def __init__(self, printed: Published) -> None:
+        super().__init__(printed.directory)
         self.seen: set[str] = set()
 
     def _file(self, name: str):
