@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -14,14 +15,14 @@ from plumbline.results import style
 from plumbline.studies.quack.grid import Grid
 from plumbline.studies.quack.layout import attention
 
-#: Method -> colour and mark.
+#: Method -> colour, mark, and width of its curve: narrower ones lie on top, so that curves that coincide are all seen.
 LOOKS = {
-    "default": (style.BLACK, "o"),
-    "qk_norm": (style.BLUE, "s"),
-    "qk_clip_30": (style.SKY, "v"),
-    "qk_clip_100": (style.ORANGE, "^"),
-    "quack": (style.GREEN, "D"),
-    "ablation": (style.RED, "P"),
+    "default": (style.BLACK, "o", 2.7),
+    "qk_norm": (style.BLUE, "s", 2.3),
+    "qk_clip_30": (style.SKY, "v", 2.3),
+    "qk_clip_100": (style.ORANGE, "^", 1.9),
+    "quack": (style.GREEN, "D", 0.9),
+    "ablation": (style.RED, "P", 1.4),
 }
 
 
@@ -33,6 +34,12 @@ def colour(method: str) -> str:
 def mark(method: str) -> str:
     """A method's mark."""
     return LOOKS[method][1]
+
+
+def curve(method: str) -> dict[str, Any]:
+    """How a method's curve over training is drawn."""
+    own, _, width = LOOKS[method]
+    return {"color": own, "linewidth": width, "zorder": 5 - width / 2}
 
 
 def methods(grid: Grid) -> list[str]:
@@ -47,8 +54,7 @@ def legend(figure: Figure, grid: Grid, extra: Iterable[Line2D] = (), *, marks: b
         Line2D(
             [],
             [],
-            color=colour(method),
-            marker=mark(method) if marks else "",
+            **({"color": colour(method), "marker": mark(method)} if marks else curve(method)),
             markersize=4,
             label=grid.study.sheet["methods"][method]["label"],
         )

@@ -16,7 +16,16 @@ from plumbline.results.published import Published
 from plumbline.results.runs import DIVERGED, RunFrames
 from plumbline.results.style import Picture, styled
 from plumbline.specs.sheet import Study
-from plumbline.studies.quack.figures._panels import absent, colour, legend, note, over_training, panel_title, title
+from plumbline.studies.quack.figures._panels import (
+    absent,
+    colour,
+    curve,
+    legend,
+    note,
+    over_training,
+    panel_title,
+    title,
+)
 from plumbline.studies.quack.grid import Grid
 from plumbline.studies.quack.layout import attention
 
@@ -60,7 +69,7 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float) -> tuple[list[dict[st
         if key is None or not steps.size:
             continue
         drawn.append(method)
-        axes.plot(steps, losses, color=colour(method), linewidth=1.1, zorder=4 if method == "quack" else 3)
+        axes.plot(steps, losses, **curve(method))
         if grid.outcome(key) == DIVERGED:
             axes.plot(steps[-1], losses[-1], "x", color=colour(method), markersize=7, markeredgewidth=1.8, zorder=5)
         kept = losses[steps >= EARLY * grid.spec(key).train.steps]

@@ -16,7 +16,7 @@ from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.style import Picture, styled
 from plumbline.specs.sheet import Study
-from plumbline.studies.quack.figures._panels import colour, legend, note, over_training, panel_title, title
+from plumbline.studies.quack.figures._panels import curve, legend, note, over_training, panel_title, title
 from plumbline.studies.quack.grid import Grid
 from plumbline.studies.quack.layout import attention
 
@@ -64,15 +64,14 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float, probe: str) -> list[d
     rows, gaps = [], []
     for method in grid.methods(scale):
         key = grid.best(scale, method, eta)
-        curve = grid.curve(key, probe)
-        curve = curve[np.isfinite(curve)]
-        if key is None or curve.empty:
+        read = grid.curve(key, probe)
+        read = read[np.isfinite(read)]
+        if key is None or read.empty:
             gaps.append(f"{grid.study.sheet['methods'][method]['label']}: {_why(grid, key)}")
             continue
-        look = {"linewidth": 1.1, "zorder": 4 if method == "quack" else 3, "marker": ".", "markersize": 2.5}
-        axes.plot(curve.index, curve, color=colour(method), **look)
+        axes.plot(read.index, read, marker=".", markersize=2.5, **curve(method))
         entry = {"run": key, "attention": attention(scale), "method": method, "eta": eta, "tau": grid.tau(key)}
-        rows += [entry | {"probe": probe, "step": int(at), "value": float(value)} for at, value in curve.items()]
+        rows += [entry | {"probe": probe, "step": int(at), "value": float(value)} for at, value in read.items()]
     if probe == FIRST:
         panel_title(axes, grid, scale, eta)
     note(axes, gaps)
