@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -70,7 +71,10 @@ class Project:
         return self.python("-m", "snakemake", *arguments, "--printshellcmds")
 
     def start_snakemake(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start Snakemake as the leader of a process group of its own."""
+        """Start Snakemake as the leader of a process group of its own.
+
+        It hears Ctrl-C, though what a shell puts into the background (these tests, perhaps) ignores it.
+        """
         return subprocess.Popen(
             [sys.executable, "-m", "snakemake", *arguments],
             cwd=self.root,
@@ -78,6 +82,7 @@ class Project:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def planned(self, *arguments: str) -> dict[str, int]:
