@@ -268,6 +268,11 @@ def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None
         (MEASURED | {"runs": ["bse"]}, [], "measurements.times.runs: there is no group of runs 'bse'; did you mean 'b"),
         (MEASURED | {"demmo": {}}, [], "measurements.times: unknown key 'demmo'; did you mean 'demo'?"),
         (MEASURED | {"device": "gpus"}, [], "measurements.times.device: 'gpus' is not one of ['cpu', 'gpu']; did you"),
+        (
+            {"paper": {}},
+            ["times"],
+            "targets.table4.measurements: 'times' has no options at preset 'demo'; add measurements.times.demo",
+        ),
         (MEASURED | {"demo": {"minutes": 0}}, [], "measurements.times.demo.minutes: 0 is less than or equal to"),
     ],
 )

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from plumbline.results.runs import RunFrames
-from plumbline.results.table import CONTEXT, Cell, Column, Table, notes_of, published_column, warnings_of
+from plumbline.results.table import (
+    CONTEXT,
+    EXACT_NOTE,
+    Cell,
+    Column,
+    Table,
+    notes_of,
+    published_column,
+    warnings_of,
+)
 from plumbline.specs.sheet import Study
 
 
@@ -56,12 +65,14 @@ def surrounded(
     notes: Iterable[str],
     published: str | None,
     scores: RunFrames | None = None,
+    exact: bool = False,
 ) -> Table:
     """The table, with the warnings and rulings that stand around every one.
 
     Args:
         published: the file of printed numbers beside it, where there is one.
         scores: the frames, of a table that shows scores of tasks.
+        exact: it is computed alone, and no preset's sizes are in it.
     """
     return Table(
         name=name,
@@ -72,6 +83,6 @@ def surrounded(
         columns=list(columns),
         rows=rows,
         notes=[*notes, *notes_of(study)],
-        warnings=warnings_of(study, scores),
+        warnings=[EXACT_NOTE] if exact else warnings_of(study, scores),
         published=published,
     )

@@ -170,6 +170,10 @@ PRESET_NOTES = {
 }
 
 
+#: What stands above a table that no run or measurement is behind.
+EXACT_NOTE = "No training is behind this table: it is computed, and the same at every preset."
+
+
 def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PRESET_NOTES["demo"]) -> list[str]:
     """What must stand above every table: the preset, and for a table of scores (`frames`) whose tasks they are.
 

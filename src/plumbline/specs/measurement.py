@@ -44,8 +44,8 @@ def measurements(sheet: dict[str, Any], study: str, preset: str) -> dict[str, Me
     return found
 
 
-def check(sheet: dict[str, Any], path: str) -> None:
-    """Measurements that targets name, and groups that measurements name, must be there.
+def check(sheet: dict[str, Any], path: str, preset: str) -> None:
+    """Measurements that targets name must be there under `preset`, and groups that measurements name at all.
 
     Raises:
         PlumblineError: one is not.
@@ -57,6 +57,11 @@ def check(sheet: dict[str, Any], path: str) -> None:
                 raise PlumblineError(
                     f"{path}: targets.{target}.measurements: there is no measurement {name!r}{nearest(name, known)} "
                     f"(there are {sorted(known)})"
+                )
+            if preset not in known[name]:
+                raise PlumblineError(
+                    f"{path}: targets.{target}.measurements: {name!r} has no options at preset {preset!r}; add "
+                    f"measurements.{name}.{preset}"
                 )
     for name, entry in known.items():
         for group in entry.get("runs", ()):

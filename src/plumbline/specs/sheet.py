@@ -143,7 +143,7 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     """
     path = f"config/studies/{name}/study.yaml"
     sheet = extended(load_study(name, root), path, root)
-    _check_names(sheet, path)
+    _check_names(sheet, path, preset)
     read = corpus.load(sheet["corpus"], preset, source, root, f"{path}: ")
     parent = load(sheet["extends"], preset, root, source) if "extends" in sheet else None
     runs: dict[str, Run] = {}
@@ -258,7 +258,7 @@ def _wanted(sheet: dict[str, Any], method: str, preset: str, where: str) -> bool
     return preset in arm.get("presets", [preset])
 
 
-def _check_names(sheet: dict[str, Any], path: str) -> None:
+def _check_names(sheet: dict[str, Any], path: str, preset: str) -> None:
     """Groups, methods and scores that are named must be there."""
     for target, entry in sheet["targets"].items():
         for group in entry["runs"]:
@@ -269,7 +269,7 @@ def _check_names(sheet: dict[str, Any], path: str) -> None:
                 )
         if "scores" in entry["reads"] and "suite" not in sheet:
             raise PlumblineError(f"{path}: targets.{target}.reads: scores, but the study has no `suite`; name one")
-    measurement.check(sheet, path)
+    measurement.check(sheet, path, preset)
     for name, entry in sheet["methods"].items():
         sweep.check(name, entry, path)
     floor = sheet.get("noise_floor")

@@ -7,6 +7,8 @@ import pytest
 
 from plumbline.results import find, style
 from plumbline.results.style import Picture
+from plumbline.studies.quack.figures._panels import alike
+from plumbline.studies.quack.grid import Grid
 from tests.studies.quack import world
 from tests.studies.quack.world import ETAS, LOSSES, PUBLISHED, TAUS, Written, key
 
@@ -49,6 +51,22 @@ def test_fig1_draws_the_best_tau_of_each_method_at_each_rate(pictures: dict[str,
     assert mine["tau"].eq(0.1).all() and mine["run"].eq(key("mla", "quack", 3e-3, 0.1)).all()
     assert mine["validation_loss"].iloc[-1] == pytest.approx(2.95) and mine["step"].iloc[-1] == 5000
     assert "tau: QuacK 0.1, Ablation 0.1" in words(pictures["fig1"])
+
+
+def test_curves_that_coincide_are_named(right: Written, pictures: dict[str, Picture], tmp_path) -> None:
+    """A threshold that is never reached leaves the default's curve."""
+    said = "the same curve: Default, QK-clip 100"
+
+    def unreached(facts: world.World) -> world.World:
+        facts[key("mla", "qk_clip_100", ETAS[0])] = facts[key("mla", "default", ETAS[0])]
+        return facts
+
+    found = draw(right.changed(unreached, tmp_path), "fig1")
+    assert words(found).count(said) == words(pictures["fig1"]).count(said) + 1
+    low, high = pd.Series([1.0, 2.0]), pd.Series([1.0, 2.0 + 1e-12])
+    grid = Grid(right.load(), right.study)
+    assert alike(grid, {"default": low, "quack": high}) == []
+    assert alike(grid, {"default": low, "quack": high, "ablation": low}) == ["the same curve: Default, Ablation"]
 
 
 def crosses(picture: Picture) -> int:

@@ -67,6 +67,23 @@ def test_table1_shows_every_tau_and_takes_the_lowest(tables: dict[str, Table]) -
     assert "lowest final held-out loss among the completed runs" in table.notes[0]
 
 
+def test_table1_says_where_a_best_tau_is_at_an_end_of_its_grid(tables: dict[str, Table], right: Written, tmp_path):
+    frame = tables["table1"].frame.set_index("row")
+    assert frame.loc["mla/quack/0.003", "tau_place"] == "inside" and frame.loc["mla/default/0.003", "tau_place"] == ""
+
+    def at_the_end(facts: world.World) -> world.World:
+        facts[key("mla", "quack", 3e-3, TAUS[0])].loss = 2.0
+        facts[key("mha", "quack", 3e-3, TAUS[-1])].loss = 2.0
+        return facts
+
+    before, found = tables["table1"], made(right.changed(at_the_end, tmp_path), "table1")
+    frame = found.frame.set_index("row")
+    places = [frame.loc[f"{scale}/quack/0.003", "tau_place"] for scale in ("mla", "mha")]
+    assert places == ["lowest", "highest"]
+    ends = [sum(frame["tau_place"].isin(["lowest", "highest"])) for frame in (before.frame, found.frame)]
+    assert ends[1] == ends[0] + 2 and f"Of 12 best taus {ends[1]} are the lowest or highest" in found.notes[1]
+
+
 def test_a_divergence_is_a_word_and_never_a_number(tables: dict[str, Table]) -> None:
     table = tables["table1"]
     cell = table.cell("mha/quack/0.03", "loss_tau_10")
@@ -132,6 +149,13 @@ def test_cache_counts_what_is_remembered(right: Written) -> None:
     assert frame["bytes"].tolist() == [114_688, 8_960, 229_376] and frame["numbers"].tolist() == [4096, 320, 8192]
     assert frame["cached"].tolist() == ["yes", "yes", "no"]
     assert frame["qk_norm"].tolist() == ["possible", "refused", "would need these"]
+
+
+def test_what_no_training_is_behind_names_no_preset(right: Written, small_head: None) -> None:
+    for name in ("cache", "lemma1"):
+        assert made(right, name).warnings == [
+            "No training is behind this table: it is computed, and the same at every preset."
+        ]
 
 
 def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None) -> None:

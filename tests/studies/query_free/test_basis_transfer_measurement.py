@@ -51,6 +51,11 @@ def test_both_arms_are_read_at_every_width_and_seed() -> None:
         ({"width": [4]}, "smoke: unknown key 'width'; did you mean 'widths'"),
         ({"steps": 0}, r"smoke\.steps"),
         ({"learning_rate": "fast"}, r"smoke\.learning_rate"),
+        ({"widths": []}, r"smoke\.widths"),
+        ({"widths": [4, 6, 4]}, r"smoke.*`widths` names one of \[4, 6, 4\] twice"),
+        ({"seeds": []}, r"smoke\.seeds"),
+        ({"seeds": [1, 1]}, r"smoke.*`seeds` names one of \[1, 1\] twice"),
+        ({"seeds": [0, -1]}, r"smoke\.seeds"),
     ],
 )
 def test_options_that_cannot_be_meant_are_named(change: dict[str, Any], said: str) -> None:

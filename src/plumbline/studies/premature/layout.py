@@ -63,12 +63,14 @@ def finished(
     notes: Iterable[str] = (),
     scores: bool = False,
     printed: str = "",
+    exact: bool = False,
 ) -> Table:
     """The table, with the warnings and rulings that stand around every one.
 
     Args:
         scores: it shows scores of tasks.
         printed: the file of printed numbers beside it, where it is not of the table's name.
+        exact: it is computed alone, and no preset's sizes are in it.
     """
     study = readings.study
     return surrounded(
@@ -81,4 +83,5 @@ def finished(
         notes=notes,
         published=printed or published.shown(name),
         scores=readings.frames if scores else None,
+        exact=exact,
     )

@@ -76,11 +76,13 @@ def finished(
     notes: Iterable[str] = (),
     published: Published | None = None,
     printed: str = "",
+    exact: bool = False,
 ) -> Table:
     """The table, with the warnings and rulings that stand around every one.
 
     Args:
         published, printed: the file of printed numbers beside it, where there is one.
+        exact: it is computed alone, and no preset's sizes are in it.
     """
     return surrounded(
         name,
@@ -91,4 +93,5 @@ def finished(
         rows=rows,
         notes=notes,
         published=None if published is None else published.shown(printed),
+        exact=exact,
     )

@@ -45,11 +45,13 @@ def finished(
     rows: list[dict[str, Cell]],
     notes: Iterable[str] = (),
     printed: str = "",
+    exact: bool = False,
 ) -> Table:
     """The table, with the warnings and rulings that stand around every one.
 
     Args:
         printed: the file of printed numbers beside it, where it is not of the table's name.
+        exact: it is computed alone, and no preset's sizes are in it.
     """
     return surrounded(
         name,
@@ -60,4 +62,5 @@ def finished(
         rows=rows,
         notes=notes,
         published=printed or published.shown(name),
+        exact=exact,
     )

@@ -77,6 +77,7 @@ def theory(frames: RunFrames, study: Study, published: Published) -> Table:
             "Heads have no positions and no biases (ruling theory_head).",
         ],
         printed=published.shown("claims", "yaml"),
+        exact=True,
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import matplotlib as mpl
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -102,6 +103,18 @@ def note(axes: Axes, lines: Iterable[str]) -> None:
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1.5}
         place = {"transform": axes.transAxes, "va": "top", "ha": "right", "zorder": 6}
         axes.text(0.98, 0.98, words, fontsize=6.3, color=style.GREY, bbox=box, **place)
+
+
+def alike(grid: Grid, drawn: Mapping[str, pd.Series]) -> list[str]:
+    """Methods whose curves in a panel are the same to the last digit, so that one hides the other."""
+    left, lines = list(drawn), []
+    while left:
+        first, *others = left
+        same = [first, *(other for other in others if drawn[first].equals(drawn[other]))]
+        if len(same) > 1:
+            lines.append("the same curve: " + ", ".join(grid.study.sheet["methods"][one]["label"] for one in same))
+        left = [other for other in others if other not in same]
+    return lines
 
 
 def absent(grid: Grid, scale: str, eta: float, *, drawn: Iterable[str]) -> list[str]:

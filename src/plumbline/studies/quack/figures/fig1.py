@@ -18,6 +18,7 @@ from plumbline.results.style import Picture, styled
 from plumbline.specs.sheet import Study
 from plumbline.studies.quack.figures._panels import (
     absent,
+    alike,
     colour,
     curve,
     legend,
@@ -61,14 +62,15 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
 
 def _panel(axes: Axes, grid: Grid, scale: str, eta: float) -> tuple[list[dict[str, object]], list[float]]:
     """Draws the curves; returns the plotted points, and the losses that limits are set by."""
-    rows, late, drawn = [], [], []
+    rows, late = [], []
+    drawn: dict[str, pd.Series] = {}
     for method in grid.methods(scale):
         key = grid.best(scale, method, eta)
         steps, losses = grid.held_out(key)
         steps, losses = steps[np.isfinite(losses)], losses[np.isfinite(losses)]
         if key is None or not steps.size:
             continue
-        drawn.append(method)
+        drawn[method] = pd.Series(losses, index=steps)
         axes.plot(steps, losses, **curve(method))
         if grid.outcome(key) == DIVERGED:
             axes.plot(steps[-1], losses[-1], "x", color=colour(method), markersize=7, markeredgewidth=1.8, zorder=5)
@@ -76,5 +78,5 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float) -> tuple[list[dict[st
         late += (kept if kept.size else losses).tolist()
         entry = {"run": key, "attention": attention(scale), "method": method, "eta": eta, "tau": grid.tau(key)}
         rows += [entry | {"step": int(a), "validation_loss": float(b)} for a, b in zip(steps, losses, strict=True)]
-    note(axes, absent(grid, scale, eta, drawn=drawn))
+    note(axes, [*absent(grid, scale, eta, drawn=drawn), *alike(grid, drawn)])
     return rows, late

@@ -16,7 +16,7 @@ from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.style import Picture, styled
 from plumbline.specs.sheet import Study
-from plumbline.studies.quack.figures._panels import curve, legend, note, over_training, panel_title, title
+from plumbline.studies.quack.figures._panels import alike, curve, legend, note, over_training, panel_title, title
 from plumbline.studies.quack.grid import Grid
 from plumbline.studies.quack.layout import attention
 
@@ -62,6 +62,7 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
 
 def _panel(axes: Axes, grid: Grid, scale: str, eta: float, probe: str) -> list[dict[str, object]]:
     rows, gaps = [], []
+    drawn: dict[str, pd.Series] = {}
     for method in grid.methods(scale):
         key = grid.best(scale, method, eta)
         read = grid.curve(key, probe)
@@ -69,12 +70,13 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float, probe: str) -> list[d
         if key is None or read.empty:
             gaps.append(f"{grid.study.sheet['methods'][method]['label']}: {_why(grid, key)}")
             continue
+        drawn[method] = read
         axes.plot(read.index, read, marker=".", markersize=2.5, **curve(method))
         entry = {"run": key, "attention": attention(scale), "method": method, "eta": eta, "tau": grid.tau(key)}
         rows += [entry | {"probe": probe, "step": int(at), "value": float(value)} for at, value in read.items()]
     if probe == FIRST:
         panel_title(axes, grid, scale, eta)
-    note(axes, gaps)
+    note(axes, [*gaps, *alike(grid, drawn)])
     return rows
 
 

@@ -61,4 +61,5 @@ def cache(frames: RunFrames, study: Study, published: Published) -> Table:
         columns=COLUMNS,
         rows=rows,
         notes=[*notes, "Rates of QuacK are by weights alone: it asks nothing of a model that is decoded."],
+        exact=True,
     )

@@ -60,6 +60,7 @@ def lemma1(frames: RunFrames, study: Study, published: Published) -> Table:
             "What first order leaves out goes the other way under QuacK: it grows as weights shrink, which is what the "
             "lemma's assumption on norms and the limit on ratios are for.",
         ],
+        exact=True,
     )
 
 

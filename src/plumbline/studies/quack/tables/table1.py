@@ -32,7 +32,7 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
         key="row",
         columns=columns(grid),
         rows=rows,
-        notes=[BEST_NOTE, STABLE_NOTE, *_found(grid)],
+        notes=[BEST_NOTE, *_at_an_end(grid), STABLE_NOTE, *_found(grid)],
     )
 
 
@@ -46,6 +46,7 @@ def columns(grid: Grid) -> list[Column]:
         ours("loss", "loss", ".3f", narrow=True),
         ours("tau", "best tau", "g", narrow=True),
         *(ours(_of(tau), f"tau {tau:g}", ".3f", narrow=True) for tau in grid.taus),
+        said("tau_place", "in its grid"),
         said("stable", "stable", narrow=True),
         said("trouble", "not stable"),
         ours("rise", "largest rise", ".3f"),
@@ -74,6 +75,7 @@ def _row(grid: Grid, scale: str, method: str, eta: float) -> dict[str, Cell]:
         "eta": Cell(eta),
         "loss": number(grid.loss(best), outcome, behind),
         "tau": number(grid.tau(best) if outcome == "completed" else math.nan, outcome if tuned else NO_TAU, behind),
+        "tau_place": Cell(_place(grid, best), behind),
         "stable": Cell(_word(grid, best), mine),
         "trouble": Cell("; ".join(named) or "none", behind),
         "rise": number(
@@ -92,6 +94,28 @@ def _word(grid: Grid, key: str | None) -> str:
     if key is None or outcome != "completed":
         return outcome
     return "yes" if grid.stable(key) else "no"
+
+
+def _place(grid: Grid, key: str | None) -> str:
+    """Whether a best tau is the grid's lowest or highest, so that a better one may lie beyond it."""
+    tau = grid.tau(key)
+    if math.isnan(tau) or grid.outcome(key) != "completed":
+        return ""
+    return {grid.taus[0]: "lowest", grid.taus[-1]: "highest"}.get(tau, "inside")
+
+
+def _at_an_end(grid: Grid) -> list[str]:
+    """How many best taus are at an end of their grid."""
+    chosen = [
+        _place(grid, grid.best(scale, method, eta))
+        for scale in grid.scales
+        for method in grid.methods(scale)
+        for eta in grid.etas
+    ]
+    tuned = [place for place in chosen if place]
+    ends = sum(place != "inside" for place in tuned)
+    said = f"Of {len(tuned)} best taus {ends} are the lowest or highest of the grid: a better one may lie beyond it."
+    return [said] if ends else []
 
 
 def _found(grid: Grid) -> list[str]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 import torch
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from plumbline.specs.sheet import Study
 from plumbline.specs.spec import Count, Fraction, Positive, convert
@@ -29,8 +29,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     what the linear map is fitted on, with strength `ridge`. The others are those of `Fit`.
     """
 
-    widths: tuple[Count, ...]
-    seeds: tuple[int, ...]
+    widths: Annotated[tuple[Count, ...], Meta(min_length=1)]
+    seeds: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)]
     steps: Count
     batch: Count
     learning_rate: Positive
@@ -41,6 +41,12 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     samples: Count
     readings: Count = 10
     tf32: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("widths", "seeds"):
+            given = getattr(self, name)
+            if len(set(given)) < len(given):
+                raise ValueError(f"`{name}` names one of {list(given)} twice")
 
     @property
     def fit(self) -> Fit:

@@ -51,6 +51,7 @@ def initial_scores(frames: RunFrames, study: Study, published: Published) -> Tab
             "2 makes. First layers start a hundredth below the formula: LayerNorm's epsilon beside small embeddings.",
         ],
         printed=published.shown("prose"),
+        exact=True,
     )
 
 

@@ -81,6 +81,7 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
             "Sections, not theorems, name the printed rows: 4.1 holds Propositions 4.1 (one head) and 4.2 (several), "
             "4.2 to 4.4 hold Theorems 4.1 to 4.3 (ruling table_1_rows).",
         ],
+        exact=True,
     )
 
 
