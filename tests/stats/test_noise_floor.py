@@ -9,7 +9,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from plumbline.cli import PlumblineError
-from plumbline.stats import NoiseFloor, noise_floor, two_sided_normal, verdicts
+from plumbline.stats import NoiseFloor, adjust, noise_floor, two_sided_normal, verdicts
 
 SEEDS = [0.4820, 0.4815, 0.4853]
 TABLE_2 = pd.read_csv(
@@ -74,6 +74,9 @@ def test_survivors_of_the_corrections():
     assert added == {"qknorm", "sandwich_norm", "relu_squared", "diff_attn", "selective_attn"}
     # Read as predictions from three seeds, none of the improvers is beyond 5 %.
     assert (table.p_prediction[table.delta > 0] > 0.05).all()
+    for correction in ("bonferroni", "holm", "bh"):
+        expected = adjust(table.p_prediction, correction)
+        assert np.array_equal(table[f"p_prediction_{correction}"], expected, equal_nan=True)
 
 
 def test_missing_stays_missing_and_counts_in_the_family():

@@ -104,7 +104,8 @@ def verdicts(
 
     Returns:
         A frame on the index of `values` with delta, z, p (two-sided normal), p_bonferroni, p_holm, p_bh,
-        prediction_t and p_prediction (t with n - 1 degrees of freedom). What cannot be computed is NaN.
+        prediction_t and p_prediction (t with n - 1 degrees of freedom), and p_prediction_bonferroni, _holm and _bh.
+        What cannot be computed is NaN.
 
     Raises:
         PlumblineError: m is smaller than the number of tests made, or `baseline` is not a row.
@@ -136,6 +137,9 @@ def verdicts(
             "p_bh": adjust(p, "bh", m=family),
             "prediction_t": prediction_t,
             "p_prediction": p_prediction,
+            "p_prediction_bonferroni": adjust(p_prediction, "bonferroni", m=family),
+            "p_prediction_holm": adjust(p_prediction, "holm", m=family),
+            "p_prediction_bh": adjust(p_prediction, "bh", m=family),
         },
         index=values.index,
     )

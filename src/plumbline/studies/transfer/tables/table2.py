@@ -1,8 +1,8 @@
 """Table 2: each method's distance from the baseline, in units of the baseline's noise floor.
 
 Source: transfer study, sections 3.3 and 4.1, Table 2. Columns that the document lacks: Holm and Benjamini-Hochberg,
-the distance read as a prediction of one new run (Student's t with n - 1 degrees of freedom), validation loss, outcome,
-number of seeds, run ids.
+the distance read as a prediction of one new run (Student's t with n - 1 degrees of freedom) under each correction,
+validation loss, outcome, number of seeds, run ids.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from plumbline.results.table import (
 from plumbline.specs.sheet import Study
 from plumbline.stats import NoiseFloor, noise_floor, verdicts
 from plumbline.studies.transfer.headline import BASE, base_values, best_first, headline_runs
+from plumbline.studies.transfer.protocol import sentence
 
 
 def _ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False) -> Column:
@@ -58,6 +59,9 @@ COLUMNS = [
     _ours("p_bh", "p BH", PROBABILITY),
     _ours("prediction_t", "t (prediction)", "+.2f", readable=False),
     _ours("p_prediction", "p prediction", PROBABILITY),
+    _ours("p_prediction_bonferroni", "p prediction Bonferroni", PROBABILITY),
+    _ours("p_prediction_holm", "p prediction Holm", PROBABILITY, readable=False),
+    _ours("p_prediction_bh", "p prediction BH", PROBABILITY, readable=False),
     _ours("validation_loss", "val. loss", ".4f"),
     published_column("validation_loss", "val. loss", readable=False),
     Column(name="outcome", header="outcome", kind="fact"),
@@ -110,6 +114,9 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
                 "p_bh": number(float(verdict["p_bh"]), no_p, everything),
                 "prediction_t": number(float(verdict["prediction_t"]), no_z, compared),
                 "p_prediction": number(float(verdict["p_prediction"]), no_p, compared),
+                "p_prediction_bonferroni": number(float(verdict["p_prediction_bonferroni"]), no_p, compared),
+                "p_prediction_holm": number(float(verdict["p_prediction_holm"]), no_p, everything),
+                "p_prediction_bh": number(float(verdict["p_prediction_bh"]), no_p, everything),
                 "validation_loss": number(float(loss), word, own),
                 "outcome": Cell(joint_outcome(mine["outcome"]), tuple(mine.index)),
                 "n_seeds": Cell(int((mine["outcome"] == COMPLETED).sum()), tuple(mine.index)),
@@ -159,4 +166,5 @@ def _notes(study: Study, floor: NoiseFloor, floor_runs: pd.DataFrame, label: str
         floor_note + " Its row is the mean of its seeds; every other row is its first seed, as in the document.",
         f"Δ = x − mean, z = Δ/σ, p two-sided normal, corrected for m = {study.m} methods; p prediction reads the same "
         f"Δ as the prediction of one new run, Δ/(σ√(1 + 1/n)), Student's t{freedom}.",
+        *([sentence(study.m, floor.n)] if floor.usable else []),
     ]

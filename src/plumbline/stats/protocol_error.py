@@ -1,0 +1,129 @@
+"""How often the noise-floor protocol crowns a method when no method does anything, and how often it finds a gain.
+
+Source: transfer study, section 3.3, whose protocol is taken as it is: one run of each of m methods against n runs of a
+reference, a distance in units of the reference's spread, a correction over the m. By simulation, and nothing is
+trained: all runs are drawn from one normal law, whose spread no method changes.
+
+Shapes: W worlds, M methods, N runs of the reference. Distances are in units of the true spread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import numpy as np
+
+from plumbline.cli import PlumblineError
+from plumbline.stats.multiplicity import Correction
+from plumbline.stats.noise_floor import two_sided_normal, two_sided_t
+
+#: The document's statistic, which takes mean and spread as known, and the one that pays for their being estimates.
+Statistic = Literal["normal", "prediction"]
+
+#: Worlds that are drawn, and the level that a corrected p is held to.
+WORLDS, ALPHA = 20_000, 0.05
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shares:
+    """Shares of the worlds that were drawn.
+
+    Attributes:
+        survivor: no method does anything, and at least one is called different.
+        improver: no method does anything, and at least one is called better.
+        found: gain -> one method has it, the others nothing, and that method is called better.
+    """
+
+    survivor: float
+    improver: float
+    found: dict[float, float]
+
+
+def standard_error(share: float, worlds: int = WORLDS) -> float:
+    """How far a share of so many worlds is from the truth, as a standard deviation."""
+    return math.sqrt(share * (1 - share) / worlds)
+
+
+@cache
+def shares(
+    statistic: Statistic,
+    correction: Correction,
+    *,
+    m: int,
+    n: int,
+    gains: tuple[float, ...] = (),
+    worlds: int = WORLDS,
+    alpha: float = ALPHA,
+    seed: int = 0,
+) -> Shares:
+    """What a protocol with m methods and n runs of the reference does in so many worlds.
+
+    Worlds are the same for every statistic, correction and gain.
+
+    Args:
+        gains: in units of the spread.
+
+    Raises:
+        PlumblineError: no method, fewer than two runs of the reference, no world, alpha outside (0, 1).
+    """
+    if m < 1 or n < 2 or worlds < 1 or not 0 < alpha < 1:
+        raise PlumblineError(
+            f"need m >= 1, n >= 2, worlds >= 1 and alpha in (0, 1); got {m=}, {n=}, {worlds=}, {alpha=}"
+        )
+    reference_WN, methods_WM = _drawn(m, n, worlds, seed)
+    mean_W1 = reference_WN.mean(axis=1, keepdims=True)
+    spread_W1 = reference_WN.std(axis=1, ddof=1, keepdims=True)
+
+    def p_of(values: np.ndarray) -> np.ndarray:
+        z = (values - mean_W1) / spread_W1
+        return two_sided_normal(z) if statistic == "normal" else two_sided_t(z / math.sqrt(1 + 1 / n), n - 1)
+
+    p_WM, up_WM = p_of(methods_WM), methods_WM > mean_W1
+    rejected_WM = rejected(p_WM, correction, alpha)
+    found = {}
+    for gain in gains:
+        gained_W1 = methods_WM[:, :1] + gain
+        with_gain_WM = np.concatenate([p_of(gained_W1), p_WM[:, 1:]], axis=1)
+        crowned_W = rejected(with_gain_WM, correction, alpha)[:, 0] & (gained_W1 > mean_W1)[:, 0]
+        found[gain] = float(crowned_W.mean())
+    return Shares(
+        survivor=float(rejected_WM.any(axis=1).mean()),
+        improver=float((rejected_WM & up_WM).any(axis=1).mean()),
+        found=found,
+    )
+
+
+def rejected(p_WM: np.ndarray, correction: Correction, alpha: float = ALPHA) -> np.ndarray:
+    """Which tests of each world are rejected: where `plumbline.stats.adjust` gives at most alpha, for many at once."""
+    m = p_WM.shape[1]
+    if correction == "bonferroni":
+        return p_WM <= alpha / m
+    ranks_M = np.arange(1, m + 1)
+    ordered_WM = np.sort(p_WM, axis=1)
+    if correction == "holm":  # down from the smallest, until the first that fails
+        count_W1 = np.cumprod(ordered_WM <= alpha / (m + 1 - ranks_M), axis=1).sum(axis=1, keepdims=True)
+    else:  # up from the largest, to the first that holds
+        holds_WM = ordered_WM <= alpha * ranks_M / m
+        count_W1 = (holds_WM * ranks_M).max(axis=1, keepdims=True)
+    last_W1 = np.take_along_axis(ordered_WM, np.maximum(count_W1, 1) - 1, axis=1)
+    return (p_WM <= last_W1) & (count_W1 > 0)
+
+
+@cache
+def _drawn(m: int, n: int, worlds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng([seed, m, n])
+    return rng.standard_normal((worlds, n)), rng.standard_normal((worlds, m))
+
+
+def protocols(counts: Iterable[int]) -> list[tuple[int, Statistic, Correction]]:
+    """Number of reference runs, statistic and correction: every combination, the document's own first for each n."""
+    return [
+        (n, statistic, correction)
+        for n in counts
+        for statistic in ("normal", "prediction")
+        for correction in ("bonferroni", "holm", "bh")
+    ]

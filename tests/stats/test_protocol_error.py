@@ -1,0 +1,75 @@
+"""The worth of the protocol: simulation against an integral, corrections against the library's, limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from plumbline.cli import PlumblineError
+from plumbline.stats import adjust, verdicts
+from plumbline.stats.protocol_error import _drawn, rejected, shares, standard_error
+
+
+def integral(n: int, m: int, statistic: str, alpha: float = 0.05) -> tuple[float, float]:
+    """Any survivor and any improver under Bonferroni where nothing works: given the reference's mean and spread the
+    methods are independent, and both have known laws."""
+    if statistic == "normal":
+        critical = stats.norm.isf(alpha / m / 2)
+    else:
+        critical = stats.t.isf(alpha / m / 2, n - 1) * np.sqrt(1 + 1 / n)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    means, weights = nodes / np.sqrt(n), weights / weights.sum()
+    spreads = np.sqrt(stats.chi2.ppf((np.arange(4000) + 0.5) / 4000, n - 1) / (n - 1))
+    below = stats.norm.cdf(means[:, None] + critical * spreads)
+    inside = below - stats.norm.cdf(means[:, None] - critical * spreads)
+    return tuple(1 - float(weights @ (part**m).mean(axis=1)) for part in (inside, below))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("statistic", ["normal", "prediction"])
+@pytest.mark.parametrize("n", [2, 3, 10])
+def test_where_nothing_works_the_simulation_is_the_integral(statistic, n: int) -> None:
+    found = shares(statistic, "bonferroni", m=19, n=n)
+    for share, exact in zip((found.survivor, found.improver), integral(n, 19, statistic), strict=True):
+        assert abs(share - exact) < 4 * standard_error(exact)
+
+
+def test_the_documents_protocol_crowns_a_method_in_almost_half_of_null_worlds() -> None:
+    survivor, improver = integral(3, 19, "normal")
+    assert 0.45 < survivor < 0.47 and 0.31 < improver < 0.33
+    assert max(integral(n, 19, "prediction")[0] for n in range(2, 11)) < 0.05
+
+
+@pytest.mark.parametrize("correction", ["bonferroni", "holm", "bh"])
+def test_corrections_are_those_of_the_tables(correction) -> None:
+    rng = np.random.default_rng(1)
+    p_WM = rng.uniform(size=(300, 7)) ** 4
+    expected = np.array([adjust(p_M, correction) <= 0.05 for p_M in p_WM])
+    assert np.array_equal(rejected(p_WM, correction), expected) and 0 < expected.mean() < 1
+
+
+def test_one_world_is_a_table() -> None:
+    """What is counted is what the columns of Table 2 say of the same numbers."""
+    reference_WN, methods_WM = _drawn(5, 3, 400, 0)
+    counted = {"normal": [], "prediction": []}
+    for reference_N, methods_M in zip(reference_WN, methods_WM, strict=True):
+        frame = verdicts(pd.Series(methods_M), reference_N)
+        counted["normal"].append((frame["p_holm"] <= 0.05).any())
+        counted["prediction"].append((adjust(frame["p_prediction"], "holm") <= 0.05).any())
+    for statistic, any_W in counted.items():
+        assert shares(statistic, "holm", m=5, n=3, worlds=400).survivor == np.mean(any_W)  # type: ignore[arg-type]
+
+
+def test_a_larger_gain_is_found_more_often_and_an_endless_one_always() -> None:
+    found = shares("prediction", "bonferroni", m=19, n=6, gains=(0.5, 2.0, 5.0, 1000.0), worlds=4000).found
+    assert list(found.values()) == sorted(found.values()) and found[1000.0] == 1.0
+    one = shares("normal", "bonferroni", m=1, n=400, gains=(1.5,), worlds=4000)
+    assert one.survivor == pytest.approx(0.05, abs=4 * standard_error(0.05, 4000))
+    assert one.found[1.5] == pytest.approx(stats.norm.sf(1.96 - 1.5), abs=4 * standard_error(0.32, 4000))
+
+
+@pytest.mark.parametrize("wrong", [{"m": 0}, {"n": 1}, {"worlds": 0}, {"alpha": 1.0}])
+def test_what_cannot_be_simulated_is_refused(wrong) -> None:
+    with pytest.raises(PlumblineError, match=r"need m >= 1, n >= 2"):
+        shares("normal", "bh", **({"m": 3, "n": 3} | wrong))
