@@ -1,7 +1,7 @@
 """Snakemake's scheduler: its default rate limit is taken away, because with it the driver keeps a core busy.
 
 With any limit Snakemake 9.27.1 starts one more timer each time that it looks for jobs, and each timer makes it look
-again (snakemake/snakemake#3744): after some hundred jobs it looks over all ready jobs more than a hundred times a second.
+again (snakemake/snakemake#3744): after some hundred jobs it looks over all that are ready a hundred times a second.
 Without a limit it looks when a job has ended. A limit that somebody has chosen is left alone.
 """
 
