@@ -54,6 +54,7 @@ rule smoke:
 onstart:
     driver.hold(workflow.persistence.path)
     forecast.announce(workflow, ESTIMATOR)
+    scheduler.without_default_limit(workflow)
 
 
 onsuccess:

@@ -4,7 +4,7 @@ import json
 import re
 
 from plumbline.cli import PlumblineError
-from plumbline.operate import driver, forecast
+from plumbline.operate import driver, forecast, scheduler
 from plumbline.plan.estimate import estimator
 from plumbline.project import RESULTS, pin, plan, use_this_interpreter
 

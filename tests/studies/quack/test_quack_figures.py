@@ -62,7 +62,8 @@ def test_curves_that_coincide_are_named(right: Written, pictures: dict[str, Pict
         return facts
 
     found = draw(right.changed(unreached, tmp_path), "fig1")
-    assert words(found).count(said) == words(pictures["fig1"]).count(said) + 1
+    before, after = (words(picture).replace("\n", " ").count(said) for picture in (pictures["fig1"], found))
+    assert after == before + 1
     low, high = pd.Series([1.0, 2.0]), pd.Series([1.0, 2.0 + 1e-12])
     grid = Grid(right.load(), right.study)
     assert alike(grid, {"default": low, "quack": high}) == []

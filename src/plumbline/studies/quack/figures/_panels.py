@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,9 @@ from matplotlib.lines import Line2D
 from plumbline.results import style
 from plumbline.studies.quack.grid import Grid
 from plumbline.studies.quack.layout import attention
+
+#: Characters of a line above a panel.
+TITLE_WIDTH = 38
 
 #: Method -> colour, mark, and width of its curve: narrower ones lie on top, so that curves that coincide are all seen.
 LOOKS = {
@@ -80,11 +84,14 @@ def best_taus(grid: Grid, scale: str, eta: float) -> list[str]:
     return said
 
 
-def panel_title(axes: Axes, grid: Grid, scale: str, eta: float) -> None:
-    """Attention and base rate, and the taus that stand for methods there."""
+def panel_title(axes: Axes, grid: Grid, scale: str, eta: float, drawn: Mapping[str, pd.Series]) -> None:
+    """Attention and base rate, the taus that stand for methods there, and which of the curves drawn are one."""
     best = best_taus(grid, scale, eta)
-    words = f"\ntau: {', '.join(best)}" if best else ""
-    axes.set_title(f"{attention(scale)}, base rate {eta:g}{words}", fontsize=7.5)
+    lines = [f"{attention(scale)}, base rate {eta:g}"]
+    lines += [f"tau: {', '.join(best)}"] if best else []
+    for said in alike(grid, drawn):
+        lines += textwrap.wrap(said, TITLE_WIDTH)
+    axes.set_title("\n".join(lines), fontsize=7.5)
 
 
 def over_training(panels: Iterable[Axes], grid: Grid) -> None:

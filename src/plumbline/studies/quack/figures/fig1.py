@@ -18,7 +18,6 @@ from plumbline.results.style import Picture, styled
 from plumbline.specs.sheet import Study
 from plumbline.studies.quack.figures._panels import (
     absent,
-    alike,
     colour,
     curve,
     legend,
@@ -47,7 +46,6 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
             found, seen = _panel(axes, grid, scale, eta)
             rows += found
             late += seen
-            panel_title(axes, grid, scale, eta)
         if late:
             room = 0.06 * (max(late) - min(late)) or 0.1
             across[0].set_ylim(min(late) - room, max(late) + room)
@@ -78,5 +76,6 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float) -> tuple[list[dict[st
         late += (kept if kept.size else losses).tolist()
         entry = {"run": key, "attention": attention(scale), "method": method, "eta": eta, "tau": grid.tau(key)}
         rows += [entry | {"step": int(a), "validation_loss": float(b)} for a, b in zip(steps, losses, strict=True)]
-    note(axes, [*absent(grid, scale, eta, drawn=drawn), *alike(grid, drawn)])
+    panel_title(axes, grid, scale, eta, drawn)
+    note(axes, absent(grid, scale, eta, drawn=drawn))
     return rows, late

@@ -16,7 +16,7 @@ from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.style import Picture, styled
 from plumbline.specs.sheet import Study
-from plumbline.studies.quack.figures._panels import alike, curve, legend, note, over_training, panel_title, title
+from plumbline.studies.quack.figures._panels import curve, legend, note, over_training, panel_title, title
 from plumbline.studies.quack.grid import Grid
 from plumbline.studies.quack.layout import attention
 
@@ -75,8 +75,8 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float, probe: str) -> list[d
         entry = {"run": key, "attention": attention(scale), "method": method, "eta": eta, "tau": grid.tau(key)}
         rows += [entry | {"probe": probe, "step": int(at), "value": float(value)} for at, value in read.items()]
     if probe == FIRST:
-        panel_title(axes, grid, scale, eta)
-    note(axes, [*gaps, *alike(grid, drawn)])
+        panel_title(axes, grid, scale, eta, drawn)
+    note(axes, gaps)
     return rows
 
 
