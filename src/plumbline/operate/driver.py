@@ -59,7 +59,7 @@ def guard() -> None:
     It is here that one can tell who carries something out: when a Snakefile is read, a dry run looks like any other;
     `onstart` comes after the lock, and who fails there has the locks of all removed.
     """
-    from snakemake.exceptions import WorkflowError
+    from snakemake.exceptions import ApiError  # said without a traceback
     from snakemake.persistence import PersistenceBase
 
     lock, cleanup_locks = PersistenceBase.lock, PersistenceBase.cleanup_locks
@@ -72,13 +72,13 @@ def guard() -> None:
             with hold(self.path, shorten(" ".join(["snakemake", *sys.argv[1:]]), 80)), lock(self):
                 yield
         except PlumblineError as error:
-            raise WorkflowError(str(error)) from None
+            raise ApiError(str(error)) from None
 
     def cleanup_locks_of_the_dead(self: Any) -> None:
         try:
             overrule(self.path)
         except PlumblineError as error:
-            raise WorkflowError(str(error)) from None
+            raise ApiError(str(error)) from None
         cleanup_locks(self)
 
     PersistenceBase.lock, PersistenceBase.cleanup_locks = lock_alone, cleanup_locks_of_the_dead
