@@ -196,3 +196,15 @@ def test_who_lost_the_directory_to_a_person_leaves_the_next_ones_record(tmp_path
     with driver.hold(persistence, "snakemake all"):
         path = record(tmp_path, pid=os.getppid(), token="another")
     assert path.exists()
+
+
+def test_the_slower_of_two_that_find_one_stale_record_clears_nothing(
+    directory: Path, without_locks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = record(directory, machine=holders.machine(), pid=2**22 + 1)
+    judged, read = holders.read(path), holders.read
+    record(directory, token="the faster one's")
+    monkeypatch.setattr(holders, "read", lambda asked: judged if asked == path else read(asked))
+    with pytest.raises(PlumblineError, match="is held by"):
+        driver.clear(directory)
+    assert locked(directory) and "the faster one's" in path.read_text()

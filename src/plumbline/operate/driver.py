@@ -185,7 +185,8 @@ def _clear(persistence: Path, locked: bool) -> str | None:
             raise PlumblineError(
                 f"{path} {holders.fault(path)}, so that nobody knows whether {persistence.parent} is held. {_UNLOCK}"
             )
-    holders.remove(path, record)
+    if not holders.remove(path, record):
+        raise _held(persistence)  # somebody came first
     for lock in locks:
         lock.unlink(missing_ok=True)
     return f"removed the lock of a Snakemake that no longer runs ({who})"
