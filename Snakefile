@@ -16,6 +16,10 @@ configfile: "config/config.yaml"
 include: "workflow/rules/common.smk"
 
 
+# One Snakemake at a time carries something out here.
+driver.guard()
+
+
 wildcard_constraints:
     study=one_of([*PLAN.studies, *(spec.study for spec in SPECS)]),
     scale=one_of(spec.scale for spec in SPECS),
@@ -52,14 +56,5 @@ rule smoke:
 
 
 onstart:
-    driver.hold(workflow.persistence.path)
     forecast.announce(workflow, ESTIMATOR)
     scheduler.without_default_limit(workflow)
-
-
-onsuccess:
-    driver.release(workflow.persistence.path)
-
-
-onerror:
-    driver.release(workflow.persistence.path)

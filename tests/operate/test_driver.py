@@ -1,19 +1,31 @@
-"""A stale lock is removed; a held one never is."""
+"""One Snakemake holds a directory; what a dead one left goes, what a living one holds never does."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import socket
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import psutil
 import pytest
 
+from plumbline import holders
 from plumbline.cli import PlumblineError
 from plumbline.operate import driver
+
+HOLD = """
+import sys
+from pathlib import Path
+from plumbline.operate import driver
+with driver.hold(Path(".snakemake"), "snakemake all"):
+    print(flush=True)
+    sys.stdin.read()
+"""
 
 
 @pytest.fixture
@@ -26,60 +38,173 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def holder(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Another process that holds that directory."""
+    for path in (directory / ".snakemake" / "locks").glob("*"):
+        path.unlink()
+    command = [sys.executable, "-c", HOLD]
+    process = subprocess.Popen(command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline()
+    lock(directory)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture
+def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*arguments: object) -> None:
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(driver.fcntl, "flock", unsupported)
+
+
 def locked(directory: Path) -> bool:
     return any((directory / ".snakemake" / "locks").glob("*.lock"))
 
 
-def record(directory: Path, **holder: object) -> Path:
-    path = directory / ".snakemake" / driver.HOLDERS / "a.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": 0.0} | holder))
+def lock(directory: Path) -> None:
+    (directory / ".snakemake" / "locks" / "0.input.lock").write_text("a\n")
+
+
+def record(directory: Path, **changed: Any) -> Path:
+    """What a Snakemake in another process namespace of this kernel, which had the kernel's lock, wrote down."""
+    own = holders.identity() | {"machine": "other/namespace", "boot": holders.boot() or "x", "locked": True, "since": 0}
+    path = directory / ".snakemake" / driver.RECORD
+    path.write_text(json.dumps(own | changed))
     return path
 
 
 def test_without_a_lock_nothing_happens(tmp_path: Path) -> None:
-    assert not driver.clear_stale_lock(tmp_path)
+    assert driver.clear(tmp_path) is None
 
 
-def test_a_lock_that_nobody_can_hold_goes(directory: Path) -> None:
-    """Its holder's record names a process that is gone, or a number that another process was given since."""
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    for holder in ({}, {"pid": gone.pid}, {"pid": os.getpid(), "started": psutil.Process().create_time() - 60}):
-        (directory / ".snakemake/locks/0.input.lock").write_text("a\n")
-        path = record(directory, **holder)
-        assert driver.clear_stale_lock(directory)
-        assert not locked(directory) and not path.exists()
+@pytest.mark.parametrize("gone", [{"pid": 2**22 + 1}, {"process_started": "1"}], ids=["no process", "another's number"])
+def test_a_lock_whose_holder_ran_here_and_is_gone_goes(directory: Path, gone: dict[str, Any], without_locks) -> None:
+    path = record(directory, machine=holders.machine(), **gone)
+    assert "no longer runs (process" in (driver.clear(directory) or "")
+    assert not locked(directory) and not path.exists()
 
 
-def test_a_recorded_holder_that_lives_is_not_overruled(directory: Path) -> None:
-    driver.hold(directory / ".snakemake")
-    with pytest.raises(PlumblineError, match=rf"is held by process {os.getpid()}; wait for it or stop it\. .*--unlock"):
-        driver.clear_stale_lock(directory)
-    driver.release(directory / ".snakemake")
-    assert driver.clear_stale_lock(directory) and not locked(directory)
+def test_who_holds_the_directory_is_named_and_not_overruled(directory: Path, holder: subprocess.Popen[bytes]) -> None:
+    for attempt in (driver.clear, lambda _: driver.overrule(directory / ".snakemake"), hold):
+        with pytest.raises(
+            PlumblineError, match=rf"held by process {holder.pid} on .* \(snakemake all\), since .*make p"
+        ):
+            attempt(directory)
+    assert locked(directory)
+    holder.kill()
+    holder.wait()
+    hold(directory)
+    assert not locked(directory) and not (directory / ".snakemake" / driver.RECORD).exists()
 
 
-def test_nor_is_one_on_another_host(directory: Path) -> None:
-    path = record(directory, host="login2", pid=1)
-    with pytest.raises(PlumblineError, match=rf"process 1 on the host login2 \(recorded in {path}\)"):
-        driver.clear_stale_lock(directory)
-    driver.release(directory / ".snakemake")
-    assert locked(directory) and path.exists(), "a holder forgets itself alone"
+def hold(directory: Path) -> None:
+    with driver.hold(directory / ".snakemake", "snakemake all"):
+        pass
 
 
-def test_nor_is_a_snakemake_that_has_not_written_itself_down_yet(directory: Path, tmp_path_factory) -> None:
-    """Between taking the lock and its first job; seen among the processes of this host, by its working directory."""
-    script = tmp_path_factory.mktemp("bin") / "snakemake"
-    script.write_text("import sys; print(flush=True); sys.stdin.read()")
-    process = subprocess.Popen(
-        [sys.executable, script, "all"], cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
-        assert process.stdout is not None and process.stdout.readline()
-        with pytest.raises(PlumblineError, match=rf"is held by process {process.pid} \(.*snakemake all"):
-            driver.clear_stale_lock(directory)
-        assert not driver.holders(directory.parent), "it holds its own directory alone"
-    finally:
-        process.communicate()
-    assert driver.clear_stale_lock(directory)
+def test_nor_where_the_file_system_has_no_locks(
+    directory: Path, without_locks, holder: subprocess.Popen[bytes]
+) -> None:
+    for attempt in (driver.clear, hold):
+        with pytest.raises(PlumblineError, match=f"held by process {holder.pid}"):
+            attempt(directory)
+    assert locked(directory)
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [{"host": "login2", "boot": "another"}, {"boot": "another"}, {"locked": False}],
+    ids=["another host", "another boot of a shared file system", "another namespace, and it had no lock"],
+)
+def test_who_cannot_be_seen_from_here_is_not_overruled(
+    directory: Path, elsewhere: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "_filesystem", lambda path: "nfs4")
+    path = record(directory, **elsewhere)
+    for attempt in (driver.clear, hold):
+        with pytest.raises(PlumblineError, match=r"held by process \d+ on .*not seen from here\. If .* --unlock$"):
+            attempt(directory)
+    assert locked(directory) and path.exists()
+    driver.overrule(directory / ".snakemake")  # a person's word
+    assert not path.exists()
+
+
+def test_the_kernel_knows_who_is_gone_in_another_namespace_and_before_a_power_cut(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "_filesystem", lambda path: "ext4")
+    for changed in ({}, {"boot": "before the power cut"}):
+        lock(directory)
+        record(directory, **changed)
+        assert driver.clear(directory) and not locked(directory)
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="no unshare")
+def test_a_holder_in_another_namespace_of_this_host_is_not_overruled(
+    directory: Path, holder: subprocess.Popen[bytes]
+) -> None:
+    """Its number is free there, or another's."""
+    inside = ["unshare", "--user", "--map-root-user", "--fork", "--pid", "--mount-proc"]
+    if subprocess.run([*inside, "true"], capture_output=True).returncode:
+        pytest.skip("no process namespaces here")
+    command = [*inside, sys.executable, "-m", "plumbline.operate.driver"]
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+    assert done.returncode == 1 and f"is held by process {holder.pid} on " in done.stderr
+    assert locked(directory)
+
+
+@pytest.mark.parametrize(
+    "content, fault",
+    [
+        ("", "is empty"),
+        ("{", "is not JSON"),
+        ("[]", "holds one list where a record should be"),
+        ('{"host": "a", "machine": "b"}', "says no pid"),
+        ('{"host": "a", "machine": "b", "pid": "12"}', "has a pid of '12'"),
+        ('{"host": "a", "machine": "b", "pid": 1, "since": NaN}', "holds NaN, which is no number"),
+        ("[" * 100_000, "is nested too deep to be read"),
+        (None, "is a folder"),
+    ],
+)
+def test_a_broken_record_is_named_and_nobody_is_overruled_by_it(
+    directory: Path, content: str | None, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = directory / ".snakemake" / driver.RECORD
+    path.mkdir() if content is None else path.write_text(content)
+    monkeypatch.setattr(driver, "_filesystem", lambda path: "nfs4")
+    with pytest.raises(PlumblineError, match=f"{driver.RECORD} {fault}, so that nobody knows .*--unlock"):
+        driver.clear(directory)
+    assert locked(directory)
+    # Where no other host can have it, the kernel's lock tells; what is broken is kept to be looked at.
+    monkeypatch.setattr(driver, "_filesystem", lambda path: "ext4")
+    assert f"{path} {fault}, and is set aside" in (driver.clear(directory) or "")
+    assert not locked(directory) and path.with_name(f"{driver.RECORD}.damaged").exists()
+
+
+def test_a_lock_that_nobody_signed_is_not_removed(directory: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"did not write down who it is .*--unlock"):
+        driver.clear(directory)
+    assert locked(directory)
+
+
+def test_who_lost_the_directory_to_a_person_leaves_the_next_ones_record(tmp_path: Path) -> None:
+    persistence = tmp_path / ".snakemake"
+    persistence.mkdir()
+    with driver.hold(persistence, "snakemake all"):
+        path = record(tmp_path, pid=os.getppid(), token="another")
+    assert path.exists()
+
+
+def test_the_slower_of_two_that_find_one_stale_record_clears_nothing(
+    directory: Path, without_locks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = record(directory, machine=holders.machine(), pid=2**22 + 1)
+    judged, read = holders.read(path), holders.read
+    record(directory, token="the faster one's")
+    monkeypatch.setattr(holders, "read", lambda asked: judged if asked == path else read(asked))
+    with pytest.raises(PlumblineError, match="is held by"):
+        driver.clear(directory)
+    assert locked(directory) and "the faster one's" in path.read_text()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline import holders
 from plumbline.cli import PlumblineError
 from plumbline.files import atomic_write_json
 from plumbline.operate import leftovers
@@ -99,7 +100,7 @@ def test_only_what_is_asked_for_is_removed(work: Path) -> None:
 
 def test_nothing_is_removed_from_under_a_trainer(work: Path) -> None:
     state = work / "demo/state" / RUN.format("going")
-    (state / lease.NAME).write_text(json.dumps(lease.identity() | {"token": "x", "since": 0}))
+    (state / lease.NAME).write_text(json.dumps(holders.identity() | {"token": "x", "since": 0}))
     told = run(work, "--remove", "half", "--remove", "set-aside").stderr
     assert told.count("left ") == 3 and f"is held by process {os.getpid()}" in told
     assert len(found(work)) == 10

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plumbline import holders
 from plumbline.train import lease
 from plumbline.train.lease import Lease, LeaseError
 from plumbline.train.stop import Stopped, StopRequest
@@ -22,7 +24,7 @@ def take(directory: Path, **overrides: Any) -> Lease:
 def holder(directory: Path, **overrides: Any) -> Path:
     """A lease as a trainer that is not this process left it."""
     path = directory / lease.NAME
-    content = lease.identity() | {"token": "other", "since": time.time(), "slurm_job_id": "4711"} | overrides
+    content = holders.identity() | {"token": "other", "since": time.time(), "slurm_job_id": "4711"} | overrides
     path.write_text(json.dumps(content))
     return path
 
@@ -81,14 +83,31 @@ def test_a_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Pat
         taken.check()
 
 
-def test_a_half_written_lease_is_respected_until_it_is_old(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content, fault",
+    [
+        ("{", "is not JSON"),
+        ("[]", "holds one list where a record should be"),
+        ("3", "holds one int where a record should be"),
+        ('{"host": "a", "machine": "b"}', "says no pid"),
+        ('{"host": "a", "machine": "b", "pid": true}', "has a pid of True"),
+        ('{"host": "a", "machine": "b", "pid": 1, "since": NaN}', "holds NaN, which is no number"),
+        ('{"host": "a", "machine": "b", "pid": 1, "since": 1e99}', "has a since of 1e+99"),
+        (None, "is a folder"),
+    ],
+)
+def test_a_broken_lease_is_named_and_respected_until_it_is_old(
+    tmp_path: Path, content: str | None, fault: str, capfd
+) -> None:
     path = tmp_path / lease.NAME
-    path.write_text("{")
-    with pytest.raises(LeaseError, match="an unknown trainer"):
+    path.mkdir() if content is None else path.write_text(content)
+    with pytest.raises(LeaseError, match=re.escape(f"an unknown trainer ({path} {fault}; delete it if nobody trains")):
         take(tmp_path).acquire()
     os.utime(path, (1, 1))
     with take(tmp_path) as taken:
         taken.check()
+    assert f"took over {tmp_path} from an unknown trainer ({path} {fault};" in capfd.readouterr().err
+    assert path.with_name(f"{lease.NAME}.damaged").exists(), "kept to be looked at"
 
 
 def test_the_heartbeat_keeps_a_lease_young(tmp_path: Path) -> None:
@@ -117,8 +136,8 @@ def test_a_suspended_holder_loses_its_lease_and_notices(tmp_path: Path, monkeypa
 
 def test_a_fresh_lease_is_put_back_if_it_was_judged_by_an_older_ones_age(tmp_path: Path) -> None:
     fresh = holder(tmp_path, token="fresh")
-    take(tmp_path)._remove({"token": "old"})
-    assert lease.read(fresh)["token"] == "fresh"  # type: ignore[index]
+    assert not holders.remove(fresh, {"token": "old"})
+    assert holders.read(fresh)["token"] == "fresh"  # type: ignore[index]
     assert [path.name for path in tmp_path.iterdir()] == [lease.NAME]
 
 
@@ -149,4 +168,4 @@ def test_a_trainer_that_lost_its_lease_writes_nothing(packs: Path, tmp_path: Pat
         with pytest.raises(LeaseError, match=r"was taken over"):
             helpers.train(run_spec(), helpers.settings(packs, tmp_path, checkpoint_steps=1))
     assert not list((tmp_path / "state").glob("*step-*")) and not (tmp_path / "out").exists()
-    assert lease.read(tmp_path / "state" / lease.NAME)["token"] == "thief"  # type: ignore[index]
+    assert holders.read(tmp_path / "state" / lease.NAME)["token"] == "thief"  # type: ignore[index]

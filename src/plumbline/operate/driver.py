@@ -1,112 +1,238 @@
-"""Which Snakemake holds this directory, and whether a lock that it left behind is stale.
+"""One Snakemake at a time carries something out in a directory, and what a dead one left behind is no obstacle.
 
-After a kill -9 or a power cut Snakemake's own lock stays, and the next start is refused until it is removed by
-hand. It is removed here when, and only when, no process can be holding the directory: every holder wrote down its
-host and process when it started, so a holder on another host, or one that still lives, is never overruled.
+Snakemake locks the files that it is to make. But whoever unlocks removes every lock of the directory (9.27.1), be it
+after `snakemake plan` or after "Nothing to be done": from then on a second Snakemake may work on the first one's
+targets. So one that is about to lock (`guard`) first holds the whole directory, or is refused and told by whom:
 
-`python -m plumbline.operate.driver` does this before a start; the Makefile calls it.
+- the kernel's lock (flock) on `.snakemake/plumbline-driver.lock`, which ends with its process however that ends;
+- a record of that process, `.snakemake/plumbline-driver.json`, which alone decides where the file system has no locks.
+
+A record that is left behind, and Snakemake's locks with it, are removed when, and only when, its process is gone for
+certain: it ran here (this boot, this process namespace) and its number is free or another's; or it had the kernel's
+lock, which is free, and it is this kernel that would know: of another namespace of this boot, or of this host before a
+power cut, on a file system that no other host has. Whoever may live on another host, or where there are no locks in
+another namespace, is never overruled, unless a person says that it is gone: `snakemake --unlock`.
+
+What locks nothing is let through: dry runs, --lint, --summary and the like, `make plan`, the jobs themselves, and
+--nolock, which neither holds the directory nor asks who does (trainers are then kept apart by their leases alone).
+
+`python -m plumbline.operate.driver` clears what a dead Snakemake left; the Makefile calls it before a start.
 """
 
 from __future__ import annotations
 
-import json
+import fcntl
 import os
 import socket
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from textwrap import shorten
+from typing import Any
 
 import psutil
 
+from plumbline import holders
 from plumbline.cli import PlumblineError, run
-from plumbline.files import atomic_write_json
 
-#: Folder in .snakemake with one file for each Snakemake that holds the directory.
-HOLDERS = "plumbline-holders"
-
-
-def hold(persistence: str | Path) -> None:
-    """Write down that this process holds the directory (`persistence` is its .snakemake folder)."""
-    process = psutil.Process()
-    record = {"host": socket.gethostname(), "pid": process.pid, "started": process.create_time()}
-    atomic_write_json(_record(Path(persistence)), record)
-
-
-def release(persistence: str | Path) -> None:
-    """Forget that this process is a holder."""
-    _record(Path(persistence)).unlink(missing_ok=True)
+#: In .snakemake. The first is never removed: a lock on a file that has lost its name keeps nobody out.
+LOCK = "plumbline-driver.lock"
+RECORD = "plumbline-driver.json"
+#: Seconds in which one that holds the directory without a record yet may write it, or one that only looked be done.
+PATIENCE = 2.0
+#: File systems that belong to one kernel: where its lock is free, nobody of this host's name had it before a power cut.
+#: On a shared one a lock may be known to one host alone (Lustre with localflock, BeeGFS and NFS with local locks).
+OF_ONE_KERNEL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "tmpfs", "overlay", "apfs"}
+_MEANWHILE = (
+    "wait for it or stop it. Beside it there may run: make plan (for the price; not `snakemake plan`), "
+    "snakemake --dry-run, python -m plumbline.operate.status"
+)
+_UNLOCK = "If it is gone for certain: snakemake --unlock"
 
 
-def holders(directory: Path) -> list[str]:
-    """Who holds `directory`, in words; empty when nobody can."""
-    found = {process.pid: f"process {process.pid} (snakemake {words})" for process, words in _drivers(directory)}
-    elsewhere = []
-    for path in sorted((directory / ".snakemake" / HOLDERS).glob("*.json")):
-        holder = json.loads(path.read_text(encoding="utf-8"))
-        if holder["host"] != socket.gethostname():
-            elsewhere.append(f"process {holder['pid']} on the host {holder['host']} (recorded in {path})")
-        elif _lives(holder["pid"], holder["started"]):
-            found.setdefault(holder["pid"], f"process {holder['pid']}")
-    return [*found.values(), *elsewhere]
+def guard() -> None:
+    """Let this process hold the directory while it holds Snakemake's lock. The Snakefile calls it when it is read.
 
+    It is here that one can tell who carries something out: when a Snakefile is read, a dry run looks like any other;
+    `onstart` comes after the lock, and who fails there has the locks of all removed.
+    """
+    from snakemake.exceptions import ApiError  # said without a traceback
+    from snakemake.persistence import PersistenceBase
 
-def _record(persistence: Path) -> Path:
-    return persistence / HOLDERS / f"{socket.gethostname()}-{os.getpid()}.json"
+    lock, cleanup_locks = PersistenceBase.lock, PersistenceBase.cleanup_locks
+    if lock.__module__ == __name__:
+        return
 
-
-def _lives(pid: int, started: float) -> bool:
-    """Whether it is still that process, and not another one that was given its number."""
-    try:
-        return abs(psutil.Process(pid).create_time() - started) < 1
-    except psutil.NoSuchProcess:
-        return False
-
-
-def _drivers(directory: Path) -> list[tuple[psutil.Process, str]]:
-    """Snakemake processes of this host that work in `directory`, other than this process and its ancestors, each with
-    what it was asked for."""
-    mine = {process.pid for process in (psutil.Process(), *psutil.Process().parents())}
-    found = []
-    for process in psutil.process_iter(["pid", "cmdline"]):
-        words = process.info["cmdline"] or []
-        named = [index for index, word in enumerate(words[:4]) if Path(word).name == "snakemake"]
-        if process.pid in mine or not named:
-            continue
-        if "--mode" in words and words[words.index("--mode") + 1 :][:1] != ["default"]:
-            continue  # it carries out one job for a driver and holds no lock
+    @contextmanager
+    def lock_alone(self: Any) -> Iterator[None]:
         try:
-            if Path(process.cwd()) == directory:
-                found.append((process, " ".join(words[named[0] + 1 :])[:80]))
-        except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
-            continue
-    return found
+            with hold(self.path, shorten(" ".join(["snakemake", *sys.argv[1:]]), 80)), lock(self):
+                yield
+        except PlumblineError as error:
+            raise ApiError(str(error)) from None
+
+    def cleanup_locks_of_the_dead(self: Any) -> None:
+        try:
+            overrule(self.path)
+        except PlumblineError as error:
+            raise ApiError(str(error)) from None
+        cleanup_locks(self)
+
+    PersistenceBase.lock, PersistenceBase.cleanup_locks = lock_alone, cleanup_locks_of_the_dead
 
 
-def clear_stale_lock(directory: Path) -> bool:
-    """Remove Snakemake's lock if it is stale; True if there was one.
-
-    The files are removed here, right after looking who holds them: `snakemake --unlock` reads the whole workflow in
-    between, long enough for somebody else to clear the same lock, start, and lose a lock that is not stale.
+@contextmanager
+def hold(persistence: Path, command: str) -> Iterator[None]:
+    """Hold the directory whose .snakemake is `persistence` for the time of a block; clears what a dead one left.
 
     Raises:
-        PlumblineError: somebody holds the directory.
+        PlumblineError: somebody else holds it, or may.
     """
-    locks = sorted((directory / ".snakemake" / "locks").glob("*.lock"))
-    if not locks:
-        return False
-    found = holders(directory)
-    if found:
-        raise PlumblineError(
-            f"{directory} is held by {', '.join(found)}; wait for it or stop it. "
-            f"If that process is gone for certain, remove the lock with: snakemake --unlock"
+    with _flock(persistence) as locked:
+        if cleared := _clear(persistence, locked):
+            print(cleared, file=sys.stderr)
+        record, token = persistence / RECORD, uuid.uuid4().hex
+        mine = {"boot": holders.boot(), "locked": locked, "command": command, "since": time.time(), "token": token}
+        if not holders.create(record, holders.identity() | mine):
+            raise _held(persistence)  # where there are no locks, another one may come first
+        try:
+            yield
+        finally:
+            if (holders.read(record) or {}).get("token") == token:
+                record.unlink(missing_ok=True)
+
+
+def clear(directory: Path) -> str | None:
+    """Remove what a Snakemake that is gone left in `directory`; says what, None if there was nothing.
+
+    It is removed here, under the kernel's lock: `snakemake --unlock` reads the whole workflow in between, long enough
+    for somebody else to clear the same lock, start, and lose a lock that is not stale.
+
+    Raises:
+        PlumblineError: somebody holds the directory, or may.
+    """
+    persistence = directory / ".snakemake"
+    if not (_locks(persistence) or os.path.lexists(persistence / RECORD)):
+        return None
+    with _flock(persistence) as locked:
+        return _clear(persistence, locked)
+
+
+def overrule(persistence: Path) -> None:
+    """Forget the recorded holder because a person says that it is gone (--unlock).
+
+    Raises:
+        PlumblineError: it is not.
+    """
+    with _flock(persistence):
+        record = holders.read(persistence / RECORD)
+        if record and holders.here(record) and not holders.gone(record):
+            raise _held(persistence)
+        if record is not None:
+            holders.remove(persistence / RECORD, record)
+
+
+@contextmanager
+def _flock(persistence: Path) -> Iterator[bool]:
+    """Have the kernel's lock; False where the file system has none."""
+    path = persistence / LOCK
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise PlumblineError(f"{path} cannot be opened ({error.strerror}); make it a file that you may write") from None
+    try:
+        yield _lock(descriptor, persistence)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, persistence: Path) -> bool:
+    patience = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            record = holders.read(persistence / RECORD)
+            if (record and not holders.gone(record)) or time.monotonic() > patience:
+                raise _held(persistence, taken=True) from None
+            time.sleep(0.05)
+        except OSError:
+            return False
+
+
+def _clear(persistence: Path, locked: bool) -> str | None:
+    """`clear`, with the kernel's lock if there is one."""
+    path, locks = persistence / RECORD, _locks(persistence)
+    record = holders.read(path)
+    if record is None:
+        if locks:
+            raise PlumblineError(
+                f"{persistence.parent} is locked by a Snakemake that did not write down who it is (its workflow is "
+                f"another one, or older). {_UNLOCK}"
+            )
+        return None
+    if record:
+        who = holders.describe(record)
+        if not _dead(record, persistence, locked):
+            raise _held(persistence)
+    else:
+        who = f"nobody knows which: {path} {holders.fault(path)}, and is set aside"
+        if not (locked and _filesystem(persistence) in OF_ONE_KERNEL):
+            raise PlumblineError(
+                f"{path} {holders.fault(path)}, so that nobody knows whether {persistence.parent} is held. {_UNLOCK}"
+            )
+    if not holders.remove(path, record):
+        raise _held(persistence)  # somebody came first
+    for lock in locks:
+        lock.unlink(missing_ok=True)
+    return f"removed the lock of a Snakemake that no longer runs ({who})"
+
+
+def _dead(record: dict[str, Any], persistence: Path, locked: bool) -> bool:
+    """Whether a recorded holder is gone for certain. `locked`: the kernel's lock, which it should have, is ours."""
+    if holders.here(record):
+        return holders.gone(record)
+    same_boot = record.get("boot") is not None and record["boot"] == holders.boot()
+    same_host = record["host"] == socket.gethostname() and _filesystem(persistence) in OF_ONE_KERNEL
+    return locked and record.get("locked", False) and (same_boot or same_host)
+
+
+def _held(persistence: Path, taken: bool = False) -> PlumblineError:
+    """The refusal. `taken`: the kernel says that the lock is another process's."""
+    path = persistence / RECORD
+    record = holders.read(path)
+    if record is None:
+        who = "a Snakemake that is about to begin or to end"
+    else:
+        who = holders.describe(record) if record else f"a Snakemake that is not known: {path} {holders.fault(path)}"
+    words = f"{persistence.parent} is held by {who}; {_MEANWHILE}."
+    if record and not holders.here(record):
+        words += " It is on another host, or in another container, and not seen from here. "
+        words += (
+            f"If it is gone for certain, delete {persistence / LOCK}, then: snakemake --unlock" if taken else _UNLOCK
         )
-    for path in [*locks, *(directory / ".snakemake" / HOLDERS).glob("*.json")]:
-        path.unlink(missing_ok=True)
-    return True
+    return PlumblineError(words)
+
+
+def _locks(persistence: Path) -> list[Path]:
+    return sorted((persistence / "locks").glob("*.lock"))
+
+
+def _filesystem(path: Path) -> str:
+    """The kind of file system that `path` lies on, as the mount table has it; empty if it does not say."""
+    path = path.resolve()
+    mounted = [part for part in psutil.disk_partitions(all=True) if path.is_relative_to(part.mountpoint)]
+    return max(mounted, key=lambda part: len(part.mountpoint)).fstype if mounted else ""
 
 
 def main() -> None:
-    """Clear a stale lock of the working directory, and say so."""
-    if clear_stale_lock(Path.cwd()):
-        print("removed the lock of a Snakemake that no longer runs")
+    """Clear what a dead Snakemake left in the working directory, and say so."""
+    if cleared := clear(Path.cwd()):
+        print(cleared)
 
 
 if __name__ == "__main__":

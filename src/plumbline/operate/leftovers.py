@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from plumbline import holders
 from plumbline.cli import PlumblineError, run
 from plumbline.train import lease
 from plumbline.train.state import IDENTITY, StateDirectory, is_aside, read_json
@@ -111,9 +112,9 @@ def remove(leftover: Leftover) -> str | None:
     """Remove one; what is in the way, if it was not removed."""
     path, state = Path(leftover.path), leftover.state
     if state:
-        holder = lease.read(Path(state) / lease.NAME)
-        if holder is not None and not (holder and lease.dead(holder)):
-            return f"{state} is held by {lease.describe(holder)}"
+        holder = holders.read(held := Path(state) / lease.NAME)
+        if holder is not None and not holders.gone(holder):
+            return f"{state} is held by {lease.who(held)}"
     if path.is_dir():
         shutil.rmtree(path)
     else:

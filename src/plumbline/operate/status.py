@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plumbline import cli
+from plumbline import cli, holders
 from plumbline.operate.progress import clock, events
 from plumbline.train import lease
 from plumbline.train.state import FAULT, IDENTITY, STARTS, is_aside, read_json
@@ -65,7 +65,7 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
         "reason": None,
         "state_directory": str(state),
     }
-    holder = lease.read(state / lease.NAME)
+    holder = holders.read(state / lease.NAME)
     outcome = read_json(outputs / "outcome.json")
     fault = read_json(state / FAULT)
     if holder is not None and _alive(state, holder):
@@ -78,7 +78,7 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
     elif fault is not None:
         found |= {"state": "fault", "reason": fault.get("reason")}
     elif holder is not None:
-        found |= {"state": "stale", "reason": f"no sign of {lease.describe(holder)}"}
+        found |= {"state": "stale", "reason": f"no sign of {lease.who(state / lease.NAME)}"}
     else:
         fell = told[-1].get("reason") if told and told[-1]["event"] == "fault" else None
         found |= {"state": "waiting", "reason": fell}
@@ -108,7 +108,7 @@ def _outputs(state: Path, work: Path) -> Path:
 
 
 def _alive(state: Path, holder: dict[str, Any]) -> bool:
-    if holder and lease.dead(holder):
+    if holders.gone(holder):
         return False
     try:
         silent = time.time() - (state / lease.NAME).stat().st_mtime

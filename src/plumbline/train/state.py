@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from plumbline import holders
 from plumbline.cli import PlumblineError
 from plumbline.files import atomic_write_json, canonical_json, free_name, fsync_directory, sha256_text
 from plumbline.train import lease
@@ -134,7 +135,7 @@ class StateDirectory:
 
     def give_up(self, reason: str, circumstances: dict[str, Any]) -> None:
         """Record why the run may not be started again."""
-        record = {"reason": reason, "circumstances": circumstances, "time": clock(), **lease.identity()}
+        record = {"reason": reason, "circumstances": circumstances, "time": clock(), **holders.identity()}
         atomic_write_json(self.path / FAULT, record)
 
     @property
@@ -166,7 +167,7 @@ class StateDirectory:
                 "instance for want of memory, by preemption or a time limit shorter than the first checkpoint takes",
                 file=sys.stderr,
             )
-        entry = {"step": step, "time": clock(), **lease.identity(), **details}
+        entry = {"step": step, "time": clock(), **holders.identity(), **details}
         atomic_write_json(self.path / STARTS, [*starts, entry])
 
     def restore_start(self, metadata: dict[str, Any]) -> None:
