@@ -44,15 +44,15 @@ def protocol_error(frames: RunFrames, study: Study, published: Published) -> Tab
         rows.append(row | {f"found_{gain:g}": Cell(share, source=SOURCE) for gain, share in found.found.items()})
     return surrounded(
         "protocol_error",
-        f"What the protocol is worth: {study.m} methods, one seed each, against 2 to {max(COUNTS)} seeds of a reference.",
+        f"What the protocol is worth: {study.m} methods, one seed each, against 2 to {max(COUNTS)} reference seeds.",
         study,
         key="protocol",
         columns=COLUMNS,
         rows=rows,
         notes=[
             f"{ASSUMED} A share's standard error is at most {standard_error(0.5, WORLDS):.2%}.",
-            "Any survivor, any improver: no method does anything, and at least one is called different, or better, at a "
-            "corrected p of at most 0.05. Finds: one method has the gain, in units of the true spread, the others "
+            "Any survivor, any improver: no method does anything, and at least one is called different, or better, at "
+            "a corrected p of at most 0.05. Finds: one method has the gain, in units of the true spread, the others "
             "nothing, and that method is called better.",
             "Normal z takes mean and spread of the reference as known; prediction t pays for their being estimates.",
         ],
