@@ -73,7 +73,7 @@ def _findings_that_bear_on(
     shown = [(study, finding) for study in studies for finding in told[study] if finding.bears_on == bearing]
     if not shown:
         return []
-    lines = [f"## Findings that bear on a {bearing}", "", *_wrapped(f"{meaning[0].upper()}{meaning[1:]}."), ""]
+    lines = [f"## Findings: {bearing}", "", *_wrapped(f"{meaning[0].upper()}{meaning[1:]}."), ""]
     for study, finding in shown:
         rows = frame[(frame["document"] == study) & frame["id"].isin(finding.rows)]
         broken = rows[rows["verdict"] == MISMATCH]

@@ -105,7 +105,7 @@ def tokens(ledger: Ledger) -> None:
         )
         check(
             f"discarded_{pack}",
-            f"tokens of {pack} that packing trims, per cent: a possible share",
+            f"share of {pack} that packing trims, if each shard loses less than a sequence",
             "App A",
             "tokens that packing trims",
             cell("data_packs", pack, "discarded_pct"),
@@ -114,6 +114,7 @@ def tokens(ledger: Ledger) -> None:
                 "sequences": sequences,
                 "context": prose("context"),
             },
+            basis="other reading",
         )
     subset, superset = ledger.table("data_packs").index
     # That all shards but a pack's last are of one length is the usual form of a pack; the text does not say it.
