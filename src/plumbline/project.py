@@ -233,12 +233,12 @@ class Plan(MadeOf, Flags, Measurements):
         return [*made, *copies, f"{RESULTS}/audit.csv"]
 
     def audited_files(self) -> list[str]:
-        """Printed numbers and explanations of every document."""
+        """Printed numbers of every document, what is said of its mismatches, and what no row of the audit reads."""
         found = []
         for study in documents(self.root):
             found += self.printed_files(study)
-            explanations = Path("config") / "studies" / study / "explanations.yaml"
-            found += [str(explanations)] * (self.root / explanations).exists()
+            beside = [Path("config") / "studies" / study / f"{name}.yaml" for name in ("explanations", "unread")]
+            found += [str(path) for path in beside if (self.root / path).exists()]
         return found
 
     def copies(self, kind: str) -> list[str]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.audit.interval import Number, exact, high, low, meet, monotone, over_corners, span
-from plumbline.audit.rows import MATCH, MISMATCH, WITHIN, verdict
+from plumbline.audit.rows import EDGE, MATCH, MISMATCH, WITHIN, verdict
 from plumbline.cli import PlumblineError
 
 TEXTS = st.decimals(min_value=-1000, max_value=1000, places=4).map(str)
@@ -59,6 +59,10 @@ def test_verdicts():
     assert verdict(printed, span(0.305, 0.305), span(0.3, 0.31)) == MATCH  # a half may round either way
     assert verdict(printed, span(0.31, 0.31), span(0.304, 0.32)) == WITHIN
     assert verdict(printed, span(0.31, 0.31), span(0.306, 0.32)) == MISMATCH
+    assert verdict(printed, span(0.31, 0.31), span(0.305, 0.32)) == EDGE
+    # A count, or a result without rounding, has no end to lie on.
+    assert verdict(exact(3), span(4, 4), span(3, 4)) == WITHIN
+    assert verdict(printed, span(0.31, 0.31), span(0.305, 0.305)) == WITHIN
 
 
 def test_monotone_and_corners():

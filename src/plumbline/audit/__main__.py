@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from plumbline.audit.report import build, choose, summary, to_csv, to_markdown
+from plumbline.audit.page import to_markdown
+from plumbline.audit.report import build, choose, covered, findings, summary, to_csv
 from plumbline.cli import PlumblineError, run
 from plumbline.files import atomic_write_text
 
@@ -23,7 +24,8 @@ def main() -> int:
     studies = choose(arguments.study)
     frame = build(studies)
     atomic_write_text(arguments.out, to_csv(frame))
-    atomic_write_text(arguments.out.with_suffix(".md"), to_markdown(frame, studies))
+    told, read = {study: findings(study) for study in studies}, {study: covered(study) for study in studies}
+    atomic_write_text(arguments.out.with_suffix(".md"), to_markdown(frame, studies, told, read))
     print(summary(frame, studies).to_markdown())
     print(f"\n{arguments.out}\n{arguments.out.with_suffix('.md')}")
     return 0

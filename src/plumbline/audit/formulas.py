@@ -6,7 +6,6 @@ inputs can stand for; see `audit.interval`. A study registers formulas of its ow
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,16 +21,23 @@ Intervals = list[Interval]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Formula:
-    """A formula's expression, for the reader, and the function on intervals."""
+    """A formula's expression, for the reader, and the function on intervals.
+
+    `whole`: it counts something. `spans`: it says between which ends the number lies, even from exact inputs.
+    """
 
     expression: str
     function: Callable[..., Any]
+    whole: bool = False
+    spans: bool = False
 
 
 FORMULAS: dict[str, Formula] = {}
 
 
-def formula(name: str, expression: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def formula(
+    name: str, expression: str, *, whole: bool = False, spans: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function on intervals under the name that the audit's rows use.
 
     Raises:
@@ -41,7 +47,7 @@ def formula(name: str, expression: str) -> Callable[[Callable[..., Any]], Callab
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if name in FORMULAS:
             raise PlumblineError(f"two audit formulas are called {name!r}; rename that of {function.__module__}")
-        FORMULAS[name] = Formula(expression=expression, function=function)
+        FORMULAS[name] = Formula(expression=expression, function=function, whole=whole, spans=spans)
         return function
 
     return register
@@ -153,47 +159,7 @@ def range_in_points(x: Intervals) -> Interval:
     return 100 * value_range(x)
 
 
-@formula("count above", "how many x > c")
-def count_above(x: Intervals, c: Interval) -> Interval:
-    return span(sum(low(value) > high(c) for value in x), sum(high(value) > low(c) for value in x))
-
-
-@formula("count below", "how many x < c")
-def count_below(x: Intervals, c: Interval) -> Interval:
-    return count_above([-value for value in x], -c)
-
-
-@formula("count within", "how many |x| < c")
-def count_within(x: Intervals, c: Interval) -> Interval:
-    return count_below([abs(value) for value in x], c)
-
-
-@formula("count beyond", "how many |x| > c")
-def count_beyond(x: Intervals, c: Interval) -> Interval:
-    return count_above([abs(value) for value in x], c)
-
-
-@formula("count near", "how many |x - mean| < c")
-def count_near(x: Intervals, mean: Interval, c: Interval) -> Interval:
-    return count_within([value - mean for value in x], c)
-
-
-@formula("count same sign", "how many pairs with a b > 0")
-def count_same_sign(a: Intervals, b: Intervals) -> Interval:
-    return count_above([first * second for first, second in zip(a, b, strict=True)], iv.mpf(0))
-
-
-@formula("count rising", "how many steps of the sequence go up")
-def count_rising(x: Intervals) -> Interval:
-    return count_above([after - before for before, after in itertools.pairwise(x)], iv.mpf(0))
-
-
-@formula("rank", "1 + how many others are larger")
-def rank(x: Interval, others: Intervals) -> Interval:
-    return 1 + count_above([other - x for other in others], iv.mpf(0))
-
-
-@formula("sd of a paired difference", "between |sd a - sd b| and sd a + sd b")
+@formula("sd of a paired difference", "between |sd a - sd b| and sd a + sd b", spans=True)
 def paired_sd(a: Interval, b: Interval) -> Interval:
     return span(max(0.0, low(abs(a - b))), high(a + b))
 
@@ -243,12 +209,17 @@ def angle(x: Interval) -> Interval:
     return monotone(lambda cosine: math.degrees(math.acos(cosine)), x)
 
 
+@formula("cosine distance of an angle", "1 - cos(x), x in degrees")
+def angular_distance(x: Interval) -> Interval:
+    return monotone(lambda degrees: 1 - math.cos(math.radians(degrees)), x)
+
+
 @formula("complement", "1 - x")
 def complement(x: Interval) -> Interval:
     return 1 - x
 
 
-@formula("between", "anything from the smallest to the largest x")
+@formula("between", "anything from the smallest to the largest x", spans=True)
 def between(*x: Interval) -> Interval:
     return span(min(low(value) for value in x), max(high(value) for value in x))
 
@@ -263,7 +234,7 @@ def span_over_four_sigma(hi: Interval, lo: Interval, sigma: Interval) -> Interva
     return (hi - lo) / (4 * sigma)
 
 
-@formula("sd of a paired difference in points", "100 x (between |sd a - sd b| and sd a + sd b)")
+@formula("sd of a paired difference in points", "100 x (between |sd a - sd b| and sd a + sd b)", spans=True)
 def paired_sd_points(a: Interval, b: Interval) -> Interval:
     return 100 * paired_sd(a, b)
 
@@ -273,7 +244,7 @@ def cross_ratio(m: Interval, r: Interval, denominator: Interval) -> Interval:
     return denominator * r / m
 
 
-@formula("ratio of two ranges", "from lo a / hi b to hi a / lo b")
+@formula("ratio of two ranges", "from lo a / hi b to hi a / lo b", spans=True)
 def range_ratio(low_a: Interval, high_a: Interval, low_b: Interval, high_b: Interval) -> Interval:
     return between(low_a / high_b, high_a / low_b)
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Self
 
 from mpmath import iv
 
@@ -21,6 +21,9 @@ from plumbline.cli import PlumblineError
 
 #: An interval of the library: anything `iv` computes with.
 Interval = Any
+
+#: A printed cell: file (without ending), key of the row, column.
+Cell = tuple[str, str, str]
 
 #: Relative slack for binary fractions where two end points should be equal.
 SLACK = 1e-12
@@ -50,12 +53,14 @@ class Number:
         exact: a count or a stated setting: not rounded.
         relation: "=" or, for a number that is printed as a bound, "<" (then it stands for [0, text]).
         where: where it is printed, or what states it.
+        cells: the printed cells that it is read from; none for a setting or a constant.
     """
 
     text: str
     exact: bool = False
     relation: str = "="
     where: str = ""
+    cells: tuple[Cell, ...] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -67,6 +72,22 @@ class Number:
     def value(self) -> float:
         """The printed value itself."""
         return float(self.text)
+
+    def exactly(self) -> Self:
+        """The same number taken as it stands."""
+        return replace(self, exact=True)
+
+    def as_bound(self) -> Self:
+        """The same number as the upper end of what it bounds."""
+        return replace(self, relation="<")
+
+    def without_sign(self) -> Self:
+        """Its magnitude, as a text of the same digits."""
+        return replace(self, text=self.text.lstrip("-"))
+
+    def negated(self) -> Self:
+        """The same number with the other sign."""
+        return replace(self, text=self.text[1:] if self.text.startswith("-") else f"-{self.text}")
 
     def middle(self) -> Interval:
         """The printed value as an interval without width."""
@@ -91,11 +112,25 @@ def exact(value: int | float, where: str = "") -> Number:
     return Number(text=str(value), exact=True, where=where)
 
 
+def made_of(value: int | float, *numbers: Number) -> Number:
+    """A number, taken as it stands, that was computed from printed ones: its cells are theirs."""
+    return Number(text=str(value), exact=True, cells=tuple(cell for number in numbers for cell in number.cells))
+
+
 def meet(first: Interval, second: Interval) -> bool:
     """Whether two closed intervals have a point in common, up to binary rounding of equal end points."""
     scale = max(abs(low(first)), abs(high(first)), abs(low(second)), abs(high(second)))
     slack = SLACK * scale if math.isfinite(scale) else 0.0
     return low(first) <= high(second) + slack and low(second) <= high(first) + slack
+
+
+def touch(first: Interval, second: Interval) -> bool:
+    """Whether two intervals, both with a width, have no more than an end in common."""
+    scale = max(abs(low(first)), abs(high(first)), abs(low(second)), abs(high(second)))
+    narrow = SLACK * scale
+    if high(first) - low(first) <= narrow or high(second) - low(second) <= narrow:
+        return False
+    return abs(min(high(first), high(second)) - max(low(first), low(second))) <= narrow
 
 
 def monotone(function: Callable[[float], float], interval: Interval) -> Interval:

@@ -1,20 +1,19 @@
-"""The audit as a frame, a CSV and a page for people."""
+"""The audit as a frame and a CSV: every row with its class and finding, and what no row reads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
 
-from plumbline.audit.formulas import FORMULAS
-from plumbline.audit.rows import COLUMNS, MATCH, MISMATCH, VERDICTS, WITHIN, Ledger
+from plumbline.audit.coverage import Coverage, coverage, read_unread
+from plumbline.audit.findings import Finding, read_findings
+from plumbline.audit.rows import COLUMNS, VERDICTS, Ledger
 from plumbline.cli import PlumblineError, nearest
 from plumbline.results import find
 from plumbline.results.published import Published
-from plumbline.specs.config import ROOT, documents, read_yaml
+from plumbline.specs.config import ROOT, documents
 
 
 def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
@@ -34,39 +33,50 @@ def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
     return list(dict.fromkeys(studies)) or known
 
 
-def build(studies: Sequence[str] = (), root: Path = ROOT) -> pd.DataFrame:
-    """Every row of the audit, columns `COLUMNS`: of the named documents, or of every folder with printed numbers.
-
-    A document whose study has no module `audit` has no rows.
+def ledger(study: str, root: Path = ROOT) -> Ledger:
+    """The rows of one document, computed; none where its study has no module `audit`.
 
     Raises:
         PlumblineError: a printed number that a row needs is not there.
     """
-    rows = []
-    for study in choose(studies, root):
-        if not find.has(study, "audit"):
-            continue
-        explanations = read_explanations(root / "config" / "studies" / study / "explanations.yaml")
-        ledger = Ledger(study, Published.of(study, root))
-        find.part(study, "audit").audit(ledger)
-        for row in ledger.rows:
-            why = explanations.get(row.id, "") if row.verdict == MISMATCH else ""
-            rows.append({**asdict(row), "explanation": why})
-    return pd.DataFrame(rows, columns=COLUMNS)
+    made = Ledger(study, Published.of(study, root))
+    if find.has(study, "audit"):
+        find.part(study, "audit").audit(made)
+    return made
 
 
-def read_explanations(path: Path) -> dict[str, str]:
-    """One line per mismatch: row id -> text. No file, no explanations.
+def findings(study: str, root: Path = ROOT) -> list[Finding]:
+    """The findings of one document, the most consequential first."""
+    return read_findings(_beside(study, "explanations", root))
+
+
+def covered(study: str, root: Path = ROOT) -> Coverage:
+    """How the printed numbers of one document fare: read by a row, listed with a reason, or neither."""
+    entries = read_unread(_beside(study, "unread", root))
+    return coverage(Published.of(study, root), ledger(study, root).read, entries)
+
+
+def build(studies: Sequence[str] = (), root: Path = ROOT) -> pd.DataFrame:
+    """Every row of the audit, columns `COLUMNS`: of the named documents, or of every folder with printed numbers.
 
     Raises:
-        PlumblineError: the file is not of that form.
+        PlumblineError: a printed number that a row needs is not there, or a finding names a row that is not.
     """
-    if not path.is_file():
-        return {}
-    entries = read_yaml(path)
-    if not isinstance(entries, dict) or not all(isinstance(value, str) for value in entries.values()):
-        raise PlumblineError(f"{path} must map row ids to one line of text each")
-    return entries
+    rows = []
+    for study in choose(studies, root):
+        made = ledger(study, root).rows
+        of_row = {row: finding for finding in findings(study, root) for row in finding.rows}
+        known = [row.id for row in made]
+        for name in of_row:
+            if name not in known:
+                path = _beside(study, "explanations", root)
+                raise PlumblineError(f"{path}: the audit has no row {name!r}{nearest(name, known)}")
+        for row in made:
+            finding = of_row.get(row.id)
+            told = {"finding": finding.id, "explanation": finding.text} if finding else {}
+            values = {name: getattr(row, name, "") for name in COLUMNS}
+            rows.append({**values, "class": row.kind, **told})
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def to_csv(frame: pd.DataFrame) -> str:
@@ -77,66 +87,12 @@ def to_csv(frame: pd.DataFrame) -> str:
 def summary(frame: pd.DataFrame, studies: Sequence[str]) -> pd.DataFrame:
     """Rows per document and verdict, with totals; a document without rows is there too."""
     table = pd.crosstab(frame["document"], frame["verdict"])
-    table = table.reindex(index=list(studies), columns=[MATCH, WITHIN, MISMATCH], fill_value=0)
+    table = table.reindex(index=list(studies), columns=list(VERDICTS), fill_value=0)
     table.index.name = "document"
     table.loc["all"] = table.sum()
     table["rows"] = table.sum(axis=1)
     return table
 
 
-def to_markdown(frame: pd.DataFrame, studies: Sequence[str]) -> str:
-    """Summary, meaning of the verdicts, every mismatch with its explanation, and the formulas used."""
-    parts = ["# Audit of the printed numbers", ""]
-    parts += [
-        "Each row recomputes a printed number from other printed numbers, or from a stated configuration.",
-        'A printed number stands for everything that rounds to its text: "0.4829" is 0.48285 to 0.48295.',
-        "Nothing was trained for this page: it is the same at every preset.",
-        "All rows, with inputs, are in the CSV beside it.",
-        "",
-        *(f"- **{name}**: {meaning}." for name, meaning in VERDICTS.items()),
-        "",
-        summary(frame, studies).to_markdown(),
-        "",
-    ]
-    unchecked = [study for study in studies if not (frame["document"] == study).any()]
-    parts += [
-        f"`{study}`: no checks written (they would stand in `plumbline.studies.{study}.audit`).\n"
-        for study in unchecked
-    ]
-    found = frame[frame["verdict"] == MISMATCH]
-    parts += ["## Mismatches", ""] if len(found) else []
-    for document in found["document"].unique():
-        shown = found[found["document"] == document]
-        parts += [f"### {document}", "", _mismatches(shown).to_markdown(index=False, disable_numparse=True), ""]
-    used = frame["formula"].unique()
-    legend = pd.DataFrame({"formula": used, "is": [_cell(FORMULAS[name].expression) for name in used]})
-    parts += ["## Formulas", "", legend.to_markdown(index=False, disable_numparse=True), ""] if len(used) else []
-    return "\n".join(parts)
-
-
-def _mismatches(shown: pd.DataFrame) -> pd.DataFrame:
-    """Mismatches as people read them: what is printed and where, beside what it comes to."""
-    return pd.DataFrame(
-        {
-            "row": shown["id"],
-            "number": (shown["what"] + " (" + shown["source"] + ")").map(_cell),
-            "printed": shown["printed"],
-            "recomputed": [
-                _range(*row)
-                for row in zip(shown["printed"], shown["recomputed"], shown["low"], shown["high"], strict=True)
-            ],
-            "why": shown["explanation"].map(_cell),
-        }
-    )
-
-
-def _cell(text: str) -> str:
-    """Text that does not end a cell of a Markdown table."""
-    return text.replace("|", "\\|")
-
-
-def _range(printed: str, value: float, low: float, high: float) -> str:
-    """A recomputed number, one digit longer than the printed one, with its range where rounding leaves one."""
-    digits = max(4, len(Decimal(printed.removeprefix("< ")).as_tuple().digits) + 1)
-    alone = f"{value:.{digits}g}"
-    return alone if high - low <= 1e-9 * abs(value) else f"{alone} ({low:.{digits}g} to {high:.{digits}g})"
+def _beside(study: str, name: str, root: Path) -> Path:
+    return root / "config" / "studies" / study / f"{name}.yaml"

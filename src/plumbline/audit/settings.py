@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from plumbline.audit.interval import Number, exact
 from plumbline.cli import PlumblineError, nearest
 from plumbline.results.published import Published
 
@@ -30,6 +31,13 @@ class Settings:
         if not isinstance(value, int) or isinstance(value, bool):
             raise PlumblineError(f"{self._path}: {entry}.{key} is {value!r}; write a whole number")
         return value
+
+    def number(self, entry: str, key: str) -> Number:
+        """A number of any kind, taken as it stands."""
+        value = self._value(entry, key)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise PlumblineError(f"{self._path}: {entry}.{key} is {value!r}; write a number")
+        return exact(value, f"setup.yaml, {entry}")
 
     def flag(self, entry: str, key: str) -> bool:
         """Whether something is there."""

@@ -2,60 +2,48 @@
 
 from __future__ import annotations
 
-from plumbline.audit.interval import Number, exact
+from plumbline.audit.interval import Number
 from plumbline.audit.parameters import DecoderSize
 from plumbline.audit.rows import Ledger
 from plumbline.audit.settings import Settings
 
-#: Logits of the five softmax examples.
-LOGITS = (
-    ("1.0", "2.0", "3.0"),
-    ("5.0", "5.1", "4.9"),
-    ("10.0", "1.0", "1.0"),
-    ("2.1", "2.2", "1.9"),
-    ("30", "-10", "5"),
-)
+#: Norms of the picture in the order that the text gives them: early layers, initial value, middle and final layers.
+RISING = ("early_norm", "init_norm", "middle_norm", "late_norm")
 
 
 def audit(ledger: Ledger) -> None:
     """All rows of the document."""
+    examples(ledger)
+    norms(ledger)
+    sizes(ledger)
+
+
+def examples(ledger: Ledger) -> None:
+    """The prerequisites' arithmetic: softmax, dot products, norms of vectors."""
     check, prose = ledger.check, ledger.prose
-    for example, texts in enumerate(LOGITS, start=1):
-        logits = [Number(text=text, exact=True) for text in texts]
-        for i in range(3):
+    given = {row: _vector(ledger, row) for row in ledger.table("examples").index}
+    for name in (row for row in given if row.startswith("softmax")):
+        for i in range(len(given[name])):
             check(
-                f"softmax{example}_{i}",
-                f"softmax example {example}, entry {i + 1}",
+                f"{name}_{i}",
+                f"softmax example {name.removeprefix('softmax')}, entry {i + 1}",
                 "Prerequisites 2",
                 "softmax",
-                prose(f"softmax{example}_{i}"),
-                {"entry": i, "z": logits},
+                prose(f"{name}_{i}"),
+                {"entry": i, "z": given[name]},
             )
-    check(
-        "dot_2d",
-        "dot product in 2 dimensions",
-        "Prerequisites 1",
-        "dot product",
-        prose("dot_2d"),
-        {"a": _vector(2, 3), "b": _vector(4, 1)},
-    )
-    check(
-        "dot_4d",
-        "dot product in 4 dimensions",
-        "Prerequisites 1",
-        "dot product",
-        prose("dot_4d"),
-        {"a": _vector(2, 3, 1, 2), "b": _vector(4, 1, 3, 2)},
-    )
-    for name, vector in (("original", (3, 4)), ("doubled", (6, 8)), ("halved", (1.5, 2))):
-        check(
-            f"norm_{name}",
-            f"norm of the {name} vector",
-            "Prerequisites 3",
-            "norm",
-            prose(f"norm_{name}"),
-            {"x": _vector(*vector)},
-        )
+    for name in ("dot_2d", "dot_4d"):
+        a, b = given[f"{name}_a"], given[f"{name}_b"]
+        what = f"dot product in {len(a)} dimensions"
+        check(name, what, "Prerequisites 1", "dot product", prose(name), {"a": a, "b": b})
+    for name in ("norm_original", "norm_doubled", "norm_halved"):
+        what = f"norm of the {name.removeprefix('norm_')} vector"
+        check(name, what, "Prerequisites 3", "norm", prose(name), {"x": given[name]})
+
+
+def norms(ledger: Ledger) -> None:
+    """The initial norm, and the norms of the picture beside it."""
+    check, prose = ledger.check, ledger.prose
     check(
         "d_head",
         "head width",
@@ -80,8 +68,21 @@ def audit(ledger: Ledger) -> None:
             "Analyzing the image",
             "ratio",
             prose(name),
-            {"norm": prose(norm), "start": Number(text=start.text, exact=True, where=start.where)},
+            {"norm": prose(norm), "start": start.exactly()},
         )
+    check(
+        "order",
+        "norms that rise from early layers over the initial value and middle layers to final layers",
+        "Analyzing the image, Experimental Analysis",
+        "count rising",
+        Number(text=str(len(RISING) - 1), exact=True),
+        {"norms": [prose(name) for name in RISING]},
+    )
+
+
+def sizes(ledger: Ledger) -> None:
+    """Tokens and parameters."""
+    check, prose = ledger.check, ledger.prose
     check(
         "tokens",
         "tokens of about 1000 steps, in millions",
@@ -105,6 +106,7 @@ def audit(ledger: Ledger) -> None:
             "parameters",
             prose(name),
             {"N": size.total(), **million},
+            basis="outside source",
         )
     ledger.copy(
         "params_twice",
@@ -132,5 +134,6 @@ def decoder(settings: Settings) -> DecoderSize:
     )
 
 
-def _vector(*values: float) -> list[Number]:
-    return [exact(value) for value in values]
+def _vector(ledger: Ledger, example: str) -> list[Number]:
+    columns = [column for column in ledger.table("examples") if ledger.prints("examples", example, column)]
+    return [ledger.cell("examples", example, column, exact=True) for column in columns]

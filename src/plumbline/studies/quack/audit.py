@@ -9,9 +9,6 @@ from plumbline.audit.settings import Settings
 #: Entry of setup.yaml with the sizes, which the summary does not print.
 PAPER = "external_full_paper"
 
-#: Widths of a value head under latent attention; neither the summary nor the paper says which.
-VALUE_WIDTHS = (64, 128)
-
 
 def audit(ledger: Ledger) -> None:
     """All rows of the document: a summary without tables, so there are few."""
@@ -24,8 +21,9 @@ def audit(ledger: Ledger) -> None:
         "parameters",
         size,
         {"N": multi_head(ledger.settings).total(), **billion},
+        basis="outside source",
     )
-    for value_width in VALUE_WIDTHS:
+    for value_width in value_widths(ledger.settings):
         check(
             f"params_mla_{value_width}",
             f"parameters of the latent-attention model with values of {value_width}",
@@ -33,6 +31,7 @@ def audit(ledger: Ledger) -> None:
             "parameters",
             size,
             {"N": latent_total(ledger.settings, value_width), **billion},
+            basis="outside source",
         )
     check(
         "norms",
@@ -72,14 +71,15 @@ def audit(ledger: Ledger) -> None:
         steps.pop("middle"),
         steps,
     )
-    check(
-        "tau_grid",
-        "the wide tau grid holds the narrow one",
-        "First 3 experiments, Next checks",
-        "between",
-        prose("tau_grid_high"),
-        {"low": prose("tau_wide_low"), "high": prose("tau_wide_high")},
-    )
+    for end in ("low", "high"):
+        check(
+            f"tau_grid_{end}",
+            f"the wide tau grid holds the {end} end of the narrow one",
+            "First 3 experiments, Next checks",
+            "between",
+            prose(f"tau_grid_{end}"),
+            {"low": prose("tau_wide_low"), "high": prose("tau_wide_high")},
+        )
 
 
 def multi_head(settings: Settings) -> DecoderSize:
@@ -95,6 +95,12 @@ def multi_head(settings: Settings) -> DecoderSize:
         vocabulary=settings.whole(PAPER, "vocab"),
         tied=settings.flag(PAPER, "tied"),
     )
+
+
+def value_widths(settings: Settings) -> tuple[int, int]:
+    """A value head under latent attention, as wide as a head elsewhere or as a whole key; neither text says which."""
+    whole_key = settings.whole(PAPER, "d_nope") + settings.whole(PAPER, "d_rope")
+    return settings.whole(PAPER, "d_head"), whole_key
 
 
 def latent_total(settings: Settings, value_width: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.audit.rows import Ledger
-from plumbline.studies.premature.audit import controls, formulas, main_results
+from plumbline.studies.premature.audit import attribution, controls, formulas, main_results, theory
 
 #: Importing it registers the document's own formulas.
 REGISTERED = (formulas,)
@@ -11,5 +11,5 @@ REGISTERED = (formulas,)
 
 def audit(ledger: Ledger) -> None:
     """All rows of the document."""
-    for part in (main_results, controls):
+    for part in (main_results, attribution, controls, theory):
         part.audit(ledger)

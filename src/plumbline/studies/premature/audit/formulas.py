@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mpmath import iv
 
-from plumbline.audit.formulas import formula
-from plumbline.audit.interval import Interval, high, low, over_corners
+from plumbline.audit.formulas import Intervals, between, formula, largest, total
+from plumbline.audit.interval import Interval, high, low, over_corners, span
 from plumbline.theory.gated_energy import energy_ratio
 
 
@@ -21,6 +21,19 @@ def nearest_evaluation(share_pct: Interval, tokens: Interval, batch: Interval) -
     steps = int(low(tokens) // low(batch))
     evaluation = round((low(share_pct) + high(share_pct)) / 2 / 0.5)
     return iv.mpf(100) * round(0.005 * evaluation * steps) / steps
+
+
+@formula("one of n runs", "mean -+ (n - 1) sd / sqrt(n): no further from its mean can one of n lie", spans=True)
+def one_of_runs(mean: Interval, sd: Interval, n: Interval) -> Interval:
+    reach = (n - 1) * sd / iv.sqrt(n)
+    return between(mean - reach, mean + reach)
+
+
+@formula("sd of a mean of tasks", "from max(0, 2 max x - sum x) / n to sum x / n", spans=True)
+def sd_of_mean(x: Intervals) -> Interval:
+    everything = total(*x)
+    least = max(0.0, low(2 * largest(x) - everything))
+    return span(least, high(everything)) / len(x)
 
 
 @formula("energy ratio at init, GEGLU", "(r / m) nu E gelu(G)^2 / E gelu(G)^2 = (r / m) nu, G ~ N(0, nu)")

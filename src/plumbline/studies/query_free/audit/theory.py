@@ -86,6 +86,14 @@ def basis_transfer(ledger: Ledger) -> None:
         {"cosine": prose("transfer_cosine")},
     )
     check(
+        "transfer_angle_distance",
+        "cosine distance in the caption against the angle in the text",
+        "App 8.4, fig 2",
+        "cosine distance of an angle",
+        prose("transfer_cosine_distance"),
+        {"angle": prose("transfer_angle_deg")},
+    )
+    check(
         "sigma_max",
         "largest singular value of an N(0, 1/d) matrix, from the printed range of its square",
         "App 8.3.1",

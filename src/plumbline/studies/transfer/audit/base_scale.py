@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.audit.interval import Number
+from plumbline.audit.interval import Number, made_of
 from plumbline.audit.rows import Ledger
 
 #: Methods whose z the running text repeats to the digit; the others stand there shortened or not at all.
@@ -38,6 +38,14 @@ def noise_floor(ledger: Ledger) -> None:
         mean, sd = cell("noise_floor", method, "climb_avg_mean"), cell("noise_floor", method, "climb_avg_std")
         check(f"mean_{method}", f"mean of the three {method} seeds", "sec 4.4", "mean", mean, {"x": values})
         check(f"sigma_{method}", f"sd of the three {method} seeds", "sec 3.3, 4.4", "sample sd", sd, {"x": values})
+    check(
+        "sigma_most_conservative",
+        "the baseline's sd is the largest of the three",
+        "sec 3.3",
+        "largest",
+        cell("noise_floor", "baseline", "climb_avg_std"),
+        {"x": ledger.column("noise_floor", "climb_avg_std")},
+    )
     ledger.copy(
         "sigma_round",
         "sigma in the recommendation",
@@ -128,6 +136,13 @@ def noise_floor(ledger: Ledger) -> None:
             cell("noise_floor", method, "tasks_above_baseline", exact=True),
             {"tasks": prose("tasks"), "exceptions": prose(f"stouffer_{method}_exceptions")},
         )
+        ledger.copy(
+            f"stouffer_total_{method}",
+            f"tasks that {method}'s Stouffer Z combines",
+            "App E.4",
+            cell("noise_floor", method, "tasks_total", exact=True),
+            prose("tasks"),
+        )
     check(
         "bootstrap_probability",
         "Pr(Softpick <= baseline) in the bootstrap",
@@ -155,13 +170,18 @@ def table_2(ledger: Ledger) -> None:
         check(f"t2_z_{method}", f"z of {method}", "table 2", "z", z, {"x": x, "mean": mean, "sigma": sigma})
         if method == "baseline":
             continue
-        bound = ledger.table("table2").loc[method, "p_bonf_bound"]
-        p = (
-            cell("table2", method, "p_bonf")
-            if not isinstance(bound, str)
-            else Number(text=bound, relation="<", where=f"table2.{method}.p_bonf")
-        )
+        bounded = ledger.prints("table2", method, "p_bonf_bound")
+        p = cell("table2", method, "p_bonf_bound").as_bound() if bounded else cell("table2", method, "p_bonf")
         check(f"t2_p_{method}", f"Bonferroni p of {method}", "table 2", "Bonferroni p", p, {"z": z, "m": prose("m")})
+    scores = ledger.column("table2", "climb_avg")
+    check(
+        "t2_sorted",
+        "steps down in a table sorted by CLIMB-avg",
+        "table 2 caption",
+        "count falling",
+        Number(text=str(len(scores) - 1), exact=True),
+        {"x": scores},
+    )
     for name, text, method, column in (
         ("span_high", "largest effect of an attention method", "softpick", "delta"),
         ("span_low", "smallest effect of an attention method", "sigmoid_attn", "delta"),
@@ -194,7 +214,7 @@ def survivors(ledger: Ledger) -> None:
         {"z": z, "c": line},
     )
     check("improvers", "methods with z > 2", "sec 4.1", "count above", prose("improvers"), {"z": z, "c": line})
-    check("degraders", "methods with z < -2", "sec 4.1", "count below", prose("degraders"), {"z": z, "c": -2})
+    check("degraders", "methods with z < -2", "sec 4.1", "count below minus", prose("degraders"), {"z": z, "c": line})
     check(
         "tests",
         "tests: methods other than the baseline",
@@ -220,7 +240,8 @@ def survivors(ledger: Ledger) -> None:
         prose("holm_survivors"),
         {"z": tested, "m": m, "alpha": alpha},
     )
-    bh = Number(text=str(int(prose("holm_survivors").text) + int(prose("bh_added").text)), exact=True)
+    seven, four_more = prose("holm_survivors"), prose("bh_added")
+    bh = made_of(int(seven.text) + int(four_more.text), seven, four_more)
     check(
         "bh",
         "Benjamini-Hochberg survivors (the seven and four more)",
@@ -230,7 +251,7 @@ def survivors(ledger: Ledger) -> None:
         {"z": tested, "m": m, "alpha": alpha},
     )
     adjusted = ledger.column("table2", "p_bonf")
-    adjusted += [Number(text=text, relation="<") for text in ledger.table("table2")["p_bonf_bound"].dropna()]
+    adjusted += [bound.as_bound() for bound in ledger.column("table2", "p_bonf_bound")]
     check(
         "bh_from_table",
         "the same from the printed Bonferroni p",
@@ -262,19 +283,19 @@ def survivors(ledger: Ledger) -> None:
         "Limitations",
         "difference",
         prose("single_seed_improvers"),
-        {"improvers": prose("improvers"), "with seeds": 2},
+        {"improvers": prose("improvers"), "with seeds": len(ledger.table("noise_floor")) - 1},
     )
     check(
         "extra_runs",
         "runs for three seeds of each of them",
         "Limitations",
-        "product",
+        "further runs",
         prose("extra_runs"),
-        {"methods": prose("single_seed_improvers"), "further seeds": 2},
+        {"methods": prose("single_seed_improvers"), "seeds": prose("seeds")},
     )
     check(
         "gain_floor",
-        "methods within 0.005 of the baseline",
+        "methods within about 0.005 of the baseline",
         "sec 6 R5",
         "count near",
         prose("gain_floor_methods"),
@@ -288,5 +309,5 @@ def survivors(ledger: Ledger) -> None:
 
 def seeds(ledger: Ledger, method: str) -> list[Number]:
     """The printed seed values of a reference."""
-    texts = ledger.table("seed_values").loc[[method], "climb_avg"]
-    return [Number(text=str(text), where=f"seed_values.{method}") for text in texts]
+    rows = [row for row in ledger.table("seed_values").index if row.partition("#")[0] == method]
+    return ledger.column("seed_values", "climb_avg", rows)

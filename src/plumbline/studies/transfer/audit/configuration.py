@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.audit.interval import Number, exact
+from plumbline.audit.interval import Number, made_of
 from plumbline.audit.rows import Ledger
 from plumbline.studies.transfer.audit import sizes
 
@@ -53,6 +53,7 @@ def heads_and_scales(ledger: Ledger) -> None:
         "parameters",
         printed,
         {"N": large.total(), "unit": 10**9},
+        basis="other reading",
     )
     check(
         "cost_parameters",
@@ -61,13 +62,16 @@ def heads_and_scales(ledger: Ledger) -> None:
         "ratio",
         prose("sweep_cost_ratio"),
         {"large": large.total(), "base": base.total()},
+        basis="other reading",
     )
 
 
 def tokens(ledger: Ledger) -> None:
     """Training tokens and packs."""
     check, cell, prose = ledger.check, ledger.cell, ledger.prose
-    steps, exponent = prose("steps"), int(prose("log2_tokens_per_step").text)
+    steps, power = prose("steps"), prose("log2_tokens_per_step")
+    exponent = int(power.text)
+    per_step = made_of(2**exponent, power)
     consistent = ledger.settings.whole("budget", "tokens_per_step_consistent_log2")
     counted = f"{int(steps.text):,} steps"
     billion = {"unit": Number(text="1e-9", exact=True)}
@@ -78,7 +82,7 @@ def tokens(ledger: Ledger) -> None:
             where,
             "product",
             prose(name),
-            {"steps": steps, "per step": exact(2**exponent, "sec 3.2"), **billion},
+            {"steps": steps, "per step": per_step, **billion},
         )
         check(
             f"{name}_half",
@@ -87,23 +91,53 @@ def tokens(ledger: Ledger) -> None:
             "product",
             prose(name),
             {"steps": steps, "per step": 2**consistent, **billion},
+            basis="other reading",
         )
     for pack in ledger.table("data_packs").index:
+        sequences = cell("data_packs", pack, "sequences", exact=True)
         check(
             f"pack_{pack}",
             f"tokens of the pack {pack}, in billions",
             "App A",
             "product",
             cell("data_packs", pack, "tokens_b"),
-            {"sequences": cell("data_packs", pack, "sequences", exact=True), "context": prose("context"), **billion},
+            {"sequences": sequences, "context": prose("context"), **billion},
         )
+        check(
+            f"discarded_{pack}",
+            f"share of {pack} that packing trims, if each shard loses less than a sequence",
+            "App A",
+            "tokens that packing trims",
+            cell("data_packs", pack, "discarded_pct"),
+            {
+                "shards": cell("data_packs", pack, "shards", exact=True),
+                "sequences": sequences,
+                "context": prose("context"),
+            },
+            basis="other reading",
+        )
+    subset, superset = ledger.table("data_packs").index
+    # That all shards but a pack's last are of one length is the usual form of a pack; the text does not say it.
+    check(
+        "shards_superset",
+        f"shards of {superset}, if its shards are as long as those of {subset}",
+        "App A",
+        "shards at one length",
+        cell("data_packs", superset, "shards", exact=True),
+        {
+            "sequences": cell("data_packs", superset, "sequences", exact=True),
+            "others": cell("data_packs", subset, "sequences", exact=True),
+            "shards of others": cell("data_packs", subset, "shards", exact=True),
+        },
+        basis="other reading",
+    )
 
 
 def initial_values(ledger: Ledger) -> None:
     """Appendix B's values at step 0."""
     check, prose = ledger.check, ledger.prose
     offset, context = prose("ssmax_offset"), prose("context")
-    reference = Number(text=prose("ssmax_reference").text, exact=True, where="B.6")
+    reference = prose("ssmax_reference").exactly()
     check(
         "ssmax_scale",
         "SSMax's s at init",
@@ -134,7 +168,7 @@ def initial_values(ledger: Ledger) -> None:
         "distance of the two, per cent at most",
         "B.6",
         "SSMax temperature gap",
-        Number(text=prose("ssmax_within_pct").text, relation="<", where="B.6"),
+        prose("ssmax_within_pct").as_bound(),
         {"logit": 0, "offset": offset, "n": context, "reference": reference},
     )
     check(
@@ -143,5 +177,5 @@ def initial_values(ledger: Ledger) -> None:
         "B.11",
         "logistic",
         prose("hyper_beta"),
-        {"logit": Number(text=prose("hyper_beta_logit").text, exact=True, where="B.11")},
+        {"logit": prose("hyper_beta_logit").exactly()},
     )

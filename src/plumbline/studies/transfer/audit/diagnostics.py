@@ -76,9 +76,10 @@ def table_5(ledger: Ledger) -> None:
 def divergences(ledger: Ledger) -> None:
     """Table 6 beside the text and the caption of Figure 1."""
     check, prose = ledger.check, ledger.prose
-    hybrid = ledger.table("table6").loc[["hybrid_norm"]]
-    steps = [Number(text=text, exact=True) for text in hybrid["nan_step"]]
-    grads = [Number(text=text) for text in hybrid["pre_nan_grad_norm"]]
+    cell, table = ledger.cell, ledger.table("table6")
+    hybrid = [row for row in table.index if row.partition("#")[0] == "hybrid_norm"]
+    steps = [number.exactly() for number in ledger.column("table6", "nan_step", hybrid)]
+    grads = ledger.column("table6", "pre_nan_grad_norm", hybrid)
     check("hybrid_first", "first HybridNorm NaN", "sec 5.3", "smallest", prose("hybrid_first_nan"), {"x": steps})
     check("hybrid_last", "last HybridNorm NaN", "sec 5.3", "largest", prose("hybrid_last_nan"), {"x": steps})
     check(
@@ -103,7 +104,7 @@ def divergences(ledger: Ledger) -> None:
         "B.15",
         "ratio",
         prose("spike_factor"),
-        {"spike": Number(text=str(hybrid["spike_grad_norm"].iloc[0])), "before": grads[0]},
+        {"spike": cell("table6", hybrid[0], "spike_grad_norm"), "before": grads[0]},
     )
     check(
         "hybrid_spike_step",
@@ -113,18 +114,24 @@ def divergences(ledger: Ledger) -> None:
         prose("spike_step"),
         {"nan": steps[0], "interval": prose("logging_interval")},
     )
-    for seed, nan in zip(hybrid["seed"], steps, strict=True):
-        check(
-            f"last_finite_{seed}",
-            f"last finite step of seed {seed}: one logging interval before NaN",
+    check(
+        "hybrid_spike_steps",
+        "logging intervals from the spike to NaN",
+        "table 6, fig 1 caption",
+        "logging intervals between",
+        cell("table6", hybrid[0], "spike_steps", exact=True),
+        {"nan": steps[0], "spike": prose("spike_step"), "interval": prose("logging_interval")},
+    )
+    for row, nan in zip(hybrid, steps, strict=True):
+        seed = table.loc[row, "seed"]
+        ledger.copy(
+            f"divergence_{seed}",
+            f"step at which seed {seed} diverges in the figure",
             "fig 1 caption, table 6",
-            "difference",
-            prose(f"last_finite_{seed}"),
-            {"nan": nan, "interval": prose("logging_interval")},
+            prose(f"divergence_{seed}"),
+            nan,
         )
-    ssmax = ledger.table("table6").loc["ssmax"]
-    rise = Number(text=str(ssmax["grad_rise_steps"]), exact=True, where="table 6")
-    start = prose("ssmax_rise_start")
+    rise, start = cell("table6", "ssmax", "grad_rise_steps", exact=True), prose("ssmax_rise_start")
     check(
         "ssmax_rise_text",
         "steps of SSMax's rise, from the text's two ends",
@@ -132,6 +139,7 @@ def divergences(ledger: Ledger) -> None:
         "difference",
         rise,
         {"end": prose("ssmax_rise_end"), "start": start},
+        basis="other reading",
     )
     check(
         "ssmax_rise_to_nan",
@@ -140,14 +148,24 @@ def divergences(ledger: Ledger) -> None:
         "difference",
         rise,
         {"nan": prose("ssmax_nan"), "start": start},
+        basis="other reading",
     )
     ledger.copy(
         "ssmax_nan",
         "step of SSMax's NaN",
         "sec 5.3, table 6",
-        Number(text=str(ssmax["nan_step"]), exact=True),
+        cell("table6", "ssmax", "nan_step", exact=True),
         prose("ssmax_nan"),
     )
+    for name, row, column in (
+        ("ssmax_rise_from", "ssmax", "grad_rise_from"),
+        ("ssmax_rise_to", "ssmax", "grad_rise_to"),
+        ("hyper_nan", "hyper", "nan_step"),
+        ("hyper_rise_start", "hyper", "sustained_from_step"),
+    ):
+        ledger.copy(
+            name, f"{column} of {row} in the text", "sec 5.3, table 6", prose(name), cell("table6", row, column)
+        )
     ledger.copy(
         "peak_step",
         "step of the highest learning rate is the end of warm-up",
@@ -203,6 +221,16 @@ def losses(ledger: Ledger) -> None:
                 prose(f"drop_{name}_points"),
                 {"baseline": mean, "x": cell("table2", method, "climb_avg")},
             )
+    # Figure 2's caption: the two attention-side failures converge to within about this of the baseline.
+    winners = [row for row in ledger.table("table7").index if ledger.cell("table7", row, "z").value > 0]
+    check(
+        "loss_winners",
+        "improvers whose loss is nearer to the baseline's than the two failures come",
+        "fig 2 caption, table 7",
+        "count near",
+        Number(text=str(len(winners)), exact=True),
+        {"x": ledger.column("table7", "val_loss", winners), "baseline": base, "c": prose("loss_gap_attention_nats")},
+    )
     check(
         "range_points",
         "range of CLIMB-avg over the 20 methods, in points",
@@ -230,14 +258,14 @@ def failure_signatures(ledger: Ledger) -> None:
         "sec 5.3",
         "count above",
         prose("diverged_after_passing"),
-        {"z": ledger.column("table2", "z", ["hybrid_norm", "ssmax", "hyper"]), "c": -2},
+        {
+            "z": ledger.column("table2", "z", ["hybrid_norm", "ssmax", "hyper"]),
+            "c": prose("z_line").negated(),
+        },
     )
     lambada, n = cell("table5", "lambada_openai", "primary"), prose("tasks")
     ledger.copy("lambada_baseline", "the baseline's LAMBADA", "E.2, table 5", prose("lambada_baseline"), lambada)
-    drops = {
-        name: Number(text=cell("table2", name, "delta").text.lstrip("-"), where=f"table2.{name}.delta")
-        for name in ("sigmoid_attn", "ssmax", "layerscale")
-    }
+    drops = {name: cell("table2", name, "delta").without_sign() for name in ("sigmoid_attn", "ssmax", "layerscale")}
     for side, other in (("low", "sigmoid_other_low"), ("high", "sigmoid_other_high")):
         check(
             f"sigmoid_drop_{side}",

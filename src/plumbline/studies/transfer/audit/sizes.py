@@ -41,6 +41,16 @@ def large(settings: Settings) -> DecoderSize:
     return replace(printed, ffn_width=small.ffn_width * printed.width // small.width)
 
 
+def squared_relu(size: DecoderSize) -> DecoderSize:
+    """The decoder with ReLU^2's two matrices of one and a half times the feed-forward width (B.16)."""
+    return replace(size, ffn_matrices=2, ffn_width=3 * size.ffn_width // 2)
+
+
+def masking_outputs(size: DecoderSize) -> int:
+    """Weights a layer of the output projection for one masking head of each key/value group."""
+    return size.key_value_heads * size.head_width * size.width
+
+
 def extra(method: str, size: DecoderSize) -> int:
     """Parameters that a method adds to a decoder of `size`, in the reading that its printed row allows.
 
@@ -53,7 +63,8 @@ def extra(method: str, size: DecoderSize) -> int:
     """
     layers, width = size.layers, size.width
     query_key_norm = 2 * size.head_width * layers
-    selective = -size.key_value_heads * size.head_width * width * layers
+    selective = -masking_outputs(size) * layers
+    other_feed_forward = squared_relu(size).total() - size.total()
     added = {
         "baseline": 0,
         "softpick": 0,
@@ -68,7 +79,7 @@ def extra(method: str, size: DecoderSize) -> int:
         "gated_attn_qknorm": width * size.heads * layers + query_key_norm,
         "geglu_ffn": 0,
         "qknorm_geglu": query_key_norm,
-        "relu_squared": 0,
+        "relu_squared": other_feed_forward,
         "sandwich_norm": 2 * width * layers,
         "hybrid_norm": 0,
         "denseformer": layers * (layers + 1) // 2,
@@ -81,12 +92,47 @@ def extra(method: str, size: DecoderSize) -> int:
     return added[method]
 
 
+def extra_by_the_words(method: str, size: DecoderSize) -> int:
+    """The same as appendix B has it, where that is another number.
+
+    Selective attention "adds zero new parameters" (B.4); LayerScale gates "the sublayer output", and a layer has two
+    sublayers (B.10); AttnRes has "a learnable per-layer pseudo-query", and a norm whose gain is not mentioned (B.1).
+    """
+    words = {
+        "selective_attn": 0,
+        "selective_qknorm": extra("qknorm", size),
+        "layerscale": 2 * size.width * size.layers,
+        "attnres": size.width * size.layers,
+    }
+    return words[method] if method in words else extra(method, size)
+
+
+def matrices(method: str, size: DecoderSize) -> int:
+    """Weights of matrix products that a method adds to all layers, in the reading that its parameters allow.
+
+    Appendix C.1 counts the scores and the products with weight matrices: gains, scalars and elementwise maps are free.
+    """
+    if method.startswith("selective"):
+        return -masking_outputs(size) * size.layers
+    return matrices_by_the_words(method, size)
+
+
+def matrices_by_the_words(method: str, size: DecoderSize) -> int:
+    """The same as appendix B has it."""
+    gate = size.width * size.heads if method == "gated_attn_qknorm" else 0
+    other = squared_relu(size) if method == "relu_squared" else size
+    return size.layers * (gate + other.feed_forward() - size.feed_forward())
+
+
+def product_flops(weights: int, context: int) -> int:
+    """FLOPs of one training step over one sequence for products with that many weights (appendix C.1)."""
+    return 3 * 2 * context * weights
+
+
 def sequence_flops(size: DecoderSize, context: int, *, score_products: int = 1) -> int:
     """FLOPs of one training step over one sequence by appendix C.1.
 
     `score_products` is 1 as printed (2 s^2 d); counting both the scores and their use on the values gives 2.
     """
-    scores = 2 * score_products * context**2 * size.width
-    projections = 2 * (2 * size.width**2 + 2 * size.width * size.key_width)
-    feed_forward = 2 * size.ffn_matrices * size.width * size.ffn_width
-    return 3 * size.layers * (scores + context * (projections + feed_forward))
+    scores = 3 * size.layers * 2 * score_products * context**2 * size.width
+    return scores + product_flops(size.layers * (size.attention() + size.feed_forward()), context)

@@ -1,0 +1,122 @@
+"""Which printed numbers no row of the audit reads, and the list of those that nothing can test, with reasons.
+
+A printed number is a cell of a CSV in `published/` that holds a number, outside the first column. Its row goes by
+the first column's text; where that stands in several rows, `#1`, `#2`, ... in the file's order follow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pandas as pd
+
+from plumbline.audit.interval import Cell
+from plumbline.results.published import Published
+from plumbline.specs.config import check, read_yaml
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unread:
+    """An entry of `unread.yaml`: the cells it stands for, as patterns, and why no row reads them."""
+
+    file: str
+    rows: tuple[str, ...] = ("*",)
+    columns: tuple[str, ...] = ("*",)
+    reason: str
+
+    def holds(self, cell: Cell) -> bool:
+        """Whether the entry stands for the cell."""
+        file, row, column = cell
+        return (
+            file == self.file
+            and any(fnmatchcase(row, pattern) for pattern in self.rows)
+            and any(fnmatchcase(column, pattern) for pattern in self.columns)
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coverage:
+    """How the printed numbers of a document fare.
+
+    Attributes:
+        printed: how many there are.
+        listed: reason -> cells that no row reads for that reason.
+        missing: cells that no row reads and that no entry lists.
+        idle: entries that stand for no unread cell.
+    """
+
+    printed: int
+    listed: dict[str, list[Cell]] = field(default_factory=dict)
+    missing: list[Cell] = field(default_factory=list)
+    idle: list[Unread] = field(default_factory=list)
+
+    @property
+    def read(self) -> int:
+        """How many numbers some row feeds on or tests."""
+        return self.printed - len(self.missing) - sum(map(len, self.listed.values()))
+
+
+def keyed(table: pd.DataFrame) -> pd.DataFrame:
+    """A printed table with a key of its own for each row."""
+    repeated = table.index.duplicated(keep=False)
+    ordinal = table.groupby(level=0, sort=False).cumcount() + 1
+    keys = [f"{key}#{n}" if again else key for key, n, again in zip(table.index, ordinal, repeated, strict=True)]
+    return table.set_axis(pd.Index(keys, name=table.index.name))
+
+
+def printed_cells(published: Published) -> list[Cell]:
+    """Every printed number of a document, in the order of its files."""
+    found = []
+    for name in published.tables():
+        for row in keyed(published.table(name)).reset_index(names="").to_dict("records"):
+            found += [(name, row[""], str(column)) for column, text in row.items() if column and _is_number(text)]
+    if published.path("prose").is_file():
+        found += [("prose", name, "printed") for name in published.prose()]
+    return found
+
+
+def read_unread(path: Path) -> list[Unread]:
+    """The list of printed numbers that no row reads; none where there is no file.
+
+    Raises:
+        PlumblineError: the file does not keep to its schema.
+    """
+    if not path.is_file():
+        return []
+    content = read_yaml(path)
+    check(content, "unread", path)
+    return [
+        Unread(
+            file=entry["file"],
+            rows=tuple(entry.get("rows", ["*"])),
+            columns=tuple(entry.get("columns", ["*"])),
+            reason=entry["reason"],
+        )
+        for entry in content["unread"]
+    ]
+
+
+def coverage(published: Published, read: Collection[Cell], entries: Collection[Unread]) -> Coverage:
+    """Hold the printed numbers of a document against the cells that were `read` and the `entries` of its list."""
+    cells = printed_cells(published)
+    unread = [cell for cell in cells if cell not in read]
+    found = Coverage(printed=len(cells))
+    for cell in unread:
+        reason = next((entry.reason for entry in entries if entry.holds(cell)), None)
+        if reason is None:
+            found.missing.append(cell)
+        else:
+            found.listed.setdefault(reason, []).append(cell)
+    found.idle.extend(entry for entry in entries if not any(entry.holds(cell) for cell in unread))
+    return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return Decimal(text).is_finite()
+    except InvalidOperation:
+        return False

@@ -1,0 +1,47 @@
+"""Findings: rows of the audit that do not hold for one common reason, as `explanations.yaml` tells them.
+
+The verdicts are computed; a finding can say why, and can change none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.cli import PlumblineError
+from plumbline.specs.config import check, read_yaml
+
+#: What a finding bears on, the most consequential first.
+BEARINGS = {
+    "conclusion": "a stated result is not what the document's own numbers give",
+    "setup": "what was run, how large it was or how long it took is not said consistently",
+    "detail": "one number is off, and nothing else rests on it",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One entry of `explanations.yaml`: the rows it is about, what it bears on, and why they do not hold."""
+
+    id: str
+    bears_on: str
+    text: str
+    rows: tuple[str, ...]
+
+
+def read_findings(path: Path) -> list[Finding]:
+    """The findings of a document, the most consequential first; none where there is no file.
+
+    Raises:
+        PlumblineError: the file does not keep to its schema, or a name or a row stands twice.
+    """
+    if not path.is_file():
+        return []
+    content = read_yaml(path)
+    check(content, "explanations", path)
+    found = [Finding(**{**entry, "rows": tuple(entry["rows"])}) for entry in content["findings"]]
+    for names in ([finding.id for finding in found], [row for finding in found for row in finding.rows]):
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise PlumblineError(f"{path}: {twice!r} stands twice; keep it in one finding")
+    return sorted(found, key=lambda finding: list(BEARINGS).index(finding.bears_on))

@@ -1,0 +1,159 @@
+"""The audit as a page for people: findings first, the most consequential on top, no line wider than a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+
+from plumbline.audit.coverage import Coverage
+from plumbline.audit.findings import BEARINGS, Finding
+from plumbline.audit.formulas import FORMULAS
+from plumbline.audit.report import summary
+from plumbline.audit.rows import CLASSES, EDGE, MISMATCH, VERDICTS
+
+#: Characters in a line.
+WIDTH = 100
+
+INTRODUCTION = (
+    "Each row recomputes a printed number from other printed numbers, or from a stated configuration. "
+    'A printed number stands for everything that rounds to its text: "0.4829" is 0.48285 to 0.48295. '
+    "Nothing was trained for this page: it is the same at every preset. "
+    "All rows, with inputs, class and finding, are in the CSV beside it."
+)
+
+
+def to_markdown(
+    frame: pd.DataFrame,
+    studies: Sequence[str],
+    told: Mapping[str, Sequence[Finding]],
+    covered: Mapping[str, Coverage],
+) -> str:
+    """The page.
+
+    Args:
+        frame: rows as `report.build` gives them.
+        studies: the documents shown, in this order within one bearing.
+        told: findings of each document.
+        covered: coverage of each document.
+    """
+    parts = ["# Audit of the printed numbers", "", *_wrapped(INTRODUCTION), ""]
+    parts += [line for name, meaning in VERDICTS.items() for line in _item(f"**{name}**: {meaning}.")]
+    parts += ["", summary(frame, studies).to_markdown(), ""]
+    parts += [line for study in studies for line in _item(_in_short(study, frame, told[study], covered[study]))]
+    parts += [""]
+    for bearing, meaning in BEARINGS.items():
+        parts += _findings_that_bear_on(bearing, meaning, frame, studies, told)
+    parts += _mismatches_without_finding(frame)
+    parts += _knife_edges(frame)
+    parts += _classes(frame) + _unread(studies, covered) + _formulas(frame)
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _in_short(study: str, frame: pd.DataFrame, told: Sequence[Finding], covered: Coverage) -> str:
+    rows = frame[frame["document"] == study]
+    if rows.empty:
+        return f"`{study}`: no checks written (they would stand in `plumbline.studies.{study}.audit`)."
+    broken = set(rows["id"][rows["verdict"] == MISMATCH])
+    reasons = [finding.id for finding in told if broken.intersection(finding.rows)]
+    held = f"{len(broken)} of {len(rows)} checks do not hold" if broken else f"all {len(rows)} checks hold"
+    why = f" ({', '.join(reasons)})" if reasons else ""
+    left = covered.printed - covered.read - len(covered.missing)
+    rest = f"; listed with a reason: {left}" * bool(left)
+    gap = f"; neither read nor listed: {len(covered.missing)}" * bool(covered.missing)
+    return f"`{study}`: {held}{why}. Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}."
+
+
+def _findings_that_bear_on(
+    bearing: str, meaning: str, frame: pd.DataFrame, studies: Sequence[str], told: Mapping[str, Sequence[Finding]]
+) -> list[str]:
+    shown = [(study, finding) for study in studies for finding in told[study] if finding.bears_on == bearing]
+    if not shown:
+        return []
+    lines = [f"## Findings: {bearing}", "", *_wrapped(f"{meaning[0].upper()}{meaning[1:]}."), ""]
+    for study, finding in shown:
+        rows = frame[(frame["document"] == study) & frame["id"].isin(finding.rows)]
+        broken = rows[rows["verdict"] == MISMATCH]
+        of = int((frame["document"] == study).sum())
+        classes = ", ".join(dict.fromkeys(broken["class"]))
+        count = f"{len(broken)} of {of} checks" + f", {classes}" * bool(classes)
+        lines += [f"### {study}: {finding.id} ({count})", "", *_wrapped(finding.text), ""]
+        for row in rows.to_dict("records"):
+            lines += _row(row)
+        lines += [""]
+    return lines
+
+
+def _mismatches_without_finding(frame: pd.DataFrame) -> list[str]:
+    rows = frame[(frame["verdict"] == MISMATCH) & (frame["finding"] == "")]
+    if rows.empty:
+        return []
+    lines = ["## Mismatches that no finding explains", ""]
+    for row in rows.to_dict("records"):
+        lines += _row(row, f"{row['document']}: ")
+    return [*lines, ""]
+
+
+def _knife_edges(frame: pd.DataFrame) -> list[str]:
+    rows = frame[frame["verdict"] == EDGE]
+    if rows.empty:
+        return []
+    said = "These hold only if every number involved was rounded from the very end of its range."
+    lines = ["## Knife edges", "", *_wrapped(said), ""]
+    for row in rows.to_dict("records"):
+        lines += _row(row, f"{row['document']}: ")
+    return [*lines, ""]
+
+
+def _row(row: Mapping[Any, Any], before: str = "") -> list[str]:
+    """A row in two lines: what it is, and what is printed beside what it comes to."""
+    verdict = "" if row["verdict"] == MISMATCH else f" ({row['verdict']})"
+    first = _item(f"{before}`{row['id']}`: {row['what']}; {row['source']}")
+    numbers = f"printed {row['printed']}, {_recomputed(row)}{verdict}"
+    return [*first, *_wrapped(numbers, "  ")]
+
+
+def _classes(frame: pd.DataFrame) -> list[str]:
+    if frame.empty:
+        return []
+    table = pd.crosstab(frame["document"], frame["class"]).reindex(columns=list(CLASSES), fill_value=0)
+    meanings = [line for name, meaning in CLASSES.items() for line in _item(f"**{name}**: {meaning}.")]
+    return ["## Classes of rows", "", *meanings, "", table.to_markdown(), ""]
+
+
+def _unread(studies: Sequence[str], covered: Mapping[str, Coverage]) -> list[str]:
+    lines = []
+    for study in studies:
+        for reason, cells in covered[study].listed.items():
+            lines += _item(f"`{study}`, {len(cells)}: {reason}")
+    return ["## Printed numbers that no row reads, and why", "", *lines, ""] if lines else []
+
+
+def _formulas(frame: pd.DataFrame) -> list[str]:
+    used = frame["formula"].unique()
+    lines = [line for name in used for line in _item(f"**{name}**: `{FORMULAS[name].expression}`")]
+    return ["## Formulas", "", *lines, ""] if lines else []
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _item(text: str) -> list[str]:
+    lines = _wrapped(text, "  ")
+    return [f"- {lines[0].removeprefix('  ')}", *lines[1:]]
+
+
+def _recomputed(row: Mapping[Any, Any]) -> str:
+    """A recomputed number, one digit longer than the printed one, with its range where rounding leaves one."""
+    digits = max(4, len(Decimal(row["printed"].removeprefix("< ")).as_tuple().digits) + 1)
+    form = ".0f" if FORMULAS[row["formula"]].whole else f".{digits}g"
+    value, low, high = (format(row[name], form) for name in ("recomputed", "low", "high"))
+    if FORMULAS[row["formula"]].spans:
+        return f"possible from {low} to {high}"
+    return f"recomputed {value}" + f" ({low} to {high})" * (low != high)

@@ -1,0 +1,73 @@
+"""Coverage: a printed number that no row reads and no list names is seen."""
+
+import pytest
+
+from plumbline.audit.coverage import Unread, coverage, keyed, printed_cells, read_unread
+from plumbline.audit.interval import Number
+from plumbline.audit.report import covered
+from plumbline.audit.rows import Ledger
+from plumbline.cli import PlumblineError
+from plumbline.results.published import Published
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A document with a table whose rows repeat a key, and one number in running text."""
+    folder = tmp_path / "config" / "studies" / "sixth" / "published"
+    folder.mkdir(parents=True)
+    (folder / "table1.csv").write_text("method,seed,loss,word\nours,1,2.71,yes\nours,2,,no\ntheirs,1,-3e-1,\n")
+    (folder / "prose.csv").write_text("id,printed,exact,source\ngain,0.3,no,abstract\n")
+    return Published(folder)
+
+
+def test_every_number_outside_the_key_is_a_cell(small):
+    assert printed_cells(small) == [
+        ("table1", "ours#1", "seed"),
+        ("table1", "ours#1", "loss"),
+        ("table1", "ours#2", "seed"),
+        ("table1", "theirs", "seed"),
+        ("table1", "theirs", "loss"),
+        ("prose", "gain", "printed"),
+    ]
+    assert list(keyed(small.table("table1")).index) == ["ours#1", "ours#2", "theirs"]
+
+
+def test_a_cell_is_read_listed_or_missing(small):
+    ledger = Ledger("sixth", small)
+    loss, gain = ledger.cell("table1", "theirs", "loss"), ledger.prose("gain")
+    ledger.cell("table1", "ours#1", "loss")  # looked at, and in no row
+    ledger.check("gain", "gain", "abstract", "magnitude", gain, {"x": loss.exactly()})
+    entries = [
+        Unread(file="table1", columns=("seed",), reason="A name."),
+        Unread(file="table1", rows=("theirs",), columns=("loss",), reason="Read after all."),
+    ]
+    found = coverage(small, ledger.read, entries)
+    assert (found.printed, found.read) == (6, 2)
+    assert {reason: len(cells) for reason, cells in found.listed.items()} == {"A name.": 3}
+    assert found.missing == [("table1", "ours#1", "loss")]
+    assert found.idle == [entries[1]]
+
+
+def test_a_new_cell_of_a_document_is_missed(repository, changed):
+    path = changed / "config" / "studies" / "premature" / "published" / "table12.csv"
+    path.write_text(path.read_text().replace("setting_id,", "setting_id,new,").replace("control,", "control,7,", 1))
+    path.write_text(path.read_text().replace("intervention,", "intervention,,", 1))
+    assert covered("premature", repository).missing == []
+    assert covered("premature", changed).missing == [("table12", "control", "new")]
+
+
+def test_numbers_made_of_printed_ones_keep_their_cells():
+    number = Number(text="-0.5", cells=(("table1", "ours", "loss"),))
+    made = (number.exactly(), number.negated(), number.without_sign(), number.as_bound())
+    assert [(one.text, one.cells) for one in made] == [(text, number.cells) for text in ("-0.5", "0.5", "0.5", "-0.5")]
+
+
+def test_the_list_is_closed(tmp_path):
+    path = tmp_path / "unread.yaml"
+    assert read_unread(path) == []
+    path.write_text("unread: [{file: table1, row: [x], reason: why}]\n")
+    with pytest.raises(PlumblineError, match="unknown key 'row'; did you mean 'rows'"):
+        read_unread(path)
+    path.write_text("unread: [{file: table1}]\n")
+    with pytest.raises(PlumblineError, match="'reason' is a required property; add it"):
+        read_unread(path)
