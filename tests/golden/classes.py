@@ -1,11 +1,12 @@
 """Which hashes of a component's code are one class: those under which the golden losses are the same.
 
 A run's identity holds the class of each of its components (`plumbline.specs.code`). After a refactor, recording shows
-that every golden method that uses the component still has its losses, and the new hash joins the class of the one
-before: nothing is retrained. After a change that moves losses, and for a component that no golden method uses, the new
-hash is a class of its own.
+that every golden run that uses the component (a method, or one of `trainings`) still has its numbers, and the new hash
+joins the class of the one before: nothing is retrained. After a change that moves numbers, and for a component that no
+golden run uses, the new hash is a class of its own.
 
-What this cannot see is a change of less than the tolerance, and one in an option that no golden method sets.
+What this cannot see is a change of less than the tolerance, one in an option that no golden run sets, one in what an
+intervention only counts or reports, and one that is felt under several ranks alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from plumbline.files import atomic_write_text, canonical_json
 from plumbline.specs import code
 from plumbline.specs.components import SLOTS, available, folder
 from plumbline.specs.spec import ModelSpec
+from tests.golden import trainings
 from tests.golden.runs import OPTIMIZER, SCHEDULE
 from tests.model.methods import overlay
 
@@ -24,11 +26,19 @@ from tests.model.methods import overlay
 Classes = dict[str, dict[str, str]]
 
 
-def used_by(method: str) -> dict[str, Path]:
+def used_by(golden: str) -> dict[str, Path]:
     """The components that a golden run chooses, ``<folder>.<component>``, with their files; installed ones left out."""
-    spec = ModelSpec.from_dict(overlay(method))
-    chosen = {slot: spec.slot(slot).name for slot in SLOTS} | {"optimizer": OPTIMIZER.name, "schedule": SCHEDULE.name}
-    files = {(kind, name): Path(available(kind)[name]) for kind, name in chosen.items()}
+    if golden not in trainings.TRAININGS:
+        model = ModelSpec.from_dict(overlay(golden))
+        chosen = [("optimizer", OPTIMIZER.name), ("schedule", SCHEDULE.name)]
+    else:
+        run = trainings.spec(golden)
+        model = run.model
+        chosen = [("optimizer", run.optimizer.name), ("schedule", run.schedule.name)]
+        chosen += [("intervention", given["name"]) for given in run.interventions]
+        chosen += [("probe", probe.name) for probe in run.probes]
+    chosen += [(slot, model.slot(slot).name) for slot in SLOTS]
+    files = {(kind, name): Path(available(kind)[name]) for kind, name in chosen}
     return {f"{folder(kind)}.{name}": path for (kind, name), path in files.items() if path.is_relative_to(code.PACKAGE)}
 
 
@@ -37,8 +47,8 @@ def recorded_again(before: Classes, present: dict[str, str], proven: set[str]) -
 
     Args:
         before: as they are recorded.
-        present: the hash of each component that golden methods use, as its code is now.
-        proven: those of them whose golden losses are all as recorded.
+        present: the hash of each component that golden runs use, as its code is now.
+        proven: those of them whose golden numbers are all as recorded.
     """
     after = {component: dict(classes) for component, classes in before.items()}
     for component, found in present.items():
@@ -50,17 +60,17 @@ def recorded_again(before: Classes, present: dict[str, str], proven: set[str]) -
     return after
 
 
-def record(methods: list[str], same: dict[str, bool]) -> Classes:
-    """Write down the present hashes of all components that `methods` use.
+def record(golden: list[str], same: dict[str, bool]) -> Classes:
+    """Write down the present hashes of all components that `golden` runs use.
 
     Args:
-        same: whether a method's losses are those that were recorded. A method that had none is not among them: it says
+        same: whether a run's numbers are those that were recorded. One that had none is not among them: it says
             nothing about the code that it shares with others.
     """
-    files = {method: used_by(method) for method in methods}
+    files = {name: used_by(name) for name in golden}
     paths = {component: path for used in files.values() for component, path in used.items()}
     present = {component: code.tree_hash(code.component_files(path)) for component, path in paths.items()}
-    seen = {component: [same[method] for method in same if component in files[method]] for component in present}
+    seen = {component: [same[name] for name in same if component in files[name]] for component in present}
     proven = {component for component, verdicts in seen.items() if verdicts and all(verdicts)}
     classes = recorded_again(read(), present, proven)
     lines = ",\n".join(f'  "{component}": {_ordered(classes[component])}' for component in sorted(classes))

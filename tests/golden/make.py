@@ -1,9 +1,12 @@
-"""Record the losses anew, and the classes of the code that they prove equal: ``python -m tests.golden.make``.
+"""Record the golden numbers anew, and the classes of the code that they prove equal: ``python -m tests.golden.make``.
 
-It is run in the commit that bumps NUMERICS, after a component was refactored, and to add a method's losses.
+It is run in the commit that bumps NUMERICS, after a component was refactored, and to add the losses of a method or a
+training.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 
@@ -13,29 +16,38 @@ from plumbline.files import atomic_write_text, canonical_json
 from plumbline.specs import code
 from tests.golden import classes
 from tests.golden.runs import FILE, TOLERANCE, gap, losses, recorded
+from tests.golden.trainings import TRAININGS, apart, curves
 from tests.model.methods import ALL
 
 
 def main() -> None:
-    """Run every method and write both files.
+    """Run every method and every training and write both files.
 
     Raises:
-        PlumblineError: a recorded loss has moved and NUMERICS has not.
+        PlumblineError: a recorded number has moved and NUMERICS has not.
     """
     torch.set_num_threads(1)
     found = {method: losses(method) for method in ALL}
+    trained = {training: curves(training) for training in TRAININGS}
     before = recorded() if FILE.exists() else {"numerics": None, "losses": {}}
-    gaps = {method: gap(found[method], before["losses"][method]) for method in found if method in before["losses"]}
-    for method, moved in gaps.items():
+    gaps = {method: gap(found[method], old) for method, old in before["losses"].items() if method in found}
+    gaps |= {name: apart(trained[name], old) for name, old in before.get("trainings", {}).items() if name in trained}
+    for name, moved in gaps.items():
         if not moved <= TOLERANCE and before["numerics"] == NUMERICS:
             raise PlumblineError(
-                f"the losses of {method} have moved by {moved:.2g}, but NUMERICS is still {NUMERICS}; if that is "
+                f"the losses of {name} have moved by {moved:.2g}, but NUMERICS is still {NUMERICS}; if that is "
                 "meant, bump NUMERICS in src/plumbline/__init__.py first, so that old runs are known to be old"
             )
-    lines = ",\n".join(f'  "{method}": {canonical_json(values)}' for method, values in found.items())
-    atomic_write_text(FILE, f'{{"numerics": {NUMERICS}, "losses": {{\n{lines}\n}}}}\n')
-    known = classes.record(list(found), {method: moved <= TOLERANCE for method, moved in gaps.items()})
-    print(f"{len(found)} methods -> {FILE}\n{len(known)} components -> {code.CLASSES}")
+    atomic_write_text(
+        FILE,
+        f'{{"numerics": {NUMERICS}, "losses": {{\n{_lines(found)}\n}}, "trainings": {{\n{_lines(trained)}\n}}}}\n',
+    )
+    known = classes.record([*found, *trained], {name: moved <= TOLERANCE for name, moved in gaps.items()})
+    print(f"{len(found)} methods, {len(trained)} trainings -> {FILE}\n{len(known)} components -> {code.CLASSES}")
+
+
+def _lines(golden: dict[str, Any]) -> str:
+    return ",\n".join(f'  "{name}": {canonical_json(values)}' for name, values in golden.items())
 
 
 if __name__ == "__main__":

@@ -68,5 +68,5 @@ def gap(one: list[float], other: list[float]) -> float:
 
 
 def recorded() -> dict:
-    """What is kept: the number of the numerics and the losses by method."""
+    """What is kept: the number of the numerics, the losses by method, and the numbers of `trainings`."""
     return json.loads(FILE.read_text(encoding="utf-8"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,22 +14,39 @@ import pytest
 import yaml
 
 from plumbline import NUMERICS
-from plumbline.specs import components
+from plumbline.specs import components, sheet
 from tests.conftest import REPOSITORY
 from tests.golden import classes
 from tests.golden.classes import recorded_again
 from tests.golden.runs import recorded
+from tests.golden.trainings import TRAININGS
 from tests.model.methods import ALL
 
-SOFTPICK = "src/plumbline/model/mixers/softpick.py"
+SOFTPICK, MUON = "src/plumbline/model/mixers/softpick.py", "src/plumbline/train/optimizers/muon.py"
 THRESHOLD = "return 1 / visibility.count_B1Q1(self.n, self.context)"
 
 
 def test_every_golden_component_is_recorded_in_some_class() -> None:
     """Also after an edit that is not recorded yet: the names stand there."""
-    used = {component for method in recorded()["losses"] if method in ALL for component in classes.used_by(method)}
+    golden = [*(method for method in recorded()["losses"] if method in ALL), *TRAININGS]
+    used = {component for name in golden for component in classes.used_by(name)}
     assert used <= classes.read().keys()
     assert {"mixers.softmax", "optimizers.adamw", "schedules.cosine", "norms.rms_norm"} <= used
+
+
+def test_whatever_enters_the_identity_of_a_studys_run_is_golden() -> None:
+    """Slots, optimizers, schedules, interventions, and probes that read while a run trains; one's own may lack."""
+    golden = [*(method for method in recorded()["losses"] if method in ALL), *TRAININGS]
+    used = {component for name in golden for component in classes.used_by(name)}
+    chosen: set[tuple[str, str]] = set()
+    for study in ("transfer", "premature", "query_free", "quack", "key_norms"):
+        for run in sheet.load(study, "smoke").runs.values():
+            spec = run.spec
+            chosen |= {(slot, given["name"]) for slot, given in spec.model.slots.items()}
+            chosen |= {("optimizer", spec.optimizer.name), ("schedule", spec.schedule.name)}
+            chosen |= {("intervention", given["name"]) for given in spec.interventions}
+            chosen |= {("probe", probe.name) for probe in spec.probes if probe.every}
+    assert {f"{components.folder(kind)}.{name}" for kind, name in chosen} <= used
 
 
 def test_hashes_join_the_class_before_where_losses_prove_it_and_never_leave() -> None:
@@ -70,11 +88,15 @@ def python(copy: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def softpick(copy: Path) -> str:
-    """The class of softpick's code as it stands in the copy."""
+def code_class(copy: Path, kind: str, name: str) -> str:
+    """The class of a component's code as it stands in the copy."""
     return python(
-        copy, "-c", "from plumbline.specs.components import code_class; print(code_class('mixer', 'softpick'))"
+        copy, "-c", f"from plumbline.specs.components import code_class; print(code_class({kind!r}, {name!r}))"
     )
+
+
+def softpick(copy: Path) -> str:
+    return code_class(copy, "mixer", "softpick")
 
 
 def edit(copy: Path, path: str, before: str, after: str) -> None:
@@ -99,23 +121,31 @@ def test_words_and_layout_keep_the_class_and_a_constant_does_not(copy: Path) -> 
 
 @pytest.mark.slow
 def test_a_refactor_keeps_its_class_once_it_is_recorded_and_a_change_gets_its_own(copy: Path) -> None:
+    """Of a slot's component, which the losses of methods prove, and of an optimizer, which a training does."""
     table = copy / "src/plumbline/specs/code_classes.json"
     table.write_text("{}")
-    first = softpick(copy)
-    table.write_text(json.dumps({"mixers.softpick": {first: first}, "mixers.of_no_method": {"1": "1"}}))
+    first, first_muon = softpick(copy), code_class(copy, "optimizer", "muon")
+    recorded_first = {"mixers.softpick": first, "optimizers.muon": first_muon, "mixers.of_no_method": "1"}
+    table.write_text(json.dumps({name: {found: found} for name, found in recorded_first.items()}))
     edit(copy, SOFTPICK, THRESHOLD, THRESHOLD.replace("return 1 /", "one = 1\n        return one /"))
-    refactored = softpick(copy)
-    assert refactored != first
+    text = (copy / MUON).read_text()
+    assert text.count("buffer") > 3
+    (copy / MUON).write_text(re.sub(r"\bbuffer\b", "running", text))
+    refactored, refactored_muon = softpick(copy), code_class(copy, "optimizer", "muon")
+    assert refactored != first and refactored_muon != first_muon
     python(copy, "-m", "tests.golden.make")
-    assert softpick(copy) == first
+    assert (softpick(copy), code_class(copy, "optimizer", "muon")) == (first, first_muon)
     recorded_then = json.loads(table.read_text())
     assert recorded_then["mixers.softpick"] == {first: first, refactored: first}
-    assert {"mixers.of_no_method", "mixers.softmax", "optimizers.adamw"} <= recorded_then.keys()
-    # Now one that moves losses, as NUMERICS must say.
+    assert {"mixers.of_no_method", "mixers.softmax", "optimizers.adamw", "interventions.quack"} <= recorded_then.keys()
+    # Now changes that move losses, as NUMERICS must say.
     edit(copy, SOFTPICK, "one = 1\n", "one = 2\n")
+    edit(copy, MUON, "math.sqrt(max(1.0, rows / columns))", "math.sqrt(max(1.1, rows / columns))")
     edit(copy, "src/plumbline/__init__.py", f"NUMERICS = {NUMERICS}", f"NUMERICS = {NUMERICS + 1}")
-    changed = softpick(copy)
+    changed, changed_muon = softpick(copy), code_class(copy, "optimizer", "muon")
     python(copy, "-m", "tests.golden.make")
     assert changed not in (first, refactored) and softpick(copy) == changed
+    assert changed_muon not in (first_muon, refactored_muon) and code_class(copy, "optimizer", "muon") == changed_muon
     recorded_then["mixers.softpick"] |= {changed: changed}
+    recorded_then["optimizers.muon"] |= {changed_muon: changed_muon}
     assert json.loads(table.read_text()) == recorded_then, "whose losses did not move has its class as before"

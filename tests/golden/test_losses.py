@@ -1,4 +1,4 @@
-"""The recorded losses of every method and reading."""
+"""The recorded losses of every method and reading, and the recorded numbers of every training."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from plumbline import NUMERICS
 from tests.conftest import REPOSITORY
 from tests.golden.runs import STEPS, TOLERANCE, gap, losses, recorded
+from tests.golden.trainings import LOSS, TRAININGS, apart, curves
 from tests.model.methods import ALL
 
 #: The methods that the transfer study prints. There may be others beside them: a user's, recorded or not.
@@ -35,6 +36,27 @@ def test_golden(method):
         f"{TOLERANCE}). If this change of the numerics is meant, bump NUMERICS in src/plumbline/__init__.py and record "
         "again with `python -m tests.golden.make`; otherwise find what changed"
     )
+
+
+@pytest.mark.parametrize("training", TRAININGS)
+def test_golden_training(training):
+    expected, found = recorded()["trainings"][training], curves(training)
+    moved = {name: apart({name: found.get(name, [])}, {name: expected[name]}) for name in expected}
+    assert found.keys() == expected.keys() and max(moved.values()) <= TOLERANCE, (
+        f"{training}: moved by {moved}, of which {TOLERANCE} is tolerated. If this change of the numerics is meant, "
+        "bump NUMERICS in src/plumbline/__init__.py and record again with `python -m tests.golden.make`; otherwise "
+        "find what changed"
+    )
+
+
+def test_every_intervention_is_felt_where_it_acts():
+    """A training that went like the one without its component would prove nothing of it."""
+    kept = recorded()["trainings"]
+    plain = kept["intervention.none"][LOSS]
+    for name, found in kept.items():
+        looks_on = name.startswith("probe.") or name in ("intervention.none", "intervention.logit_change")
+        assert (found[LOSS] == plain) if looks_on else gap(found[LOSS], plain) > 20 * TOLERANCE, name
+        assert len(found) > 1 or not looks_on or name == "intervention.none", f"{name} reads nothing"
 
 
 def test_the_losses_tell_methods_apart():

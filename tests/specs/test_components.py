@@ -6,7 +6,6 @@ import inspect
 import subprocess
 import sys
 import typing
-from importlib.metadata import EntryPoint
 
 import pytest
 
@@ -144,43 +143,6 @@ def test_a_file_without_a_component(folder):
         PlumblineError, match=r"mine\.py must hold exactly one class or function marked @component, not 0"
     ):
         complete("ffn", {"name": "mine"}, "model.ffn")
-
-
-class TestInstalledPackages:
-    """Components of other packages, by the entry point group."""
-
-    @pytest.fixture
-    def installed(self, folder, monkeypatch, tmp_path_factory):
-        package = tmp_path_factory.mktemp("package")
-        (package / "their_ffn.py").write_text(
-            "raise RuntimeError('imported')\n"
-            "@component\n"
-            "class Theirs:\n"
-            "    def __init__(self, model, layer, *, n: int = 3): pass\n"
-        )
-        monkeypatch.syspath_prepend(str(package))
-
-        def install(*entries: tuple[str, str]) -> None:
-            points = [EntryPoint(name=name, value=value, group="plumbline.components") for name, value in entries]
-            monkeypatch.setattr(components, "entry_points", lambda group: points)
-
-        return install
-
-    def test_is_found_and_not_imported(self, installed):
-        installed(("ffn.theirs", "their_ffn"), ("residual.other", "their_ffn"))
-        assert complete("ffn", {"name": "theirs"}, "model.ffn") == {"name": "theirs", "n": 3}
-        assert "their_ffn" not in sys.modules
-
-    def test_may_not_take_a_name(self, installed, folder):
-        write(folder, "ffn", "theirs", "*, n: int = 1")
-        installed(("ffn.theirs", "their_ffn"))
-        with pytest.raises(PlumblineError, match=r"'ffn\.theirs' has the name of a built-in one; rename it"):
-            complete("ffn", {"name": "theirs"}, "model.ffn")
-
-    def test_must_exist(self, installed):
-        installed(("ffn.theirs", "no_such_module"))
-        with pytest.raises(PlumblineError, match="points at no_such_module, which cannot be found"):
-            complete("ffn", {"name": "theirs"}, "model.ffn")
 
 
 def test_no_torch():

@@ -59,7 +59,7 @@ def broken(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EACCES])
-@pytest.mark.parametrize("name", ["metadata.json", "model.safetensors", "shards/0.distcp"])
+@pytest.mark.parametrize("name", ["metadata.json", "model.safetensors", "shards/rank-00000.safetensors"])
 def test_a_file_that_cannot_be_read_is_not_damaged(tmp_path: Path, number: int, name: str, broken, capfd) -> None:
     checkpoints = Checkpoints(tmp_path, keep=3)
     paths = [write(checkpoints, step) for step in (3, 9)]

@@ -85,18 +85,22 @@ def _checkpoint(given: argparse.Namespace) -> None:
 def _chosen(given: argparse.Namespace) -> list[str]:
     """Names of the probes to read, checked. Those that compare two points need the other one."""
     known = available("probe")
-    two_points = {name for name in known if "against" in options("probe", name)}
     if given.probes is None:
-        return [name for name in known if given.against is not None or name not in two_points]
+        return [name for name in known if given.against is not None or not _two_points(name)]
     names = [name.strip() for name in given.probes.split(",")]
     for name in names:
         if name not in known:
             raise PlumblineError(f"--probes: there is no probe {name!r}{nearest(name, known)} (known: {sorted(known)})")
         if names.count(name) > 1:
             raise PlumblineError(f"--probes: {name!r} is there more than once")
-        if name in two_points and given.against is None:
+        if given.against is None and _two_points(name):
             raise PlumblineError(f"--probes: {name!r} compares two points of training; give the later one as --against")
     return names
+
+
+def _two_points(name: str) -> bool:
+    """Whether a probe compares two points of a run."""
+    return "against" in options("probe", name)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 Two questions are answered here, both without importing anything:
 
 - Which class is a component's code of? A component's code is its file, and of what it imports the files whose name
-  begins with an underscore and the files of other components. Its class is the hash of their trees, or, for the
+  begins with an underscore and the files of other components; of an installed one also whatever it imports of its own
+  package. Its class is the hash of their trees, or, for the
   components of this package, the one that `code_classes.json` gives it: the tool that records the golden losses writes
   down there which hashes were shown to give the same losses, so that a refactor retrains nothing.
 - What is a product made with? The hash over a module and everything of this package that it imports, so that a table
@@ -32,14 +33,23 @@ DIGITS = 16
 
 
 def tree_hash(files: Iterable[Path]) -> str:
-    """Hash of the syntax trees of `files`, in the order of their names."""
-    trees = [[path.name, _read(path)] for path in sorted(files)]
+    """Hash of the syntax trees of `files`, in the order of their names; those of other packages come last, so that it
+    does not matter where they lie."""
+    ordered = sorted(files, key=lambda path: (not path.is_relative_to(PACKAGE), path))
+    trees = [[path.name, _read(path)] for path in ordered]
     return sha256_text(canonical_json(trees))[:DIGITS]
 
 
 def component_files(path: Path) -> list[Path]:
-    """A component's file and what it imports of underscored files and of other components, these with theirs."""
-    return _closure(path, lambda found: found.name != "__init__.py" and (found.name[0] == "_" or _is_component(found)))
+    """A component's file and what it imports of underscored files, of other components and, where it is installed, of
+    its own package, these with theirs."""
+
+    def part(found: Path) -> bool:
+        if not found.is_relative_to(PACKAGE):
+            return True
+        return found.name != "__init__.py" and (found.name[0] == "_" or _is_component(found))
+
+    return _closure(path, part)
 
 
 def product_files(path: Path) -> list[Path]:
@@ -90,24 +100,45 @@ def _is_component(path: Path) -> bool:
 
 @cache
 def _imports(path: Path) -> tuple[Path, ...]:
-    """Files of this package that a file imports anywhere, inside functions too."""
+    """Files of this package, and of the one that the file is in, that a file imports anywhere, inside functions too."""
+    own = _package(path)
     names: set[str] = set()
     for node in ast.walk(parse(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+        elif isinstance(node, ast.ImportFrom) and (module := _imported_from(node, path, own)):
             # What is imported may be a module itself, or a name of one.
-            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return tuple(file for name in sorted(names) if (file := _file(name)) is not None)
+            names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return tuple(file for name in sorted(names) if (file := _file(name, own)) is not None)
 
 
-def _file(module: str) -> Path | None:
+def _package(path: Path) -> Path:
+    """The folder of the outermost package that a file is in; of a module by itself, the module without its ending."""
+    found = path.with_suffix("")
+    for folder in path.parents:
+        if not (folder / "__init__.py").is_file():
+            break
+        found = folder
+    return PACKAGE if path.is_relative_to(PACKAGE) else found
+
+
+def _imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
+    """The module that something is imported from, in full; empty where a relative one leads out of its package."""
+    if node.level == 0:
+        return node.module or ""
+    around = path.parent.relative_to(own.parent).parts
+    around = around[: max(0, len(around) - node.level + 1)]
+    return ".".join([*around, *([node.module] if node.module else [])]) if around else ""
+
+
+def _file(module: str, own: Path) -> Path | None:
     first, *rest = module.split(".")
-    if first != PACKAGE.name:
+    package = {own.name: own, PACKAGE.name: PACKAGE}.get(first)
+    if package is None:
         return None
-    place = PACKAGE.joinpath(*rest)
+    place = package.joinpath(*rest)
     for path in (place.with_suffix(".py"), place / "__init__.py"):
-        if rest and path.is_file():
+        if (rest or package != PACKAGE) and path.is_file():
             return path
     return None
 
@@ -117,11 +148,13 @@ def parse(path: Path) -> ast.Module:
     """A file's syntax tree, not to be changed: each file is parsed once a process.
 
     Raises:
-        PlumblineError: the file is not Python.
+        PlumblineError: the file cannot be read, or is not Python.
     """
     try:
         return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-    except (SyntaxError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise PlumblineError(f"{path} cannot be read: {error.strerror}") from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # nested too deeply, or no text
         raise PlumblineError(f"{path} is not Python: {error}") from error
 
 

@@ -6,24 +6,22 @@ keyword-only arguments of its ``__init__`` (or of the function): a literal defau
 ``plumbline.components``, named ``<folder>.<name>`` (as ``mixers.tempered``) and pointing at a module.
 
 Names, options and values are read from the source, so that a mistake is told when the workflow is planned, without
-importing a component (and so without torch); `load` imports one when it is used.
+importing a component (and so without torch) or anything of its package (`plumbline.specs.installed`); `load` imports
+one when it is used.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
-import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
 from plumbline.cli import PlumblineError, nearest
-from plumbline.specs import code
+from plumbline.specs import code, installed
 
 #: Kind -> folder under ``plumbline`` that holds its components. The folder's own name is that of the entry points.
 KINDS = {
@@ -90,21 +88,18 @@ def folder(kind: str) -> str:
 
 @cache
 def available(kind: str) -> dict[str, str]:
-    """Component name -> path of the file that defines it, for one kind."""
-    found = {
-        path.stem: str(path) for path in sorted((PACKAGE / KINDS[kind]).glob("*.py")) if not path.stem.startswith("_")
+    """Component name -> path of the file that defines it, for one kind.
+
+    An installed component that cannot be found, or that two distributions bring, is not among them: who chooses it is
+    told. One with the name of a built-in one is left out, and nobody can choose that name.
+    """
+    first = folder(kind) + "."
+    offers = installed.offers().by_entry.values()
+    usable = [offer for offer in offers if offer.entry.startswith(first) and not offer.fault]
+    files = (path for path in sorted((PACKAGE / KINDS[kind]).glob("*.py")) if not path.stem.startswith("_"))
+    return {offer.entry.removeprefix(first): str(offer.path) for offer in usable} | {
+        path.stem: str(path) for path in files
     }
-    for entry in entry_points(group="plumbline.components"):
-        entry_folder, _, name = entry.name.partition(".")
-        if entry_folder != folder(kind):
-            continue
-        if name in found:
-            raise PlumblineError(f"the installed component {entry.name!r} has the name of a built-in one; rename it")
-        specification = importlib.util.find_spec(entry.module)
-        if specification is None or specification.origin is None:
-            raise PlumblineError(f"the component {entry.name!r} points at {entry.module}, which cannot be found")
-        found[name] = specification.origin
-    return found
 
 
 @cache
@@ -112,9 +107,17 @@ def options(kind: str, name: str) -> dict[str, Option]:
     """The options of a component.
 
     Raises:
-        PlumblineError: no such component, or its file does not keep to the form above.
+        PlumblineError: no such component, its file does not keep to the form above, or (of an installed one) it cannot
+            be found or has a name that is taken.
     """
-    path = _file(kind, name, f"{kind}.name")
+    path, offer = _file(kind, name, f"{kind}.name"), _offer(kind, name)
+    try:
+        return _options(path)
+    except PlumblineError as error:
+        raise PlumblineError(f"{error} ({offer})" if offer else str(error)) from None
+
+
+def _options(path: str) -> dict[str, Option]:
     marked = [
         node
         for node in code.parse(Path(path)).body
@@ -160,18 +163,13 @@ def load(kind: str, name: str) -> Any:
     """Import a component and return the class or function behind its name.
 
     Raises:
-        PlumblineError: there is no such component.
+        PlumblineError: there is no such component, or an installed one cannot be imported.
     """
-    path = _file(kind, name, f"{kind}.name")
-    if Path(path).is_relative_to(PACKAGE):
+    path, offer = _file(kind, name, f"{kind}.name"), _offer(kind, name)
+    if offer is not None:
+        module = installed.load(offer)
+    else:
         module = importlib.import_module(f"{PACKAGE.name}.{KINDS[kind].replace('/', '.')}.{name}")
-    else:  # an installed package's: loaded from the file that its entry point names
-        module_name = f"plumbline_component_{folder(kind)}_{name}"
-        specification = importlib.util.spec_from_file_location(module_name, path)
-        assert specification is not None and specification.loader is not None
-        module = importlib.util.module_from_spec(specification)
-        sys.modules[module_name] = module
-        specification.loader.exec_module(module)
     marked = [value for value in vars(module).values() if _marked_in(value, module.__name__)]
     assert len(marked) == 1, f"{path}: one @component expected"
     return marked[0]
@@ -184,10 +182,23 @@ def code_class(kind: str, name: str) -> str:
 
 
 def _file(kind: str, name: Any, key: str) -> str:
-    files = available(kind)
+    files, offer = available(kind), _offer(kind, name)
+    if offer is not None and offer.fault:
+        raise PlumblineError(f"{key}: {offer.fault}")
     if name not in files:
-        raise PlumblineError(f"{key}: no component {name!r}{nearest(str(name), files)} (there are {sorted(files)})")
+        unknown = "".join(f"; {words}" for words in installed.offers().unknown)
+        near = nearest(str(name), files)
+        raise PlumblineError(f"{key}: no component {name!r}{near} (there are {sorted(files)}){unknown}")
+    if offer is not None and Path(files[name]) != offer.path:
+        raise PlumblineError(
+            f"{key}: {offer} has the name of a built-in one; rename it, or uninstall {offer.distribution}"
+        )
     return files[name]
+
+
+def _offer(kind: str, name: Any) -> installed.Offer | None:
+    """What an installed distribution offers under a name."""
+    return installed.offers().by_entry.get(f"{folder(kind)}.{name}")
 
 
 def _marked_in(value: Any, module_name: str) -> bool:

@@ -4,7 +4,7 @@
 |-------------------------|------------------------------------------------------------------------------|
 | `model.safetensors`     | the weights                                                                  |
 | `optimizer.safetensors` | the optimizer's tensors, ``<parameter>.<key>``                               |
-| `shards/`               | instead of these two for sharded training: torch.distributed.checkpoint       |
+| `shards/`               | instead of these two for sharded training: each rank's rows (`train.shards`) |
 | `metrics.npy`           | the metrics so far                                                           |
 | `online.npy`            | what online probes read so far, where a run has any                          |
 | `loop.json`             | step (= the data position), random states, interventions, a divergence if any |

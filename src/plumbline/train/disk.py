@@ -33,7 +33,7 @@ def guarded(directory: Path, write: Callable[[], Any]) -> Any:
     """
     try:
         return write()
-    except BaseException as error:  # torch.distributed.checkpoint's is no Exception
+    except Exception as error:
         if not is_full(error):
             raise
         for leftover in directory.glob(".step-*"):
@@ -50,9 +50,6 @@ def is_full(error: BaseException | None) -> bool:
         if isinstance(error, NoRoom) or (isinstance(error, OSError) and error.errno in _FULL):
             return True
         if any(f"os error {number})" in str(error) for number in _FULL):  # safetensors writes from Rust
-            return True
-        failures = getattr(error, "failures", None)  # torch.distributed.checkpoint's, by rank: error and trace
-        if isinstance(failures, dict) and any(is_full(inner) for inner, *_ in failures.values()):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -175,6 +175,20 @@ def local(value: torch.Tensor) -> torch.Tensor:
     return value.to_local() if hasattr(value, "to_local") else value
 
 
+def held_rows(value: torch.Tensor) -> tuple[int, int]:
+    """The first row that this rank holds of a tensor and the one after the last; all of them where it is in one piece.
+    A tensor of no dimensions is one row."""
+    rows = value.shape[0] if value.ndim else 1
+    if not hasattr(value, "full_tensor"):
+        return 0, rows
+    assert len(value.placements) == 1 and value.placements[0].is_shard(0), "sharded by rows"
+    share = -(-rows // value.device_mesh.size())
+    first = min(value.device_mesh.get_local_rank() * share, rows)
+    last = min(first + share, rows)
+    assert value.to_local().shape[0] == last - first, "in equal parts, the last ones smaller"
+    return first, last
+
+
 def local_rows(values_X: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
     """Of one number for each row of a parameter, those of the rows that this rank holds, in the parameter's type and of
     as many dimensions as it has."""

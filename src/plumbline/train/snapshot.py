@@ -1,10 +1,11 @@
-"""Tensors of a run to and from files: whole on one rank, or sharded through torch.distributed.checkpoint.
+"""Tensors of a run to and from files: whole by one rank, or each rank's rows by itself (`plumbline.train.shards`).
 
 Either form can be read into either kind of model: a run that was saved by N ranks resumes on M, sharded or not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -15,8 +16,11 @@ from plumbline.cli import PlumblineError
 from plumbline.files import atomic
 from plumbline.model.decoder import create
 from plumbline.model.init import initialise
+from plumbline.train.disk import NoRoom, is_full
 from plumbline.train.distributed import Ranks, full
 from plumbline.train.optim import Optimizer
+from plumbline.train.shards import Shards, file_name, pieces
+from plumbline.train.state import afresh
 
 MODEL = "model.safetensors"
 OPTIMIZER = "optimizer.safetensors"
@@ -37,22 +41,49 @@ def finite(model: nn.Module, ranks: Ranks) -> bool:
 
 
 def save(directory: Path, model: nn.Module, optimizer: Optimizer, ranks: Ranks) -> None:
-    """Write weights and optimizer into `directory` (a collective if they are sharded)."""
-    if is_sharded(model):
-        from torch.distributed import checkpoint
+    """Write weights and optimizer into `directory` (a collective if they are sharded).
 
-        tensors = {f"model.{name}": value.detach() for name, value in model.named_parameters()}
+    Raises:
+        OSError, NoRoom, RuntimeError: some rank could not write; all of them raise.
+    """
+    if is_sharded(model):
+        tensors = {f"model.{name}": value for name, value in model.named_parameters()}
         tensors |= {f"optimizer.{name}": value for name, value in optimizer.tensors().items()}
-        checkpoint.save(tensors, checkpoint_id=str(directory / SHARDS))
+        on_every_rank(ranks, lambda: _write_shard(directory / SHARDS, tensors, ranks))
     elif ranks.leader:
         write_weights(directory / MODEL, {name: value.detach() for name, value in model.named_parameters()})
         write_weights(directory / OPTIMIZER, optimizer.tensors())
 
 
-def write_weights(path: Path, tensors: dict[str, torch.Tensor]) -> None:
+def on_every_rank(ranks: Ranks, write: Callable[[], None]) -> None:
+    """Run `write` on every rank (a collective): what fails on one fails on all, so that none waits for it in vain.
+
+    Raises:
+        NoRoom: on another rank, for want of room.
+        RuntimeError: on another rank, for anything else.
+    """
+    failure: Exception | None = None
+    try:
+        write()
+    except Exception as error:
+        failure = error
+    said = ranks.gather(None if failure is None else (is_full(failure), f"rank {ranks.rank}: {failure}"))
+    if failure is not None:
+        raise failure
+    for full_disk, reason in filter(None, said):
+        raise NoRoom(reason) if full_disk else RuntimeError(reason)
+
+
+def _write_shard(directory: Path, tensors: dict[str, torch.Tensor], ranks: Ranks) -> None:
+    directory.mkdir(exist_ok=True)
+    held, header = pieces(tensors, ranks)
+    write_weights(directory / file_name(ranks.rank), held, header)
+
+
+def write_weights(path: Path, tensors: dict[str, torch.Tensor], header: dict[str, str] | None = None) -> None:
     """One safetensors file, whole or not there, readable like any other file (safetensors alone makes it private)."""
     with atomic(path) as file:
-        save_file({name: value.contiguous() for name, value in tensors.items()}, file.name)
+        save_file({name: value.contiguous() for name, value in tensors.items()}, file.name, metadata=header)
 
 
 def whole_weights(model: nn.Module, ranks: Ranks) -> dict[str, torch.Tensor]:
@@ -66,7 +97,11 @@ def whole_weights(model: nn.Module, ranks: Ranks) -> dict[str, torch.Tensor]:
 
 
 def load(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> None:
-    """Read weights, and the optimizer's state if one is given, into a model of either kind."""
+    """Read weights, and the optimizer's state if one is given, into a model of either kind.
+
+    Raises:
+        PlumblineError: the names are not the model's, or the state is in a form that is not read.
+    """
     if (directory / SHARDS).is_dir():
         _load_shards(directory / SHARDS, model, optimizer)
         return
@@ -115,19 +150,28 @@ def _like(value: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
 
 
 def _load_shards(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> None:
-    from torch.distributed import checkpoint, is_initialized
-
+    if (directory / ".metadata").exists():
+        raise PlumblineError(
+            f"{directory} was written by torch.distributed.checkpoint, whose index is a pickle: reading it would run "
+            f"what it contains, so it is not read; {afresh(directory.parent.parent)}"
+        )
+    shards = Shards(directory)
     parameters = {name: value.detach() for name, value in model.named_parameters()}
-    wanted: dict[str, torch.Tensor] = {f"model.{name}": value for name, value in parameters.items()}
-    if optimizer is not None:
-        for key, entry in checkpoint.FileSystemReader(str(directory)).read_metadata().state_dict_metadata.items():
-            kind, _, rest = key.partition(".")
-            if kind == "optimizer":
-                parameter = parameters[rest.rpartition(".")[0]]
-                same = entry.size == parameter.shape
-                wanted[key] = torch.zeros_like(parameter) if same else torch.zeros(
-                    entry.size, dtype=entry.properties.dtype, device=parameter.device)  # fmt: skip
-    checkpoint.load(wanted, checkpoint_id=str(directory), no_dist=not is_initialized())
-    if optimizer is not None:
-        state = {key.partition(".")[2]: value for key, value in wanted.items() if key.startswith("optimizer.")}
-        optimizer.load(state)
+    names = {key.partition(".")[2] for key in shards.shapes if key.startswith("model.")}
+    if names != parameters.keys():
+        raise PlumblineError(f"weights do not fit the model: {sorted(names ^ parameters.keys())}")
+    for name, value in parameters.items():
+        shards.fill(f"model.{name}", value)
+    if optimizer is None:
+        return
+    state = {}
+    for key, shape in shards.shapes.items():
+        kind, _, name = key.partition(".")
+        if kind == "optimizer":
+            parameter = parameters[name.rpartition(".")[0]]
+            if shape == parameter.shape:
+                state[name] = torch.zeros_like(parameter)
+                shards.fill(key, state[name])
+            else:
+                state[name] = shards.whole(key).to(parameter.device)
+    optimizer.load(state)

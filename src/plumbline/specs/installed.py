@@ -1,0 +1,159 @@
+"""Components that installed packages bring, found by what installers leave on the disk: nothing of a package is run.
+
+A distribution names them in the entry point group ``plumbline.components``, as ``<folder>.<name>``, each pointing at a
+module. Its file is looked for below the folder in which the distribution lies, or, where it is installed editable,
+below its project (``direct_url.json``, and the folders of its ``.pth`` file). Asking Python where a module is would
+import the packages around it.
+
+What is wrong with a component is kept in words and told to who chooses it; one that nobody uses is in nobody's way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+from functools import cache
+from importlib.metadata import Distribution, EntryPoint, distributions
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from plumbline.cli import PlumblineError
+
+GROUP = "plumbline.components"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    """A component of an installed distribution: `path` is the source of its `module`; where there is none that could
+    be used, `fault` says why, and what to do."""
+
+    entry: str
+    distribution: str
+    module: str = ""
+    path: Path | None = None
+    fault: str = ""
+
+    def __str__(self) -> str:
+        return f"the component {self.entry!r} of the installed distribution {self.distribution}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Offers:
+    """All that is offered, by the entry points' names, and of which distributions that cannot be known, in words."""
+
+    by_entry: dict[str, Offer]
+    unknown: tuple[str, ...]
+
+
+@cache
+def offers() -> Offers:
+    """What the distributions on Python's path offer; of two that have one name the first counts, as for imports."""
+    found: dict[str, Offer] = {}
+    unknown, seen = [], set()
+    for distribution in distributions():
+        try:
+            text = distribution.read_text("entry_points.txt")
+            if text is None or GROUP not in text or (name := _name(distribution)) in seen:
+                continue
+            seen.add(name)
+            entries = distribution.entry_points.select(group=GROUP)
+        except Exception as error:  # whatever is in there is not ours
+            unknown.append(f"entry_points.txt of {_name(distribution)} cannot be read ({error}); reinstall it")
+            continue
+        for entry in entries:
+            offer, other = _offer(entry, name, distribution), found.get(entry.name)
+            found[entry.name] = offer if other is None else _both(other, offer)
+    return Offers(found, tuple(unknown))
+
+
+def load(offer: Offer) -> ModuleType:
+    """Import the module of a component that has no fault.
+
+    Raises:
+        PlumblineError: it cannot be imported, or Python finds another file under its name.
+    """
+    try:
+        module = importlib.import_module(offer.module)
+    except (Exception, SystemExit) as error:
+        raise PlumblineError(
+            f"{offer} cannot be imported ({offer.path}): {type(error).__name__}: {error}; mend or uninstall it"
+        ) from error
+    taken = getattr(module, "__file__", None)
+    if taken is None or Path(taken).resolve() != Path(str(offer.path)).resolve():
+        raise PlumblineError(
+            f"{offer}: its module {offer.module} is {offer.path}, but Python imports {taken}; rename the module, or "
+            "take the other one from Python's path"
+        )
+    return module
+
+
+def _offer(entry: EntryPoint, name: str, distribution: Distribution) -> Offer:
+    offer = Offer(entry=entry.name, distribution=name)
+    match = EntryPoint.pattern.match(entry.value)
+    if match is None or not all(part.isidentifier() for part in match["module"].split(".")):
+        return dataclasses.replace(
+            offer, fault=f"{offer} points at {entry.value!r}, which is no module; mend its entry"
+        )
+    offer = dataclasses.replace(offer, module=match["module"])
+    try:
+        return dataclasses.replace(offer, path=_source(offer, distribution))
+    except PlumblineError as error:
+        return dataclasses.replace(offer, fault=str(error))
+    except Exception as error:  # metadata can be broken in any way
+        words = f"{offer} cannot be found: its metadata is broken ({type(error).__name__}: {error}); reinstall it"
+        return dataclasses.replace(offer, fault=words)
+
+
+def _both(one: Offer, other: Offer) -> Offer:
+    names = f"{one.distribution} and {other.distribution}"
+    words = f"the installed distributions {names} both bring a component {one.entry!r}; uninstall one of them"
+    return Offer(entry=one.entry, distribution=names, fault=words)
+
+
+def _name(distribution: Distribution) -> str:
+    try:
+        name = distribution.metadata["Name"]
+    except Exception:  # no metadata at all
+        name = None
+    return name or f"without a name in {distribution.locate_file('')}"
+
+
+def _source(offer: Offer, distribution: Distribution) -> Path:
+    """The file that holds the module.
+
+    Raises:
+        PlumblineError: there is none that could be read as source.
+    """
+    place = distribution.locate_file("")
+    if not isinstance(place, Path):
+        raise PlumblineError(f"{offer} lies in the archive {place}; install it unpacked, as pip does")
+    relative = Path(*offer.module.split("."))
+    roots = [*_editable(distribution, place), place]
+    for root in roots:
+        for path in (root / relative / "__init__.py", root / relative.with_suffix(".py")):
+            if path.is_file():
+                return path
+    raise PlumblineError(
+        f"{offer} points at {offer.module}, which cannot be found: there is no {relative}.py and no "
+        f"{relative}/__init__.py in {' or '.join(map(str, roots))}; mend its entry point, or reinstall it"
+    )
+
+
+def _editable(distribution: Distribution, place: Path) -> list[Path]:
+    """Where the sources of a distribution may begin that is installed editable; none for any other."""
+    direct = json.loads(distribution.read_text("direct_url.json") or "{}")
+    if not direct.get("dir_info", {}).get("editable"):
+        return []
+    project = Path(url2pathname(urlsplit(direct["url"]).path))
+    lines = [
+        line.strip()
+        for file in distribution.files or ()
+        if file.suffix == ".pth"
+        for line in Path(str(distribution.locate_file(file))).read_text(encoding="utf-8").splitlines()
+    ]
+    # A line of a .pth file is a folder, or code that Python runs at its start.
+    named = [place / line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
+    return [*named, project / "src", project]

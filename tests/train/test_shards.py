@@ -1,0 +1,94 @@
+"""The files of sharded training: rows that come together again, what is refused, and that nothing in them is run."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from plumbline.cli import PlumblineError
+from plumbline.model.decoder import create
+from plumbline.train import snapshot
+from plumbline.train.disk import NoRoom
+from plumbline.train.shards import HEADER, Shards, file_name
+from tests.model_specs import small
+
+ROWS = torch.arange(21.0).reshape(7, 3)
+
+
+class Payload:
+    """Unpickled, it makes a folder."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.marker),)
+
+
+def written(folder: Path, cuts: list[tuple[int, int]], ranks: int | None = None) -> Path:
+    """ROWS cut into files, with a count of steps in the first one."""
+    for rank, (first, last) in enumerate(cuts):
+        tensors, places = {"model.a": ROWS[first:last].clone()}, {"model.a": {"shape": [7, 3], "first": first}}
+        if rank == 0:
+            tensors["optimizer.a.step"], places["optimizer.a.step"] = torch.tensor(5.0), {"shape": [], "first": 0}
+        header = {HEADER: json.dumps({"ranks": ranks or len(cuts), "tensors": places})}
+        save_file(tensors, folder / file_name(rank), metadata=header)
+    return folder
+
+
+def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
+    shards = Shards(written(tmp_path, [(0, 3), (3, 6), (6, 7)]))
+    assert shards.shapes == {"model.a": torch.Size([7, 3]), "optimizer.a.step": torch.Size([])}
+    for first in range(8):
+        for last in range(first, 8):
+            assert torch.equal(shards.read("model.a", first, last), ROWS[first:last])
+    assert torch.equal(shards.whole("model.a"), ROWS) and shards.whole("optimizer.a.step").item() == 5
+    value = torch.zeros(7, 3)
+    shards.fill("model.a", value)
+    assert torch.equal(value, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("cuts", "ranks", "said"),
+    [
+        ([(0, 3), (3, 7)], 3, r"rank-00002\.safetensors is missing"),
+        ([(0, 3), (4, 7)], 2, "rows of model.a are in none of its files, or in two"),
+        ([(0, 4), (3, 7)], 2, "rows of model.a are in none of its files, or in two"),
+        ([(0, 3), (3, 6)], 2, "rows of model.a are in none of its files, or in two"),
+    ],
+)
+def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, int]], ranks: int, said: str) -> None:
+    with pytest.raises(PlumblineError, match=said):
+        Shards(written(tmp_path, cuts, ranks))
+
+
+@pytest.mark.parametrize("name", [".metadata", file_name(0)])
+def test_state_that_would_run_code_is_refused_and_not_run(tmp_path: Path, name: str) -> None:
+    shards, marker = tmp_path / "state/step-0000004/shards", tmp_path / "ran"
+    shards.mkdir(parents=True)
+    (shards / name).write_bytes(pickle.dumps(Payload(marker)))
+    said = "pickle.*leftovers --afresh .*/state`$" if name == ".metadata" else "none of sharded training's files"
+    with pytest.raises(PlumblineError, match=said):
+        snapshot.load(shards.parent, create(small(), 0), None)
+    assert not marker.exists()
+
+
+def test_what_fails_on_one_rank_fails_on_all() -> None:
+    here, told = OSError(errno.EIO, "sick"), []
+    ranks: Any = SimpleNamespace(rank=1, gather=lambda value: told.append(value) or [None, value])
+    with pytest.raises(OSError, match="sick"):
+        snapshot.on_every_rank(ranks, lambda: (_ for _ in ()).throw(here))
+    assert told == [(False, "rank 1: [Errno 5] sick")]
+    for full, kind in ((True, NoRoom), (False, RuntimeError)):
+        ranks = SimpleNamespace(rank=1, gather=lambda value, full=full: [(full, "rank 0: told"), value])
+        with pytest.raises(kind, match="rank 0: told"):
+            snapshot.on_every_rank(ranks, lambda: None)
