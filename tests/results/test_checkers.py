@@ -5,7 +5,22 @@ from __future__ import annotations
 import pytest
 
 from plumbline.cli import PlumblineError
-from plumbline.results.checkers import Measured, check, factor, half_unit, near, order, signs, statistic
+from plumbline.results.checkers import (
+    Measured,
+    at_most_partly,
+    check,
+    factor,
+    first,
+    half_unit,
+    in_turn,
+    near,
+    number,
+    order,
+    parts,
+    said,
+    signs,
+    statistic,
+)  # fmt: skip
 from plumbline.results.published import Claim
 
 
@@ -64,6 +79,30 @@ def test_statistics():
     beyond = statistic("z", beyond=2.0)
     assert verdict("stat", {"z": 0.2}, {"z": 0.5}, beyond) == "reproduced"
     assert verdict("stat", {"z": 2.36}, {"z": 1.9}, beyond) == "not reproduced"
+
+
+def test_a_statistic_may_have_its_own_nearness():
+    rule = statistic("rho", close=near(0.4))
+    assert verdict("stat", {"rho": -0.3}, {"rho": -0.6}, rule) == "reproduced"
+    assert verdict("stat", {"rho": -0.3}, {"rho": -0.75}, rule) == "partly"
+
+
+def test_parts_and_what_stands_beside_a_claim():
+    both = parts("here", "there")
+    assert verdict("stat", {}, {"here": True, "there": True}, both) == "reproduced"
+    assert verdict("stat", {}, {"here": True, "there": False}, both) == "partly"
+    assert verdict("stat", {}, {"here": False, "there": False}, both) == "not reproduced"
+    rule = in_turn(said("so"), number, at_most_partly(said("beside")))
+    printed, near_it = {"a": 1.0}, {"a": 1.0, "so": True, "beside": True}
+    assert verdict("number", printed, near_it, rule) == "reproduced"
+    assert verdict("number", printed, near_it | {"so": False}, rule) == "not reproduced"
+    assert verdict("number", printed, near_it | {"a": 2.0}, rule) == "not reproduced"
+    assert verdict("number", printed, near_it | {"beside": False}, rule) == "partly"
+
+
+def test_the_first_of_an_order():
+    assert verdict("order", {"order": ["a", "b", "c"]}, {"order": ["a", "c", "b"]}, first("order")) == "reproduced"
+    assert verdict("order", {"order": ["a", "b", "c"]}, {"order": ["b", "a", "c"]}, first("order")) == "not reproduced"
 
 
 def test_a_kind_that_nobody_knows_is_an_error():

@@ -5,7 +5,8 @@ quantity says how near is near enough (`near`, `factor`); without a word it is t
 where the document itself says "about" and 30 % where it says "roughly".
 
 Which of a claim's values carry its sign, its order or its test is for the study to say, when it registers the measure:
-`signs`, `order` and `statistic` make such rules.
+`signs`, `order`, `first` and `statistic` make such rules; `parts` and `said` are for statements without numbers;
+`in_turn` and `at_most_partly` put rules together, so that the whole of a claim is checked.
 """
 
 from __future__ import annotations
@@ -192,9 +193,76 @@ def order(name: str) -> Compare:
     return compare
 
 
-def statistic(name: str, *, p: str | None = None, level: float = 0.05, beyond: float | None = None) -> Compare:
+def first(name: str) -> Compare:
+    """Rule: the printed first of an order is the first; what follows it is not claimed."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        found, printed = measured.values[name][0], claim.values[name][0]
+        return ("reproduced" if found == printed else "not reproduced"), f"{found} is first"
+
+    return compare
+
+
+def parts(*names: str) -> Compare:
+    """Rule for a statement of several parts, measured as yes or no: all of them so is reproduced, none of them not
+    reproduced. The names are the measurement's own."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        failed = [name for name in names if not measured.values[name]]
+        if not failed:
+            return "reproduced", "every part holds"
+        verdict: Verdict = "partly" if len(failed) < len(names) else "not reproduced"
+        return verdict, f"{len(names) - len(failed)} of {len(names)} parts hold; not so: {', '.join(failed)}"
+
+    return compare
+
+
+def said(*names: str) -> Compare:
+    """Rule: what is measured as yes or no under these names is so; else the claim is not reproduced."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        failed = [name for name in names if not measured.values[name]]
+        return ("not reproduced", f"not so: {', '.join(failed)}") if failed else ("reproduced", "it holds")
+
+    return compare
+
+
+def in_turn(*rules: Compare) -> Compare:
+    """Rule: reproduced where all of these say so; else what the first of them says that does not."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        why = []
+        for rule in rules:
+            verdict, reason = rule(claim, measured)
+            if verdict != "reproduced":
+                return verdict, reason
+            why.append(reason)
+        return "reproduced", "; ".join(dict.fromkeys(why))
+
+    return compare
+
+
+def at_most_partly(rule: Compare) -> Compare:
+    """Rule for what stands beside a claim: where it is not so, the claim is partly reproduced."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        verdict, why = rule(claim, measured)
+        return ("partly" if verdict == "not reproduced" else verdict), why
+
+    return compare
+
+
+def statistic(
+    name: str,
+    *,
+    p: str | None = None,
+    level: float = 0.05,
+    beyond: float | None = None,
+    close: Near | None = None,
+) -> Compare:
     """Rule for a test: its statistic's sign, its side of |statistic| = `beyond` and the side of `level` of its p must
-    be the printed ones (else not reproduced); with the statistic within a factor of two reproduced, else partly."""
+    be the printed ones (else not reproduced); with the statistic within a factor of two (or `close`) reproduced, else
+    partly."""
 
     def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
         printed, got = claim.values[name], measured.values[name]
@@ -204,7 +272,9 @@ def statistic(name: str, *, p: str | None = None, level: float = 0.05, beyond: f
             return "not reproduced", f"{name} is on the other side of {beyond:g}"
         if p is not None and (claim.values[p] < level) != (measured.values[p] < level):
             return "not reproduced", f"{p} is on the other side of {level:g}"
-        if not factor(2)(printed, got) and not near(0.5)(printed, got):
+        if close is not None and not close(printed, got):
+            return "partly", f"{name} is not near {printed:g}"
+        if close is None and not factor(2)(printed, got) and not near(0.5)(printed, got):
             return "partly", f"{name} is not within a factor of two"
         return "reproduced", "same sign and level"
 

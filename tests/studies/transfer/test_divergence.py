@@ -45,6 +45,20 @@ def test_sustained_inflation():
     assert found.signature == "inflation" and found.elevated_from == 15000 and found.peak > 100
 
 
+def test_peaks_with_calm_steps_between_are_one_stretch():
+    steps = np.arange(0, 18301, 100)
+    norms = np.where((steps >= 15000) & (steps % 500 == 0), 130.0, 0.4)
+    norms[40] = 50.0  # long before: not of it
+    found = classify(steps, [*norms[:-1], math.nan], warmup_steps=2000)
+    assert found.signature == "inflation" and found.elevated_from == 15000 and found.before == 0.4
+
+
+def test_peaks_that_ended_long_before_are_not_the_divergence():
+    steps = np.arange(0, 18301, 100)
+    norms = np.where((steps >= 9000) & (steps < 12000), 130.0, 0.4)
+    assert classify(steps, [*norms[:-1], math.nan], warmup_steps=2000).signature == "sudden"
+
+
 def test_peaks_during_warmup_do_not_matter():
     steps, norms = map(list, zip(*history("sudden", 3500), strict=True))
     norms[:10] = [50.0] * 10

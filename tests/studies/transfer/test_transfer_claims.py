@@ -1,4 +1,4 @@
-"""The published world reproduces its claims, a flipped world does not, and nothing is judged without its runs."""
+"""Every claim is reproduced where the document is right, and not where exactly it is false; none without its runs."""
 
 from __future__ import annotations
 
@@ -10,78 +10,199 @@ import pandas as pd
 import pytest
 
 from plumbline.results.judge import COLUMNS, judge, to_csv, to_markdown
-from plumbline.results.measures import Measure
+from plumbline.results.measures import Measure, Measures
+from plumbline.results.published import Published
+from plumbline.results.runs import RunFrames
 from plumbline.studies.transfer.claims import MEASURES, Evidence
-from tests.studies.transfer.world import PUBLISHED, World, published_once, published_world, tasks_of
+from tests.studies.transfer.definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
+from tests.studies.transfer.facts import PUBLISHED, held, right, study_at, tasks_of
+from tests.studies.transfer.follows import FOLLOWS
+from tests.studies.transfer.mutants import (
+    IMPOSSIBLE,
+    MUTANTS,
+    UPHELD,
+    Change,
+    changed,
+    climb,
+    completes,
+    diverges,
+    put,
+    tasks,
+    z,
+)  # fmt: skip
+from tests.studies.transfer.world import World, published_once
 
 CLAIMS = PUBLISHED.claims()
+TRAINED = [name for name, measure in MEASURES.items() if measure.function and measure.scope == "training"]
+ARITHMETIC = [name for name, measure in MEASURES.items() if measure.scope == "arithmetic"]
 
 #: Printed statements that the printed numbers themselves do not bear out, or that two sections print differently.
 AGAINST_ITSELF = {
-    "t2_order": "reproduced",
     "attention_span_ratio": "not reproduced",  # 0.170 over an interval of 0.0038
     "attention_six_of_eight": "partly",  # three up and five down are eight, not six
+    "overshoot": "partly",  # 29.9 sigmas are one and a half orders of magnitude
     "range_three_points": "not reproduced",  # 17 points
-    "sigmoid_other_tasks": "partly",  # eleven losses of at most 0.08 do not add up to the printed drop
+    "t3_attnres": "partly",  # by Table 2's own scores it is 18th and not 19th
+    "sigmoid_other_tasks": "not reproduced",  # eleven losses of at most 0.08 do not add up to the printed drop
     "ssmax_uniform": "not reproduced",  # nor twelve of at most 0.025
-    "tokens_1p2b": "partly",  # 2^20 tokens a step do not give 23.07 B
-    "heads_policy": "partly",
-    "a100_per_task": "partly",
-    "val_pack": "partly",  # a ruling: smaller than printed
+    "tokens_1p2b": "not reproduced",  # 2^20 tokens a step do not give 23.07 B
+    "tokens_3b": "not reproduced",
+    "a100_per_task": "partly",  # within 0.029 and not within 0.025
+    "params_band": "partly",  # with the printed formula the gate is 0.139 % of FLOPs
 }
-#: The synthetic world has no task structure beyond what is printed.
-UNPRINTED = {"stouffer_qknorm", "stouffer_softpick", "layerscale_uniform", "attention_failures_sharp_tasks"}
-UNPRINTED |= {"spearman_7", "a100_direction"}
+
+#: Claims that nothing here can tell, each with its reason in the register.
+UNTESTED = {
+    "narang_improvers", "softpick_original_scale", "improvers_keep_concentration", "hours", "hybrid_seed44_after",
+    "pack_1p2b", "pack_3b", "softmax_cap_inactive", "shuffle_policy", "heads_policy", "val_pack",
+}  # fmt: skip
 
 
-def judged(world: World) -> pd.DataFrame:
+def judged(frames: RunFrames, names: list[str], claims=CLAIMS, published: Published = PUBLISHED) -> pd.DataFrame:
+    measures = Measures({name: MEASURES[name] for name in names})
+    wanted = [claim for claim in claims if claim.id in names]
+    return pd.DataFrame(judge(wanted, measures, Evidence(frames, study_at(), published))).set_index("id")
+
+
+def where(change: Change, *names: str) -> pd.DataFrame:
+    """The rows in a changed world."""
+    return judged(held(changed(right(), change)), list(names) or TRAINED)
+
+
+def written(world: World) -> pd.DataFrame:
     rows = judge(CLAIMS, MEASURES, Evidence(world.load(), world.study, PUBLISHED))
     return pd.DataFrame(rows).set_index("id")
 
 
 @pytest.fixture(scope="module")
 def rows() -> pd.DataFrame:
-    return judged(published_once())
+    return judged(held(right()), list(MEASURES))
 
 
 def test_every_claim_is_measured_or_says_why_not():
-    assert set(MEASURES) == {claim.id for claim in CLAIMS}
+    assert set(MEASURES) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 134
     assert all(isinstance(one, Measure) and (one.function or len(one.untested) > 10) for one in MEASURES.values())
+    assert {name for name, measure in MEASURES.items() if measure.function is None} == UNTESTED
 
 
-def test_the_published_world_reproduces_the_published_claims(rows):
+def test_where_the_document_is_right_its_claims_are_reproduced(rows):
     assert list(rows.index) == [claim.id for claim in CLAIMS] and ["id", *rows.columns] == list(COLUMNS)
-    expected = rows["verdict"].drop(list(UNPRINTED))
-    other = expected[~expected.isin(["reproduced", "not tested"])]
-    assert other.to_dict() == {name: word for name, word in AGAINST_ITSELF.items() if word != "reproduced"}
-    assert set(rows.index[rows["verdict"] == "not tested"]) == {n for n, m in MEASURES.items() if m.function is None}
-    assert (rows["verdict"] == "reproduced").sum() > 105
+    other = rows["verdict"][rows["verdict"] != "reproduced"]
+    assert other.to_dict() == AGAINST_ITSELF | dict.fromkeys(UNTESTED, "not tested")
+
+
+@pytest.mark.parametrize("claim", list(MUTANTS))
+def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim, rows):
+    found = where(MUTANTS[claim])
+    assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "why"]
+    other = [name for name in TRAINED if found.loc[name, "verdict"] != rows.loc[name, "verdict"]]
+    assert {*other} - {claim} == set(FOLLOWS[claim].split())
+
+
+@pytest.mark.parametrize("claim", list(UPHELD))
+def test_what_the_document_contradicts_is_reproduced_where_it_is_so(claim):
+    assert where(UPHELD[claim], claim).loc[claim, "verdict"] == "reproduced"
+
+
+@pytest.mark.parametrize("claim", list(FALSE))
+def test_where_the_code_is_otherwise_a_definition_does_not_hold(claim, monkeypatch):
+    FALSE[claim](monkeypatch)
+    found = judged(held({}), [claim])
+    assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "reproduced"]
+
+
+@pytest.mark.parametrize("claim", list(SO))
+def test_where_the_code_is_as_printed_a_definition_holds(claim, monkeypatch):
+    SO[claim](monkeypatch)
+    assert judged(held({}), [claim]).loc[claim, "verdict"] == "reproduced"
+
+
+def test_statements_about_printed_numbers_follow_what_is_printed():
+    for name, published in PRINTED_FALSE.items():
+        assert judged(held({}), [name], published=published).loc[name, "verdict"] == "not reproduced"
+    for name, values in PRINTED_SO.items():
+        claims = [printed(claim, values) for claim in CLAIMS if claim.id == name]
+        assert judged(held({}), [name], claims).loc[name, "verdict"] == "reproduced"
+
+
+def test_every_claim_was_seen_to_hold_and_to_fail():
+    never = {name for name, word in AGAINST_ITSELF.items() if word == "not reproduced"}
+    assert {*MUTANTS, *FALSE, *PRINTED_FALSE, *never} == set(MEASURES) - UNTESTED
+    assert {*UPHELD, *SO, *PRINTED_SO, *IMPOSSIBLE} == set(AGAINST_ITSELF)
+
+
+#: What speaks against a claim besides: claim, why -> a world, and the verdict there.
+BESIDES: dict[tuple[str, str], tuple[Change, str]] = {
+    ("relu2_nominal", "inside the noise"): (z(relu_squared=1.0), "not reproduced"),
+    ("diff_attn_nominal", "inside the noise"): (z(diff_attn=-1.0), "not reproduced"),
+    ("geglu_equals_swiglu", "a little below is the same"): (z(geglu_ffn=-0.1), "reproduced"),
+    ("t2_sigmoid_attn", "below, by another number"): (z(sigmoid_attn=-9.0), "partly"),
+    ("t2_hybrid_norm", "not after correction"): (z(hybrid_norm=2.6), "partly"),
+    ("t3_softpick", "another value and rank"): (climb("large", softpick=0.5400), "partly"),
+    ("hyper_finite_1p2b", "it diverged"): (put("base", "hyper", 42, diverged=900, norms=[(0, 1.0)]), "not reproduced"),
+    ("qknorm_geglu_top_3b", "first before"): (z(qknorm_geglu=5.0), "partly"),
+    ("failure_taxonomy", "a seventh failure"): (z(value_residual=-4.0), "partly"),
+    ("stouffer_qknorm", "other exceptions"): (tasks("qknorm", piqa=0.03), "partly"),
+    ("delta_3b_range", "of other methods"): (climb("large", softpick=0.5080), "partly"),
+    ("hybrid_nan_steps", "another seed completes"): (completes("hybrid_norm", 44), "not reproduced"),
+    ("hybrid_window", "before the peak"): (diverges("hybrid_norm", "sudden", 1900, 42, 43, 44), "not reproduced"),
+    ("hybrid_pre_nan_grad", "it inflates"): (diverges("hybrid_norm", "rise", 5800, 43), "not reproduced"),
+    ("hybrid_spike", "it completes"): (completes("hybrid_norm"), "not reproduced"),
+    ("ssmax_3b_divergence", "it completes"): (completes("ssmax"), "not reproduced"),
+    ("hyper_3b_divergence", "it completes"): (completes("hyper"), "not reproduced"),
+    ("baseline_3b_grad", "it diverges"): (diverges("baseline", "sudden", 9000), "not reproduced"),
+    ("a100_direction", "other tasks"): (tasks("second_hardware", piqa=0.01), "partly"),
+    ("attention_failures_sharp_tasks", "another second"): (tasks("ssmax", arc_easy=0.1, boolq=-0.1), "partly"),
+}
+
+
+@pytest.mark.parametrize(("claim", "why"), list(BESIDES))
+def test_what_else_a_claim_says_is_looked_at(claim, why):
+    change, verdict = BESIDES[claim, why]
+    found = where(change, claim).loc[claim]
+    assert found["verdict"] == verdict, found["why"]
+
+
+def test_peaks_with_calm_steps_between_are_sustained():
+    peaks = [(step, 130.0 if step >= 15000 and step % 500 == 0 else 0.4) for step in range(0, 18300, 100)]
+    spaced = put("large", "hyper", 42, norms=[*peaks, (18300, math.nan)])
+    found = where(spaced, "hyper_3b_divergence").loc["hyper_3b_divergence"]
+    assert found["verdict"] == "reproduced" and "inflation" in found["reproduced"]
+
+
+def test_one_seed_has_no_spread():
+    frames = held({key: run for key, run in right().items() if key[:2] != ("base", "qknorm") or key[2] == 42})
+    found = judged(frames, ["welch_qknorm", "stouffer_qknorm", "sigma_three_refs", "t2_qknorm"])["verdict"]
+    assert found.to_dict() == {
+        "welch_qknorm": "not tested",
+        "stouffer_qknorm": "not tested",
+        "sigma_three_refs": "not tested",
+        "t2_qknorm": "reproduced",
+    }
+
+
+def test_what_is_held_is_what_is_loaded(rows):
+    """Worlds in memory are read as the files of the same world are."""
+    loaded, kept = published_once().load(), held(right())
+    columns = ["outcome", "steps", "step", "validation_loss", "average"]
+    pd.testing.assert_frame_equal(loaded.runs[columns], kept.runs.loc[loaded.runs.index, columns], check_dtype=False)
+    for key in ("transfer/base/softpick/s43", "transfer/large/ssmax/s42"):
+        assert loaded.task_scores(key).to_dict() == pytest.approx(kept.task_scores(key).to_dict())
+        read = kept.metrics(key)
+        pd.testing.assert_frame_equal(loaded.metrics(key)[read.columns], read, check_dtype=False, check_like=True)
+    assert written(published_once())["verdict"].equals(rows["verdict"])
 
 
 def test_each_verdict_names_its_runs(rows):
-    study = published_once().study
+    study = study_at()
     assert rows.loc["t2_softpick", "runs"].split() == [
         *(f"transfer/base/baseline/s{seed}" for seed in (42, 43, 44)),
         "transfer/base/softpick/s42",
     ]
-    for name, measure in MEASURES.items():
+    for name in MEASURES:
         ids = rows.loc[name, "run_ids"].split()
-        if measure.scope == "training" and measure.function is not None:
-            assert ids, name
+        assert ids or name not in TRAINED, name
         assert ids == [study.runs[key].spec.run_id for key in rows.loc[name, "runs"].split()]
-
-
-def test_a_flipped_world_does_not_reproduce_them(tmp_path, rows):
-    flipped = judged(published_world(tmp_path, flipped=True))
-    signs = [claim.id for claim in CLAIMS if claim.id.startswith(("t2_", "t3_")) and claim.kind == "sign"]
-    assert len(signs) == 28 and flipped.loc[signs, "verdict"].eq("not reproduced").all()
-    for name in ("bonferroni_names", "t2_order", "t3_order", "runs_3b", "hybrid_nan_steps", "ssmax_3b_divergence",
-                 "t7_order", "sigmoid_lambada", "residual_none_improves", "welch_softpick", "failures_3b"):  # fmt: skip
-        assert flipped.loc[name, "verdict"] in ("not reproduced", "partly"), name
-    assert (flipped["verdict"] == "not reproduced").sum() > 60
-    # What training does not decide stays as it is.
-    exact = [name for name, measure in MEASURES.items() if measure.scope == "arithmetic"]
-    assert flipped.loc[exact, "verdict"].equals(rows.loc[exact, "verdict"])
 
 
 @pytest.mark.parametrize("preset", ["mini", "demo", "smoke"])
@@ -91,7 +212,7 @@ def test_small_presets_speak_only_about_sizes_and_definitions(tmp_path, preset):
         world.completed("base", "baseline", seed, tasks_of(value), 5.0)
     world.completed("base", "softpick", 42, tasks_of(0.32), 4.9)
     world.diverged("base", "hyper", 42, 3, [(1, 2.0), (2, 9.0), (3, math.nan)])
-    rows = judged(world)
+    rows = written(world)
     assert rows.loc["t2_softpick", "verdict"] == preset and "too small to speak" in rows.loc["t2_softpick", "why"]
     assert "z = " in rows.loc["t2_softpick", "reproduced"]
     assert rows.loc["params_baseline", "verdict"] == "reproduced" and rows.loc["fwer", "verdict"] == "reproduced"
@@ -105,7 +226,7 @@ def test_a_divergence_is_a_verdict_where_a_value_is_claimed(tmp_path):
     for seed, value in ((42, 0.30), (43, 0.31), (44, 0.305)):
         world.completed("base", "baseline", seed, tasks_of(value), 5.0)
     world.diverged("base", "hyper", 42, 3, [(1, 2.0), (2, 9.0), (3, math.nan)])
-    rows = judged(world)
+    rows = written(world)
     assert rows.loc["t2_hyper", "verdict"] == "diverged" and "transfer/base/hyper/s42" in rows.loc["t2_hyper", "why"]
     assert rows.loc["counts_by_z", "verdict"] == "not tested"
 
@@ -134,4 +255,4 @@ def test_the_verb(tmp_path, repository):
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(out, keep_default_na=False)
     assert len(table) == len(CLAIMS) and out.with_suffix(".md").exists()
-    assert set(table["verdict"]) == {"not tested", "reproduced", "partly"}
+    assert set(table["verdict"]) == {"not tested", "reproduced", "partly", "not reproduced"}

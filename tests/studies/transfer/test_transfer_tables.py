@@ -133,7 +133,8 @@ def test_noise_floor(tables):
     assert frame.loc["qknorm", "interval_low"] > frame.loc["baseline", "interval_high"]
     assert tables["noise_floor"].cell("baseline", "welch_t").word == "reference"
     # Tasks that move together are less evidence than independent ones.
-    assert 0 < frame.loc["softpick", "stouffer_z_correlated"] < frame.loc["softpick", "stouffer_z"]
+    # Half of the tasks move against the other half here, from seed to seed: their sum varies less than apart.
+    assert 0 < frame.loc["softpick", "stouffer_z"] < frame.loc["softpick", "stouffer_z_correlated"]
 
 
 def test_noise_floor_with_too_few_seeds(tmp_path):

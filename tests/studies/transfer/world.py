@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import csv
 import json
 import math
 import shutil
@@ -17,52 +16,11 @@ import pandas as pd
 
 from plumbline import frames
 from plumbline.results.expected import expected_runs
-from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames, load
 from plumbline.specs import sheet
+from tests.studies.transfer.facts import PUBLISHED, base_value, curve, history, printed_rows, right, tasks_of
 
-ROOT = Path(__file__).resolve().parents[3]
-PUBLISHED = Published(ROOT / "config" / "studies" / "transfer" / "published")
-
-#: Within the printed rounding, with the printed sigma (0.00208) and mean (0.4829), and every printed z in reach.
-BASELINE_SEEDS = {42: 0.48196, 43: 0.48153, 44: 0.48532}
-SIGMA, MEAN = float(np.std([*BASELINE_SEEDS.values()], ddof=1)), float(np.mean([*BASELINE_SEEDS.values()]))
-SEEDS = {
-    "baseline": BASELINE_SEEDS,
-    "qknorm": {43: 0.48832, 44: 0.49098},
-    "softpick": {43: 0.4905, 44: 0.4931},
-}
-DIVERGED_LARGE = {("hybrid_norm", 42): 3500, ("hybrid_norm", 43): 2900, ("hybrid_norm", 44): 2800}
-DIVERGED_LARGE |= {("ssmax", 42): 5800, ("hyper", 42): 18300}
-
-
-def printed_rows(name: str) -> list[dict[str, str]]:
-    """A printed table of the study."""
-    with open(PUBLISHED.path(name), encoding="utf-8") as handle:
-        return list(csv.DictReader(handle))
-
-
-def tasks_of(aggregate: float, shifts: dict[str, float] | None = None) -> pd.Series:
-    """Twelve tasks like the printed baseline's whose mean is exactly `aggregate`, moved by `shifts` first."""
-    rows = [row for row in printed_rows("table5") if row["task"] != "climb_avg"]
-    values = pd.Series({row["task"]: float(row["primary"]) for row in rows})
-    fixed = pd.Series(shifts or {}, dtype=float)
-    values[fixed.index] += fixed
-    rest = [task for task in values.index if task not in fixed.index]
-    values[rest] += (aggregate * 12 - values.sum()) / len(rest)
-    return values
-
-
-def curve(steps: int, final: float, *, every: int = 100, grad_norm: float = 0.17, until: int | None = None):
-    """Metrics of a run whose held-out loss ends at `final`: steps at which it is logged."""
-    at = np.arange(0, (until or steps) + 1, every)
-    loss = final + 3.0 * np.exp(-at / (steps / 12))
-    common = {"learning_rate": 3e-4, "tokens": at * 524288}
-    wiggle = grad_norm * (1 + 0.05 * np.sin(at / 130.0))
-    train = pd.DataFrame({"step": at, "split": "train", "loss": loss + 0.02, "grad_norm": wiggle} | common)
-    loss[-1] = final if until is None else loss[-1]
-    held_out = pd.DataFrame({"step": at, "split": "validation", "loss": loss, "grad_norm": math.nan} | common)
-    return pd.concat([train, held_out], ignore_index=True)
+__all__ = ["PUBLISHED", "World", "base_value", "curve", "history", "printed_rows", "published_once", "tasks_of"]
 
 
 @dataclass
@@ -131,67 +89,15 @@ def _write_json(path: Path, value: dict) -> None:
     path.write_text(json.dumps(value, allow_nan=False), encoding="utf-8")
 
 
-def base_value(row: dict[str, str]) -> float:
-    """The value inside a printed CLIMB-avg's rounding that is nearest to giving its printed z."""
-    x, z = float(row["climb_avg"]), float(row["z"])
-    if row["method_id"] == "selective_attn":
-        z = 2.146  # of the z that print as 2.15, those below 2.15 give the printed p
-    return float(np.clip(MEAN + z * SIGMA, x - 4.9e-5, x + 4.9e-5))
-
-
-def history(kind: str, at: int) -> list[tuple[int, float]]:
-    """Gradient norms that end in NaN at step `at`, in one of the documents' three ways."""
-    steps = list(range(0, at, 100))
-    stable = [(step, 0.185 + 0.01 * math.sin(step / 150.0)) for step in steps]
-    if kind == "sudden":
-        return [*stable, (at, math.nan)]
-    if kind == "rise":
-        rising = [(step, 0.3 if step < 4000 else 27 * (1578 / 27) ** ((step - 4000) / 1600)) for step in steps]
-        return [*rising, (at, math.nan)]
-    inflated = [(step, 0.4 if step < 15000 else 150 + 40 * math.sin(step / 170.0)) for step in steps]
-    return [*inflated, (at, math.nan)]
-
-
-def published_world(root: Path, preset: str = "paper", *, flipped: bool = False) -> World:
-    """A world whose runs give what the document prints, as far as it prints it.
-
-    `flipped`: every method as far on the other side of the baseline, and nothing diverges.
-    """
-    world = World(root, preset)
-
-    def turned(value: float, about: float) -> float:
-        return 2 * about - value if flipped else value
-
-    losses = {row["method_id"]: float(row["val_loss"]) for row in printed_rows("table7")}
-    losses["layerscale"] = losses["baseline"] + 0.04  # not printed; appendix E says that its drop tracks its loss
-    losses = {method: turned(loss, losses["baseline"]) for method, loss in losses.items()}
-    for row in printed_rows("table2"):
-        method = row["method_id"]
-        seeds = SEEDS.get(method, {}) | ({} if method == "baseline" else {42: base_value(row)})
-        for seed, value in seeds.items():
-            shifts = {"piqa": 0.0007 * (seed - 43), "boolq": 0.002 * math.sin(seed), "race": 0.001 * math.cos(seed)}
-            if method == "sigmoid_attn":
-                shifts = {"lambada_openai": -0.416 if not flipped else 0.416}
-            elif seed == 42:
-                shifts = {}
-            value = value if method == "baseline" else turned(value, MEAN)
-            world.completed("base", method, seed, tasks_of(value, shifts), losses.get(method, 2.5))
-    for row in printed_rows("table3"):
-        loss = losses.get(row["method_id"], 2.5) - 0.15
-        value = turned(float(row["climb_avg_3b"]), 0.4989)
-        world.completed("large", row["method_id"], 42, tasks_of(value), loss)
-    for (method, seed), at in DIVERGED_LARGE.items():
-        if flipped:
-            world.completed("large", method, seed, tasks_of(0.4), 2.4)
-            continue
-        kind = {"hybrid_norm": "sudden", "ssmax": "rise", "hyper": "inflation"}[method]
-        norms = history(kind, at)
-        if (method, seed) == ("hybrid_norm", 42):
-            norms[-2] = (norms[-2][0], 0.83)
-        world.diverged("large", method, seed, at, norms)
-    second = {row["task"]: float(row["a100"]) for row in printed_rows("table5") if row["task"] != "climb_avg"}
-    away = 0.05 if flipped else 0.0
-    world.completed("base", "second_hardware", 42, pd.Series(second) + away, losses["baseline"] + 0.015 + away)
+def published_world(root: Path) -> World:
+    """A world whose runs give what the document prints, as far as it prints it."""
+    world = World(root, "paper")
+    for (scale, method, seed), run in right().items():
+        if run.diverged is not None:
+            world.diverged(scale, method, seed, run.diverged, run.norms)
+        else:
+            steps = world.study.runs[world.study.key(scale, method, seed)].spec.train.steps
+            world.completed(scale, method, seed, run.tasks, run.loss, run.metrics(steps))
     return world
 
 

@@ -3,7 +3,8 @@
 Source: transfer study, section 5.3 and Table 6, which names three signatures and gives no rule; the rules are ours:
 
 - the stable level b is the median norm of the first half of the history after warm-up;
-- the elevated stretch begins after the last step whose norm is at most ELEVATED x b, and ends with the history;
+- the elevated stretch is the last chain of norms above ELEVATED x b, and ends with the history: between two of them,
+  and before the divergence, there may be calm steps for at most BRIEF of all (peaks are spaced, and still go on);
 - `sudden`: the stretch is at most BRIEF of the steps before the divergence (a norm in its stable range, a spike, NaN);
 - `rise`: in a longer stretch norms rank with steps (Spearman's rho at least MONOTONE) and end at least GROWTH x higher
   than they begin;
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from plumbline.results.runs import RunFrames
@@ -50,10 +52,14 @@ PRINTED: dict[str, str] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Divergence:
-    """A classified history: norms are before clipping; steps count from the run's start. NaN: not there."""
+    """A classified history: norms are before clipping; steps count from the run's start. NaN: not there.
+
+    `before` is the last norm that is not of the elevated stretch, `first` the first that is, `last` the last of all.
+    """
 
     signature: Signature
     stable: float
+    before: float
     peak: float
     elevated_from: float
     elevated_steps: int
@@ -72,6 +78,7 @@ def classify(steps: Iterable[int], norms: Iterable[float], *, warmup_steps: int)
         return Divergence(
             signature="too short",
             stable=math.nan,
+            before=math.nan,
             peak=peak,
             elevated_from=math.nan,
             elevated_steps=0,
@@ -79,8 +86,7 @@ def classify(steps: Iterable[int], norms: Iterable[float], *, warmup_steps: int)
             last=float(norm[-1]) if norm.size else math.nan,
         )
     stable = float(np.median(norm[: math.ceil(norm.size / 2)]))
-    low = np.flatnonzero(norm <= ELEVATED * stable)
-    begin = int(low[-1]) + 1 if low.size else 0
+    begin = chain(step, norm > ELEVATED * stable, end)
     stretch, at = norm[begin:], step[begin:]
     length = end - float(at[0]) if at.size else 0.0
     signature: Signature = "inflation"
@@ -91,12 +97,33 @@ def classify(steps: Iterable[int], norms: Iterable[float], *, warmup_steps: int)
     return Divergence(
         signature=signature,
         stable=stable,
+        before=float(norm[begin - 1]) if begin else math.nan,
         peak=float(norm.max()),
         elevated_from=float(at[0]) if at.size else math.nan,
         elevated_steps=int(length),
         first=float(stretch[0]) if at.size else math.nan,
         last=float(norm[-1]),
     )
+
+
+def chain(step: np.ndarray, high: np.ndarray, end: float) -> int:
+    """Where the last chain of high norms begins (an index; the length where there is none): the steps from one to the
+    next, and from the last to the `end`, are at most BRIEF of the end's, or the widest distance between two norms."""
+    begin, until = step.size, end
+    gap = max(BRIEF * end, float(np.diff(step, append=end).max()) if step.size else 0.0)
+    for index in np.flatnonzero(high)[::-1]:
+        if until - step[index] > gap:
+            break
+        begin, until = int(index), float(step[index])
+    return begin
+
+
+def norms_of(frames: RunFrames, key: str) -> pd.Series:
+    """A run's gradient norms before clipping, on their steps, after the warm-up that it had."""
+    metrics = frames.metrics(key)
+    train = metrics[metrics["split"] == "train"]
+    warmup = int(frames.manifests[key]["spec"]["schedule"]["warmup_steps"])
+    return train[train["step"] > warmup].set_index("step")["grad_norm"]
 
 
 def divergence_of(frames: RunFrames, key: str) -> Divergence:

@@ -12,11 +12,13 @@ from plumbline.results import measures
 from plumbline.results.measures import Absent
 from plumbline.results.published import Published
 from plumbline.results.runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.table import reference_of
+from plumbline.results.table import Table, reference_of
 from plumbline.specs.sheet import Study
 from plumbline.stats import NoiseFloor, noise_floor, two_sided_normal, verdicts
 from plumbline.studies.transfer.divergence import PAPER_STEPS, Divergence, divergence_of
 from plumbline.studies.transfer.headline import BASE, LARGE
+from plumbline.studies.transfer.tables.noise_floor import noise_floor as noise_floor_table
+from plumbline.studies.transfer.two_scales import two_scales
 
 #: Beyond this |z| a difference counts as one (section 3.3).
 SIGNIFICANT_Z = 2.0
@@ -31,15 +33,19 @@ class Evidence(measures.Evidence):
         self.methods: list[str] = list(study.methods)
         ordered = frames.runs.sort_values("seed", kind="stable")
         self._runs = dict(iter(ordered.groupby(["method", "scale"])))
+        self._none = frames.runs.iloc[:0]
+        self._by_seed = {place: [str(key) for key in runs.index] for place, runs in self._runs.items()}
         self._facts = frames.runs[["outcome", "average", "validation_loss"]].to_dict("index")
+        self._keys = {(row.scale, row.method, row.seed): str(row.Index) for row in frames.runs.itertuples()}
+        self._tasks: dict[str, pd.Series] = {}
 
     def runs(self, method: str, scale: str = BASE) -> pd.DataFrame:
         """A method's runs at a scale, by seed; no rows where none is expected."""
-        return self._runs.get((method, scale), self.frames.runs.iloc[:0])
+        return self._runs.get((method, scale), self._none)
 
     def behind(self, method: str, scale: str = BASE) -> list[str]:
         """The runs behind a table's value: at the base scale all of the baseline's seeds, else the first seed."""
-        keys = [str(key) for key in self.runs(method, scale).index]
+        keys = self._by_seed.get((method, scale))
         if not keys:
             raise Absent(MISSING, f"{scale}/{method}")
         return keys if method == self.reference and scale == BASE else keys[:1]
@@ -54,7 +60,7 @@ class Evidence(measures.Evidence):
 
     def seeds(self, method: str) -> list[float]:
         """CLIMB-avg of all seeds at the base scale."""
-        return [self.value(str(key), "average") for key in self.runs(method).index]
+        return [self.value(key, "average") for key in self._by_seed.get((method, BASE), [])]
 
     @cached_property
     def _floor(self) -> NoiseFloor:
@@ -81,6 +87,16 @@ class Evidence(measures.Evidence):
         if not floor.usable:
             raise Absent("without a spread", f"{BASE}/{self.reference}")
         return float(floor.z(self.climb(method)))
+
+    @cached_property
+    def two_scales(self) -> pd.DataFrame:
+        """The methods at both scales; says nothing of the runs that it reads."""
+        return two_scales(self.frames, self.study, self.reference)
+
+    @cached_property
+    def noise_floor(self) -> Table:
+        """The table of the references; says nothing of the runs that it reads."""
+        return noise_floor_table(self.frames, self.study, self.published)
 
     @cached_property
     def _verdicts(self) -> pd.DataFrame:
@@ -113,7 +129,10 @@ class Evidence(measures.Evidence):
     def tasks(self, method: str) -> pd.Series:
         """Accuracy per task at the base scale: the baseline's mean over seeds, else the first seed."""
         self.climb(method)
-        return pd.concat([self.frames.task_scores(key) for key in self.behind(method)], axis=1).mean(axis=1)
+        if method not in self._tasks:
+            seeds = [self.frames.task_scores(key) for key in self.behind(method)]
+            self._tasks[method] = pd.concat(seeds, axis=1).mean(axis=1)
+        return self._tasks[method]
 
     def task_deltas(self, method: str) -> pd.Series:
         """Distance from the baseline on each task."""
@@ -121,8 +140,8 @@ class Evidence(measures.Evidence):
 
     def key(self, method: str, scale: str, seed: int = 42) -> str:
         """A run's key; it is used from here on."""
-        key = self.frames.key(scale, method, seed)
-        if key is None or self.frames.runs.loc[key, "outcome"] == MISSING:
+        key = self._keys.get((scale, method, seed))
+        if key is None or self._facts[key]["outcome"] == MISSING:
             raise Absent(MISSING, key or f"{scale}/{method}/s{seed}")
         self.used.add(key)
         return key
@@ -143,6 +162,17 @@ class Evidence(measures.Evidence):
         """Methods tried at the large scale."""
         tried = set(self.frames.select(LARGE, self.methods)["method"])
         return [method for method in self.methods if method in tried]
+
+    def completed_large(self) -> dict[str, float]:
+        """The average of every method that completed the large scale."""
+        values = {}
+        for method in self.large_methods():
+            try:
+                values[method] = self.climb(method, LARGE)
+            except Absent as absent:
+                if absent.word != DIVERGED:
+                    raise
+        return values
 
     def large_outcome(self, method: str) -> str:
         """How the first seed at the large scale ended."""

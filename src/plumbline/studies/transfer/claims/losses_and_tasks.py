@@ -8,9 +8,22 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from plumbline.results.checkers import Measured, factor, near, order
+from plumbline.results.checkers import (
+    Measured,
+    Verdict,
+    at_most_partly,
+    factor,
+    first,
+    in_turn,
+    near,
+    number,
+    order,
+    said,
+    signs,
+)
 from plumbline.results.measures import Absent, Measures, Values
 from plumbline.results.published import Claim
+from plumbline.studies.transfer.claims.base_scale import CLIMB, SIGMA
 from plumbline.studies.transfer.claims.evidence import SIGNIFICANT_Z, Evidence
 from plumbline.studies.transfer.headline import BASE
 from plumbline.studies.transfer.tables.table5 import ARM
@@ -18,8 +31,18 @@ from plumbline.studies.transfer.tables.table5 import ARM
 MEASURES = Measures()
 
 TABLE_7 = ["softpick", "qknorm", "baseline", "sigmoid_attn", "ssmax", "attnres"]
-#: Losses this near (nats) are the same after a second training.
-LOSS = near(0.03)
+#: Nats between two trainings of the document's baseline, on two devices (appendix D).
+TWICE = 0.015
+#: Losses as near as two pairs of those are the same after a second training.
+LOSS = near(2 * TWICE)
+#: The smallest printed gap (0.058 nats) moves by a quarter when the losses move by one of them.
+GAP = factor(1.25)
+#: Whole points, as printed, and two sigmas of the baseline.
+POINTS = near(0.5 + 0.42)
+#: Accuracy on one task of a thousand or two of items has a standard error of about this.
+TASK = near(0.01)
+#: One sigma of the baseline's averages.
+ONE_SIGMA = near(0.0021)
 
 
 @MEASURES.of(*(f"t7_val_loss_{method}" for method in TABLE_7), near=LOSS)
@@ -41,22 +64,22 @@ def _percent(e: Evidence, method: str) -> float:
     return 100 * _gap(e, method) / e.loss(e.reference)
 
 
-@MEASURES.of("loss_gap_pct", near=factor(1.25))
+@MEASURES.of("loss_gap_pct", near=GAP)
 def loss_gap_pct(e: Evidence, claim: Claim) -> Values:
     return {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
 
 
-@MEASURES.of("loss_gap_nats", near=factor(1.25))
+@MEASURES.of("loss_gap_nats", near=GAP)
 def loss_gap_nats(e: Evidence, claim: Claim) -> Values:
     return {"attention": max(_gap(e, "sigmoid_attn"), _gap(e, "ssmax")), "attnres": _gap(e, "attnres")}
 
 
-@MEASURES.of("climb_drop_points", near=factor(1.25))
+@MEASURES.of("climb_drop_points", near=POINTS)
 def climb_drop_points(e: Evidence, claim: Claim) -> Values:
     return {method: -100 * e.delta(method) for method in ("sigmoid_attn", "ssmax")}
 
 
-@MEASURES.of("decoupling_band", near=factor(1.25))
+@MEASURES.of("decoupling_band", near={"loss_pct": GAP, "points": POINTS})
 def decoupling_band(e: Evidence, claim: Claim) -> Values:
     pair = ("sigmoid_attn", "ssmax")
     gaps, points = [_percent(e, m) for m in pair], [-100 * e.delta(m) for m in pair]
@@ -65,7 +88,7 @@ def decoupling_band(e: Evidence, claim: Claim) -> Values:
 
 @MEASURES.of("loss_ranking_misses")
 def loss_ranking_misses(e: Evidence, claim: Claim) -> Values:
-    """Near: at most 5 % above the baseline's loss."""
+    """Near: at most 5 % above the baseline's loss, a stated choice between the printed 3 and 13 %."""
     gaps = {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
     near_it = [method for method, gap in gaps.items() if gap <= 5]
     return {"near": near_it, "far": [method for method in gaps if method not in near_it]}
@@ -89,7 +112,7 @@ def decoupling_attention_only(e: Evidence, claim: Claim) -> Values:
 
 @MEASURES.of("winners_track_loss")
 def winners_track_loss(e: Evidence, claim: Claim) -> Values:
-    """Within 1 % of the baseline's curve from the tenth of training on."""
+    """Within 1 % of the baseline's curve from the tenth of training on: a stated choice of what an eye tells apart."""
     curves = {}
     for method in (e.reference, *claim.values["ids"]):
         metrics = e.frames.metrics(e.key(method, BASE)).query("split == 'validation'")
@@ -100,37 +123,46 @@ def winners_track_loss(e: Evidence, claim: Claim) -> Values:
     return Measured(values={"ids": [m for m, share in apart.items() if share < 0.01]}, shown=apart)
 
 
-@MEASURES.of("sigmoid_lambada", near=near(0.05))
+#: "Near 0" is a stated choice: a tenth of what the baseline has, and as much for the baseline itself.
+@MEASURES.of("sigmoid_lambada", near=near(0.042))
 def sigmoid_lambada(e: Evidence, claim: Claim) -> Values:
     return {"baseline": e.tasks(e.reference)["lambada_openai"], "sigmoid": e.tasks("sigmoid_attn")["lambada_openai"]}
 
 
-@MEASURES.of("sigmoid_other_tasks", near={"loss": near(0.02)})
+@MEASURES.of("sigmoid_other_tasks", near={"loss": TASK})
 def sigmoid_other_tasks(e: Evidence, claim: Claim) -> Values:
+    """On how many tasks the loss is as printed, and the smallest and largest."""
     losses = -e.task_deltas("sigmoid_attn").drop("lambada_openai")
-    return {"tasks": int((losses > 0).sum()), "loss": [float(losses.min()), float(losses.max())]}
+    low, high = claim.values["loss"]
+    there = sum(low <= loss <= high or TASK(low, loss) or TASK(high, loss) for loss in losses)
+    return {"tasks": int(there), "loss": [float(losses.min()), float(losses.max())]}
 
 
-def _middle(losses: pd.Series) -> list[float]:
-    """On nearly every task: the second smallest and the second largest drop."""
+def _middle(losses: pd.Series, left_out: int) -> list[float]:
+    """The smallest and the largest drop without some tasks at either end."""
     ordered = sorted(losses)
-    return [float(ordered[1]), float(ordered[-2])]
+    return [float(ordered[left_out]), float(ordered[-1 - left_out])]
 
 
-@MEASURES.of("ssmax_uniform", near=near(0.01))
+@MEASURES.of("ssmax_uniform", near=TASK)
 def ssmax_uniform(e: Evidence, claim: Claim) -> Values:
-    return {"loss": _middle(-e.task_deltas("ssmax"))}
+    """Nearly every task: ten of twelve."""
+    return {"loss": _middle(-e.task_deltas("ssmax"), 1)}
 
 
-@MEASURES.of("layerscale_uniform", near={"loss": near(0.01), "z": factor(1.5)})
+@MEASURES.of("layerscale_uniform", near={"loss": TASK, "z": SIGMA})
 def layerscale_uniform(e: Evidence, claim: Claim) -> Values:
-    return {"loss": _middle(-e.task_deltas("layerscale")), "z": e.z("layerscale")}
+    """Most tasks: eight of twelve."""
+    return {"loss": _middle(-e.task_deltas("layerscale"), 2), "z": e.z("layerscale")}
 
 
 def _broad(e: Evidence, method: str) -> tuple[bool, dict[str, float]]:
-    """Significantly below, and below on at least ten of twelve tasks."""
-    below, z = int((e.task_deltas(method) < 0).sum()), e.z(method)
-    return z < -SIGNIFICANT_Z and below >= 10, {"z": z, "tasks_below": below}
+    """Significantly below, below on at least ten of twelve tasks, and no task carries half of what is lost: a stated
+    choice of what is not the failure of one skill."""
+    deltas, z = e.task_deltas(method), e.z(method)
+    below, share = int((deltas < 0).sum()), float(deltas.min() / deltas.sum())
+    broad = z < -SIGNIFICANT_Z and below >= 10 and share < 0.5
+    return broad, {"z": z, "tasks_below": below, "largest_share": share}
 
 
 @MEASURES.of("hyper_uniform")
@@ -139,14 +171,21 @@ def hyper_uniform(e: Evidence, claim: Claim) -> Values:
     return Measured(holds=holds, shown=shown)
 
 
-@MEASURES.of("attnres_broad")
+@MEASURES.of("attnres_broad", compare=in_turn(said("broad"), number))
 def attnres_broad(e: Evidence, claim: Claim) -> Values:
-    holds, shown = _broad(e, "attnres")
-    nats = _gap(e, "attnres")
-    return Measured(holds=holds and nats > 0.1, shown=shown | {"nats": nats})
+    broad, shown = _broad(e, "attnres")
+    z = shown.pop("z")
+    return Measured(
+        values={"broad": broad, "z": z, "nats": _gap(e, "attnres")}, near={"z": SIGMA, "nats": GAP}, shown=shown
+    )
 
 
-@MEASURES.of("attention_failures_sharp_tasks", compare=order("tasks"))
+def _same_tasks(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    """The two that follow the first are the printed ones, in either order."""
+    return number(claim, Measured(values={"tasks": measured.values["tasks"]}))
+
+
+@MEASURES.of("attention_failures_sharp_tasks", compare=in_turn(first("tasks"), at_most_partly(_same_tasks)))
 def attention_failures_sharp_tasks(e: Evidence, claim: Claim) -> Values:
     drops = -pd.concat([e.task_deltas(m) for m in ("sigmoid_attn", "ssmax", "diff_attn")], axis=1).mean(axis=1)
     return {"tasks": list(drops.sort_values(ascending=False, kind="stable").index[:3])}
@@ -162,38 +201,43 @@ def _two_devices(e: Evidence) -> tuple[str, str]:
 
 
 def _second_less_first(e: Evidence) -> pd.Series:
-    first, second = (e.frames.task_scores(key) for key in _two_devices(e))
-    if first.empty or second.empty:
+    primary, second = (e.frames.task_scores(key) for key in _two_devices(e))
+    if primary.empty or second.empty:
         raise Absent("missing", "scores of the two profiles")
-    return second - first
+    return second - primary
 
 
-@MEASURES.of("a100_match", near={"a100": near(0.0042), "primary": near(0.0042), "diff": near(0.0021)})
+@MEASURES.of("a100_match", near={"a100": CLIMB, "primary": CLIMB, "diff": ONE_SIGMA})
 def a100_match(e: Evidence, claim: Claim) -> Values:
-    first, second = (e.value(key, "average") for key in _two_devices(e))
-    return {"a100": second, "primary": first, "diff": abs(second - first)}
+    primary, second = (e.value(key, "average") for key in _two_devices(e))
+    return {"a100": second, "primary": primary, "diff": abs(second - primary)}
 
 
 @MEASURES.of("a100_per_task")
 def a100_per_task(e: Evidence, claim: Claim) -> Values:
+    """Within the bound that each section prints, to its rounding."""
     worst = float(_second_less_first(e).abs().max())
     return Measured(values={"app_d": worst, "limitations": worst}, near=lambda printed, got: got <= printed + 0.0005)
 
 
-@MEASURES.of("a100_val_loss", near=near(0.015))
+@MEASURES.of("a100_val_loss", near=near(TWICE), compare=in_turn(signs("diff"), number))
 def a100_val_loss(e: Evidence, claim: Claim) -> Values:
-    first, second = (e.value(key, "validation_loss") for key in _two_devices(e))
-    return {"diff": second - first}
+    primary, second = (e.value(key, "validation_loss") for key in _two_devices(e))
+    return {"diff": second - primary}
 
 
-@MEASURES.of("a100_direction")
+@MEASURES.of("a100_direction", compare=in_turn(said("no_direction"), at_most_partly(number)))
 def a100_direction(e: Evidence, claim: Claim) -> Values:
-    """No systematic direction: a sign test over the tasks that differ does not reject."""
+    """No systematic direction: a sign test over the tasks that differ does not reject. Equal: as printed, to four
+    digits. Which tasks they are is seen beside it."""
     difference = _second_less_first(e)
     lower = list(difference.index[difference < -5e-5])
     higher = list(difference.index[difference > 5e-5])
+    equal = [task for task in difference.index if task not in (*lower, *higher)]
     differ = max(len(lower) + len(higher), 1)
-    return Measured(
-        holds=abs(len(lower) - len(higher)) <= 2 * np.sqrt(differ),
-        shown={"primary_higher": lower, "a100_higher": higher, "equal": len(difference) - len(lower) - len(higher)},
-    )
+    return {
+        "primary_higher": lower,
+        "a100_higher": higher,
+        "equal": equal,
+        "no_direction": abs(len(lower) - len(higher)) <= 2 * np.sqrt(differ),
+    }

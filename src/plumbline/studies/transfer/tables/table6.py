@@ -93,9 +93,10 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
         rows=rows,
         notes=[
             "Signatures are read from gradient norms before clipping, after warm-up. Stable level: median of the first "
-            f"half; elevated: above {ELEVATED:g} times it, up to the end. sudden: elevated for at most {BRIEF:.0%} of "
-            f"the steps before; rise: longer, rank correlation with the step at least {MONOTONE:g} and {GROWTH:g} "
-            "times higher at its end; inflation: longer, otherwise. A signature does not prove a mechanism.",
+            f"half; elevated: above {ELEVATED:g} times it, up to the end, with at most {BRIEF:.0%} of the steps "
+            f"between two such norms. sudden: elevated for at most {BRIEF:.0%} of the steps before; rise: longer, rank "
+            f"correlation with the step at least {MONOTONE:g} and {GROWTH:g} times higher at its end; inflation: "
+            "longer, otherwise. A signature does not prove a mechanism.",
             *([f"{ARM}: {PROVOKED}"] if ARM in study.sheet.get("arms", {}) else []),
             *([f"Printed, and no run of this study: {', '.join(absent)}."] if absent else []),
             *notes_of(study),
