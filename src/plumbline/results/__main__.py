@@ -80,6 +80,8 @@ def _target(given: argparse.Namespace) -> None:
         from plumbline.results import style
 
         paths = style.save(product, given.out)
+        for note in frames.notes:  # a picture has no place for them; its log has
+            print(f"note: {note}")
     else:
         from plumbline.results import render
 

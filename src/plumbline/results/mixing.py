@@ -80,7 +80,7 @@ class Mixing:
         self._note("runs", "code", key, _then(entry.get("code_sha256", manifest.get("code_sha256")) for entry in code))
         self._note("runs", "device", key, " ".join(device) or None)
         for name, word in (("compiled", "torch.compile"), ("tf32", "TF32")):
-            self._note("runs", word, key, {True: "on", False: "off"}.get(manifest.get(name)))
+            self._note("runs", word, key, _switch(manifest.get(name)))
 
     def scored(
         self, key: str, scores: pd.DataFrame, labels: Mapping[str, str], manifest: Mapping[str, Any], average: str
@@ -191,6 +191,10 @@ def _corpus(manifest: Mapping[str, Any]) -> str:
     data = manifest["spec"].get("data", {})
     words = [str(data.get(name)) for name in ("corpus", "source", "tokenizer", "tokenizer_vocabulary")]
     return " ".join(words)
+
+
+def _switch(value: bool | None) -> str | None:
+    return None if value is None else "on" if value else "off"
 
 
 def _label(labels: Mapping[str, str], name: str) -> Any:
