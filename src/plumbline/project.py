@@ -19,7 +19,7 @@ from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS, Pin
 from plumbline.flags import Flags
 from plumbline.made_of import MadeOf
 from plumbline.measurements import Measurements
-from plumbline.specs import corpus, sheet, suites
+from plumbline.specs import corpus, sheet, suites, twins
 from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset
 from plumbline.specs.config import studies as known_studies
 from plumbline.specs.corpus import Corpus
@@ -372,6 +372,11 @@ def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
     for study in studies.values():
         if "suite" in study.sheet:
             suites.suite(study.sheet["suite"])
+        extended = None
+        if study.code != study.name:
+            extended = studies.get(study.code) or sheet.load(study.code, config["preset"], root, source)
+        for words in twins.unmeant(study, extended):
+            print(f"warning: {words}", file=sys.stderr)
     _PLANNED = Plan(config=config, preset=preset, studies=studies, corpora=corpora, root=root)
     return _PLANNED
 

@@ -152,6 +152,16 @@ def test_corrupt_weights_are_named(evaluate, finished: Path):
         evaluate()
 
 
+def test_weights_whose_logits_overflow_leave_no_scores(evaluate, finished: Path, tmp_path: Path):
+    """Every weight is a number, so nothing is refused before the model is asked."""
+    path = finished / "model.safetensors"
+    weights = {name: tensor.clone() for name, tensor in load_file(path).items()}
+    save_file(weights | {"final_norm.gain": weights["final_norm.gain"] * 3e37}, path)
+    with pytest.raises(PlumblineError, match=r"a log-probability of (nan|-inf) to an answer of \d+ tokens"):
+        evaluate("--limit", "2")
+    assert not (tmp_path / "scores").exists()
+
+
 def test_bad_flags_and_unfinished_runs_are_named(evaluate, finished: Path):
     with pytest.raises(PlumblineError, match="there is no suite 'nine'"):
         evaluate("--suite", "nine")

@@ -22,6 +22,9 @@ from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
 from plumbline.evaluate.checkpoint import FinishedRun
 from plumbline.results import runs
 from plumbline.results.expected import Expected
+from plumbline.results.published import Published
+from plumbline.specs import sheet
+from plumbline.studies.transfer.tables.table6 import table6
 from plumbline.train import loop as loop_module
 from plumbline.train.checkpoint import Checkpoints
 from plumbline.train.metrics import Metrics
@@ -378,11 +381,30 @@ def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, 
     finished = FinishedRun.read(tmp_path / "out")
     assert finished.outcome == "diverged" and finished.weights_sha256()
     shutil.copytree(tmp_path / "out", tmp_path / "work/runs" / spec.key)
-    row = runs.load([Expected(key=spec.key, run_id=spec.run_id)], tmp_path / "work").runs.loc[spec.key]
+    frames = runs.load([Expected(key=spec.key, run_id=spec.run_id)], tmp_path / "work")
+    row = frames.runs.loc[spec.key]
     assert (row.outcome, row.step, row.last_finite_step) == ("diverged", 12, 12) and np.isnan(row.validation_loss)
+    assert _in_table6(frames, "base/baseline/s42") == ("diverged", 12, outcome["reason"])
     shutil.rmtree(tmp_path / "out")
     assert train(spec, chosen) == 0
     assert read(tmp_path / "out/outcome.json") == outcome
+
+
+def _in_table6(frames: runs.RunFrames, row: str) -> tuple[Any, ...]:
+    """What the study's table of divergences says of a run."""
+    made = table6(frames, sheet.load("transfer", "smoke"), Published.of("transfer"))
+    return tuple(made.cell(row, column).value for column in ("outcome", "nan_step", "reason"))
+
+
+def test_a_single_update_that_overflows_is_a_divergence_in_the_table(packs: Path, tmp_path: Path) -> None:
+    """As it happens: loss and gradient are numbers, and the learning rate makes weights of them that are none."""
+    wild = {"optimizer__learning_rate": 3e38, "optimizer__weight_decay": 3.0, "schedule__warmup_steps": 1}
+    spec = run_spec(**wild, train__steps=1)
+    assert train(spec, settings(packs, tmp_path, out=tmp_path / "work/runs" / spec.key)) == 0
+    frames = runs.load([Expected(key=spec.key, run_id=spec.run_id)], tmp_path / "work")
+    reason = "step 1: weights that are not finite after its update"
+    assert _in_table6(frames, "base/baseline/s42") == ("diverged", 1, reason)
+    assert FinishedRun.read(tmp_path / "work/runs" / spec.key).model(), "evaluation can read what is left"
 
 
 def test_a_last_held_out_loss_that_is_no_number_diverges(

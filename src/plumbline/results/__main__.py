@@ -74,17 +74,21 @@ def _target(given: argparse.Namespace) -> None:
     entry = target_of(study, given.target, given.verb)
     make = find.function(study.code, f"{given.verb}s", given.target)
     measurements = entry.get("measurements", ())
-    frames = _frames(given, study, entry["runs"], probes="probes" in entry["reads"], measurements=measurements)
+    frames = _frames(given, study, entry["runs"], reads=entry["reads"], measurements=measurements)
     product = make(frames, study, Published.of(study.code, reads=entry["published"]))
     if given.verb == "figure":
         from plumbline.results import style
 
         paths = style.save(product, given.out)
+        for note in frames.notes:  # a picture has no place for them; its log has
+            print(f"note: {note}")
     else:
         from plumbline.results import render
 
         if frames.others:
             product.warnings.append(f"Made from runs of other specs or versions: {'; '.join(frames.others)}.")
+        product.warnings += frames.mixed
+        product.notes += frames.notes
         paths = render.write(product, frames, given.out)
     for path in paths:
         print(path)
@@ -101,18 +105,24 @@ def _claims(given: argparse.Namespace) -> None:
         )
     published = Published.of(study.code)
     own = find.part(study.code, "claims")
-    probes = any("probes" in entry["reads"] for entry in study.sheet["targets"].values())
+    reads = {name for entry in study.sheet["targets"].values() for name in entry["reads"]}
     named = {name for entry in study.sheet["targets"].values() for name in entry.get("measurements", ())}
-    frames = _frames(given, study, study.sheet["runs"], probes=probes, measurements=named)
+    frames = _frames(given, study, study.sheet["runs"], reads=reads, measurements=named)
     evidence = getattr(own, "Evidence", measures.Evidence)(frames, study, published)
     rows = judge.judge(published.claims(), own.MEASURES, evidence)
-    atomic_write_text(given.out.with_suffix(".md"), judge.to_markdown(rows, study.sheet["title"], study.preset))
+    page = judge.to_markdown(rows, study.sheet["title"], study.preset, frames.notes)
+    atomic_write_text(given.out.with_suffix(".md"), page)
     atomic_write_text(given.out, judge.to_csv(rows))
     print(given.out)
 
 
 def _frames(
-    given: argparse.Namespace, study: sheet.Study, groups: list[str], *, probes: bool, measurements: Iterable[str]
+    given: argparse.Namespace,
+    study: sheet.Study,
+    groups: list[str],
+    *,
+    reads: Iterable[str],
+    measurements: Iterable[str],
 ) -> RunFrames:
     from plumbline.results.runs import load
 
@@ -122,7 +132,15 @@ def _frames(
     average = study.suite.average if study.suite else ""
     keys = _measurements(given, study, measurements, work)
     expected = expected_runs(given.expected, study, groups, work)
-    return load(expected, work, average=average, probes=probes, measurements=keys)
+    return load(
+        expected,
+        work,
+        average=average,
+        scores="scores" in reads,
+        probes="probes" in reads,
+        measurements=keys,
+        mixed=given.expected == FOUND,
+    )
 
 
 def _measurements(given: argparse.Namespace, study: sheet.Study, names: Iterable[str], work: Path) -> dict[str, str]:

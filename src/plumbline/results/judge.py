@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -108,12 +109,12 @@ def to_csv(rows: list[dict[str, str]]) -> str:
     return stream.getvalue()
 
 
-def to_markdown(rows: list[dict[str, str]], title: str, preset: str) -> str:
-    """Counts of verdicts, then every claim."""
+def to_markdown(rows: list[dict[str, str]], title: str, preset: str, notes: Sequence[str] = ()) -> str:
+    """Counts of verdicts, then every claim, then what is to be known of the runs."""
     counts = Counter(row["verdict"] for row in rows)
     lines = [f"# Claims: {title}", "", f"Preset: {preset}", ""]
     lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
     named = {"id": "claim", "text": "says", "published": "published", "reproduced": "reproduced"}
     named |= {"verdict": "verdict", "why": "why"}
     table = markdown([[row[name] for name in named] for row in rows], list(named.values()), ["left"] * len(named))
-    return "\n".join([*lines, "", table]) + "\n"
+    return "\n".join([*lines, "", table, *([""] if notes else []), *(f"- {note}" for note in notes)]) + "\n"

@@ -15,6 +15,7 @@ from plumbline import NUMERICS, frames
 from plumbline.cli import PlumblineError, nearest
 from plumbline.results import measured
 from plumbline.results.expected import Expected
+from plumbline.results.mixing import Mixing
 
 COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
 
@@ -28,8 +29,9 @@ class RunFrames:
     (of its tasks; NaN where there is none), reason, parameters, device. `scores` and `probes` are those frames with
     the run's key, scale, method and seed. `outcomes` and `manifests` are the runs' JSON files by key. `average` is
     the name of the average in the scores: that of the study's suite, empty where it has none. `others` says which
-    runs are of another spec than the study's present one. `measurements`: name -> key (``measured/study/name``) of
-    what the target reads beside runs.
+    runs are of another spec than the study's present one, `mixed` what about the runs cannot be compared (neither is
+    ever so unless a table asks for the runs that are there), `notes` what else they were made differently with.
+    `measurements`: name -> key (``measured/study/name``) of what the target reads beside runs.
     """
 
     work: Path
@@ -40,6 +42,8 @@ class RunFrames:
     outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
     manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
     others: tuple[str, ...] = ()
+    mixed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     measurements: Mapping[str, str] = field(default_factory=dict)
 
     def select(self, scale: str, methods: Iterable[str] | None = None) -> pd.DataFrame:
@@ -113,20 +117,25 @@ def load(
     work: str | Path,
     *,
     average: str = "",
+    scores: bool = True,
     probes: bool = False,
     measurements: Mapping[str, str] | None = None,
+    mixed: bool = False,
 ) -> RunFrames:
-    """Read what the expected runs left under `work`: outcomes, scores, and probes where a target reads them.
+    """Read what the expected runs left under `work`: outcomes, and scores and probes where a target reads them.
 
     Args:
         average: the name of the average in the scores frames; empty where nothing is evaluated.
         measurements: name -> key of what the target reads beside runs.
+        mixed: take runs that cannot be compared, and say so in `RunFrames.mixed`.
 
     Raises:
-        PlumblineError: a directory holds another run than the expected one, or a file that cannot be read.
+        PlumblineError: a directory holds another run than the expected one, a file cannot be read, or runs cannot be
+            compared (`plumbline.results.mixing`).
     """
     work = Path(work)
-    rows, scores, probed, outcomes, manifests, others = [], [], [], {}, {}, []
+    mixing = Mixing(work)
+    rows, scored, probed, outcomes, manifests, others = [], [], [], {}, {}, []
     for run in expected:
         row: dict[str, Any] = {"key": run.key, "study": run.study, "groups": run.groups, "run_id": run.run_id}
         place = {"scale": run.scale, "method": run.method, "seed": run.seed}
@@ -141,12 +150,17 @@ def load(
             row |= {name: outcome.get(name) for name in ("steps", "step", "last_finite_step", "reason")}
             row |= {name: _number(outcome.get(name)) for name in ("last_finite_loss", "validation_loss")}
             row |= {"parameters": manifest.get("parameters"), "device": manifest.get("device")}
-            mine = _frame(work / "scores" / run.key / "scores.parquet", "scores", run)
+            mixing.trained(run.key, manifest)
+            path = work / "scores" / run.key / "scores.parquet"
+            mine = _frame(path, "scores", run) if scores else None
             if mine is not None:
+                mixing.scored(run.key, mine, frames.metadata(path), manifest, average)
                 row["average"] = _average(mine, average, run)
-                scores.append(mine.assign(key=run.key, **place))
+                scored.append(mine.assign(key=run.key, **place))
             if probes and manifest["spec"].get("probes"):
-                read = _frame(_there(work / "probes" / run.key / "probes.parquet"), "probes", run)
+                path = _there(work / "probes" / run.key / "probes.parquet")
+                read = _frame(path, "probes", run)
+                mixing.probed(run.key, frames.metadata(path))
                 probed.append(read.assign(key=run.key, **place))
             if run.instead_of:
                 made_with = manifest["spec"].get("numerics", "not recorded")
@@ -157,15 +171,19 @@ def load(
         rows.append(row)
     runs = pd.DataFrame(rows, columns=["key", *_COLUMNS]).set_index("key")
     runs[_FLOATS] = runs[_FLOATS].astype(float)
+    if not mixed:
+        mixing.refuse()
     return RunFrames(
         work=work,
         runs=runs,
-        scores=_joined(scores, "scores").astype({"primary": bool}),
+        scores=_joined(scored, "scores").astype({"primary": bool}),
         probes=_joined(probed, "probes") if probes else pd.DataFrame(),
         average=average,
         outcomes=outcomes,
         manifests=manifests,
         others=tuple(others),
+        mixed=tuple(mixing.warnings()),
+        notes=tuple(mixing.notes()),
         measurements=measurements or {},
     )
 

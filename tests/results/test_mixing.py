@@ -1,0 +1,231 @@
+"""What cannot be compared stands in no table unless it is asked for, and what may differ is said under it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from plumbline import frames
+from plumbline.cli import PlumblineError
+from plumbline.results import __main__ as verb
+from plumbline.results.expected import expected_runs
+from plumbline.results.runs import RunFrames, load
+from tests.studies.transfer.world import World, tasks_of
+
+BASELINE, SOFTPICK, LARGE = (f"transfer/{name}/s42" for name in ("base/baseline", "base/softpick", "large/baseline"))
+LABELS = {
+    "suite": "climb12",
+    "metric_policy": "acc",
+    "limit": "16",
+    "precision": "float32",
+    "tokenizer_sha256": "a" * 64,
+    "items_sha256": json.dumps({"piqa": "1" * 64, "boolq": "2" * 64}),
+    "task_yaml_sha256": json.dumps({"piqa": {"piqa/piqa.yaml": "3" * 64}}),
+    "weights_sha256": "4" * 64,
+    "device": "cpu",
+}
+MANIFEST = {
+    "device_name": "x86_64",
+    "code": [{"code_sha256": "5" * 64, "torch": "2.13.0", "steps": [0]}],
+    "files": {"model.safetensors": {"sha256": "4" * 64}},
+    "tf32": False,
+}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A demo with three seeds of the baseline and one method, and the baseline on the large pack."""
+    world = World(tmp_path / "work", "demo")
+    for seed, value in ((42, 0.30), (43, 0.31), (44, 0.302)):
+        world.completed("base", "baseline", seed, tasks_of(value), 5.0)
+    world.completed("base", "softpick", 42, tasks_of(0.32), 4.9)
+    world.completed("large", "baseline", 42, tasks_of(0.33), 4.8)
+    for path in (world.root / "runs").rglob("manifest.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | MANIFEST))
+    for path in (world.root / "scores").rglob("scores.parquet"):
+        frames.write(frames.read(path, "scores"), "scores", path, LABELS)
+    manifest(world, LARGE, data_fingerprint="f" * 16)  # it reads another pack, which is as it should be
+    return world
+
+
+def manifest(world: World, key: str, **changes: Any) -> None:
+    path = world.root / "runs" / key / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def scores(world: World, key: str, change: Callable[[pd.DataFrame], pd.DataFrame] | None = None, **labels: Any) -> None:
+    """Another label (none where it is None), or another frame."""
+    path = world.root / "scores" / key / "scores.parquet"
+    frame, kept = frames.read(path, "scores"), frames.metadata(path) | labels
+    kept = {name: value for name, value in kept.items() if value is not None}
+    frames.write(change(frame) if change else frame, "scores", path, kept)
+
+
+def read(world: World, *, mixed: bool = False) -> RunFrames:
+    runs = expected_runs(None, world.study, ["base", "noise_floor", "large"], world.root)
+    return load(runs, world.root, average="climb_avg", mixed=mixed)
+
+
+def without_boolq(world: World) -> None:
+    world.completed("base", "softpick", 42, tasks_of(0.32).drop("boolq"), 4.9)
+    manifest(world, SOFTPICK, **MANIFEST)
+    scores(world, SOFTPICK, **LABELS)
+
+
+def by_acc_norm(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(metric=frame["metric"].where(frame["task"] != "piqa", "acc_norm"))
+
+
+#: What is attacked, and what is said of it: the odd run's value first.
+REFUSED: dict[str, tuple[Callable[[World], None], str]] = {
+    "suite": (lambda world: scores(world, SOFTPICK, suite="other"), "the suite: other against climb12"),
+    "tasks": (without_boolq, "the tasks and their metrics: nothing against acc for boolq"),
+    "metric": (lambda world: scores(world, SOFTPICK, by_acc_norm), "metrics: acc_norm against acc for piqa"),
+    "metric policy": (
+        lambda world: scores(world, SOFTPICK, metric_policy="acc_norm_where_defined"),
+        "the metric policy: acc_norm_where_defined against acc",
+    ),
+    "limit": (lambda world: scores(world, SOFTPICK, limit="none"), "the limit of items: none against 16"),
+    "harness": (
+        lambda world: scores(world, SOFTPICK, lambda frame: frame.assign(harness_version="0.4.9")),
+        "the harness: 0.4.9 against 0.4.13",
+    ),
+    "precision": (
+        lambda world: scores(world, SOFTPICK, precision="bfloat16"),
+        "the precision of evaluation: bfloat16 against float32",
+    ),
+    "task definitions": (
+        lambda world: scores(world, SOFTPICK, task_yaml_sha256=json.dumps({"piqa": {"piqa/piqa.yaml": "9" * 64}})),
+        "the task definition: [0-9a-f]{12} against [0-9a-f]{12} for piqa",
+    ),
+    "tokenizer": (
+        lambda world: scores(world, SOFTPICK, tokenizer_sha256="b" * 64),
+        r"the tokenizer \(climbmix .*\): b{12} against a{12}",
+    ),
+    "items": (
+        lambda world: scores(world, SOFTPICK, items_sha256=json.dumps({"piqa": "8" * 64, "boolq": "9" * 64})),
+        r"the items \(climbmix .*\): 8{12} against 1{12} for piqa \(and so for 1 more tasks\)",
+    ),
+    "number of items": (
+        lambda world: scores(world, SOFTPICK, lambda frame: frame.assign(items=50)),
+        r"the number of items \(climbmix .*\): 50 against 100 for piqa \(and so for 11 more tasks\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", list(REFUSED))
+def test_scores_that_cannot_be_compared_stand_in_no_table(world: World, what: str) -> None:
+    attack, words = REFUSED[what]
+    assert read(world).mixed == read(world).notes == (), "the large pack is another one, and nothing else differs"
+    attack(world)
+    whole = rf"^{SOFTPICK} and {BASELINE} were scored otherwise, and cannot stand in one table; .*{words}\. Remove "
+    with pytest.raises(
+        PlumblineError, match=rf"{whole}{world.root}/scores/{SOFTPICK} .* it is evaluated anew; .* found"
+    ):
+        read(world)
+    said, *more = read(world, mixed=True).mixed
+    assert len(more) == (what == "tasks"), "a task that is not there has no items either"
+    assert said.startswith("Mixed scores: ") and "(4 runs), " in said and said.endswith(f"({SOFTPICK}).")
+
+
+@pytest.mark.parametrize(("name", "what"), [("data", "training pack (base, "), ("validation", "validation pack (")])
+def test_runs_of_other_packs_stand_in_no_table(world: World, name: str, what: str) -> None:
+    manifest(world, SOFTPICK, **{f"{name}_fingerprint": "c" * 16})
+    with pytest.raises(PlumblineError) as refused:
+        read(world)
+    words = str(refused.value)
+    assert (
+        words.startswith(f"{SOFTPICK} and {BASELINE} were trained on other data") and f"; the {what}climbmix" in words
+    )
+    assert "at context 128): cccccccccccccccc against " in words and "pretrained anew" in words
+    assert f"Remove {world.root}/runs/{SOFTPICK} (or" in words
+    assert len(read(world, mixed=True).mixed) == 1
+
+
+def test_other_packs_corpora_and_tokenizers_are_compared_with_their_own(world: World) -> None:
+    """Packs of other scales (above), and all of another corpus."""
+    content = json.loads((world.root / "runs" / LARGE / "manifest.json").read_text())
+    content["spec"]["data"]["corpus"] = "openwebtext"
+    manifest(world, LARGE, spec=content["spec"], validation_fingerprint="c" * 16)
+    items = json.dumps({"piqa": "7" * 64, "boolq": "8" * 64})
+    scores(world, LARGE, lambda frame: frame.assign(items=50), tokenizer_sha256="b" * 64, items_sha256=items)
+    assert read(world).mixed == read(world).notes == ()
+    scores(world, LARGE, limit="none")
+    with pytest.raises(PlumblineError, match="the limit of items: none against 16"):
+        read(world)
+
+
+def test_scores_of_other_weights_are_refused(world: World) -> None:
+    manifest(world, SOFTPICK, files={"model.safetensors": {"sha256": "6" * 64}})
+    with pytest.raises(PlumblineError, match=rf"{SOFTPICK} are of other weights .* \(4{{12}}, not 6{{12}}\): remove"):
+        read(world)
+    assert read(world, mixed=True).mixed == (f"Scores of other weights than the run's: {SOFTPICK}.",)
+
+
+def test_scores_that_are_no_numbers_are_a_fault_even_where_they_are_asked_for(world: World) -> None:
+    """As evaluations left them that took argmax over NaN for an answer: the accuracy beside them looks like any."""
+
+    def worthless(frame: pd.DataFrame) -> pd.DataFrame:
+        row = frame.iloc[[0]].assign(metric="logprob_gold", value=float("nan"), primary=False)
+        return pd.concat([frame, row], ignore_index=True)
+
+    scores(world, SOFTPICK, worthless)
+    for mixed in (False, True):
+        with pytest.raises(PlumblineError, match=rf"the scores of {SOFTPICK}: logprob_gold of piqa is nan, .*remove"):
+            read(world, mixed=mixed)
+
+
+def test_what_was_not_recorded_is_said_and_not_compared(world: World) -> None:
+    scores(world, SOFTPICK, tokenizer_sha256=None, limit=None)
+    (said,) = read(world).notes
+    assert said == (
+        f"Not recorded with the scores of {SOFTPICK}, so not compared with the others': the limit of items, the "
+        "tokenizer."
+    )
+    for key in (BASELINE, BASELINE[:-1] + "3", BASELINE[:-1] + "4", LARGE):
+        scores(world, key, tokenizer_sha256=None, limit=None)
+    assert read(world).notes == ()
+
+
+def test_what_runs_were_made_with_is_noted_where_it_differs(world: World) -> None:
+    two = [MANIFEST["code"][0], {"code_sha256": "5" * 64, "torch": "2.14.0", "steps": [20]}]
+    manifest(world, SOFTPICK, device="cuda", device_name="A GPU", code=two, tf32=None)
+    manifest(world, LARGE, code=[{"code_sha256": "6" * 64, "torch": "2.13.0", "steps": [0]}], tf32=None)
+    scores(world, SOFTPICK, device="cuda")
+    assert read(world).notes == (
+        f"Not all runs were made with the same torch: 2.13.0 (4 runs), 2.13.0 then 2.14.0 ({SOFTPICK}).",
+        f"Not all runs were made with the same code: 555555555555 (4 runs), 666666666666 ({LARGE}).",
+        f"Not all runs were made with the same device: cpu x86_64 (4 runs), cuda A GPU ({SOFTPICK}).",
+        f"Not all runs were made with the same TF32: off (3 runs), not recorded ({SOFTPICK}, {LARGE}).",
+        f"Not all scores were made with the same device: cpu (4 runs), cuda ({SOFTPICK}).",
+    )
+    assert read(world).mixed == ()
+
+
+def made(world: World, monkeypatch: pytest.MonkeyPatch, *words: str) -> Path:
+    out = world.root.parent / f"{words[-1]}.csv"
+    monkeypatch.setattr(sys, "argv", ["results", *words, "--work", str(world.root), "--out", str(out)])
+    verb.main()
+    return out
+
+
+def test_tables_figures_and_claims_keep_to_it(world: World, monkeypatch: pytest.MonkeyPatch, repository: Path) -> None:
+    monkeypatch.chdir(repository)
+    scores(world, SOFTPICK, limit="none")
+    manifest(world, SOFTPICK, device="cuda")
+    for words in (("table", "transfer", "table2"), ("figure", "transfer", "fig3"), ("claims", "transfer")):
+        with pytest.raises(PlumblineError, match="the limit of items: none against 16"):
+            made(world, monkeypatch, *words)
+    table = made(world, monkeypatch, "table", "transfer", "table2", "--expected", "found")
+    page = table.with_suffix(".md").read_text().split("\n|", 1)
+    assert f"Mixed scores: the limit of items: 16 (3 runs), none ({SOFTPICK})." in page[0]
+    assert f"- Not all runs were made with the same device: cpu x86_64 (3 runs), cuda x86_64 ({SOFTPICK})." in page[1]
+    # One that reads no scores stands whatever they are.
+    page = made(world, monkeypatch, "table", "transfer", "table6").with_suffix(".md").read_text()
+    assert "Mixed" not in page and "Not all" not in page

@@ -1,0 +1,107 @@
+"""A method that is another one under a second name is noticed when it is planned, unless the repeat is meant."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plumbline import project
+from plumbline.cli import PlumblineError
+from plumbline.specs import sheet
+from plumbline.specs.config import PRESETS, ROOT, load_config, load_study, studies
+from plumbline.specs.twins import unmeant
+
+ORIGINAL = load_study("transfer")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    return tmp_path
+
+
+@pytest.fixture
+def sentences(root: Path) -> Callable[..., list[str]]:
+    """What is said of a study that extends transfer by methods of its own, or of transfer with a change."""
+
+    def say(methods: dict[str, Any] | None = None, change: Callable[[dict[str, Any]], Any] | None = None) -> list[str]:
+        content = copy.deepcopy(ORIGINAL)
+        if change is not None:
+            change(content)
+        (root / "config/studies/transfer/study.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+        transfer = sheet.load("transfer", "smoke", root)
+        if methods is None:
+            return unmeant(transfer)
+        mine = {"study": "mine", "title": "Mine", "extends": "transfer", "methods": methods}
+        (root / "config/studies/mine").mkdir(exist_ok=True)
+        (root / "config/studies/mine/study.yaml").write_text(yaml.safe_dump(mine))
+        return unmeant(sheet.load("mine", "smoke", root), transfer)
+
+    return say
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_studies_here_have_no_method_twice(preset: str) -> None:
+    """Transfer's second hardware is the baseline again at paper size, and says so."""
+    loaded = [sheet.load(name, preset) for name in studies() if sheet.has_preset(name, preset)]
+    assert [words for study in loaded for words in unmeant(study)] == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "other"),
+    [
+        ({}, "baseline"),
+        # The default written out; and a method that a study of one's own does not compare itself with.
+        ({"model": {"mixer": {"name": "softmax_cap", "cap": 50.0}}}, "softmax_cap"),
+    ],
+)
+def test_a_second_name_is_noticed(sentences, entry: dict[str, Any], other: str) -> None:
+    (said,) = sentences({"mine": {"label": "Mine"} | entry})
+    assert said.startswith(
+        f"config/studies/mine/study.yaml: mine is {other} under a second name (preset smoke, scale base): model, "
+    )
+    assert f"write `same_as: {other}` into mine if the repeat is meant" in said
+
+
+def test_what_differs_in_an_option_is_another_method(sentences) -> None:
+    assert sentences({"mine": {"label": "Mine", "model": {"mixer": {"name": "softmax_cap", "cap": 49.0}}}}) == []
+
+
+def test_a_repeat_that_is_meant_says_so_and_is_held_to_it(sentences) -> None:
+    assert sentences({"control": {"label": "Control", "same_as": "baseline"}}) == []
+    with pytest.raises(PlumblineError, match=r"control: same_as: it is not trained as qknorm is .*drop `same_as`"):
+        sentences({"control": {"label": "Control", "same_as": "qknorm"}})
+    with pytest.raises(PlumblineError, match=r"same_as: no run is of a method 'base'; did you mean 'baseline'"):
+        sentences({"control": {"label": "Control", "same_as": "base"}})
+
+
+def test_readings_and_arms_are_looked_at_too(sentences) -> None:
+    def again(content: dict[str, Any]) -> None:
+        content["methods"]["softmax_cap"]["readings"] = {"as_written": {"model": {"mixer": {"cap": 50.0}}}}
+        content["arms"]["third"] = {
+            "label": "Third",
+            "of": "qknorm",
+            "note": "",
+            "model": {"query_key": {"name": "identity"}},
+        }
+        content["runs"]["again"] = [{"scale": "base", "methods": ["softmax_cap.as_written", "third"], "seeds": [7]}]
+
+    said = sentences(change=again)
+    assert [words.split(": ")[1].split(" (")[0] for words in said] == [
+        "third is baseline under a second name",
+        "softmax_cap.as_written is softmax_cap under a second name",
+    ]
+
+
+def test_the_plan_says_it(sentences, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sentences({"mine": {"label": "Mine"}})
+    config = load_config() | {"preset": "smoke", "studies": ["mine"], "main_study": "mine"}
+    assert "mine/base/mine/s42" in project.plan(config, root).runs
+    said = capsys.readouterr().err
+    assert said.startswith("warning: config/studies/mine/study.yaml: mine is baseline under") and said.count("\n") == 1
