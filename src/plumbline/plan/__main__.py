@@ -7,9 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from plumbline.cli import PlumblineError, run
+from plumbline.cli import run
 from plumbline.files import atomic_write_text
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
@@ -47,11 +45,10 @@ def main() -> None:
 
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
-    for entry in given.config:
-        key, equals, value = entry.partition("=")
-        if not equals:
-            raise PlumblineError(f"--config {entry}: write KEY=VALUE")
-        config[key] = yaml.safe_load(value)
+    if given.config:
+        from plumbline.operate import invocation
+
+        config = invocation.changed(config, given.config)
     if given.preset:
         config["preset"] = given.preset
     if given.machine:
