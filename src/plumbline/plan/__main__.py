@@ -22,7 +22,8 @@ def main() -> None:
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--machine", help="an entry of config/machines.yaml (default: config/config.yaml's)")
     parser.add_argument("--price", type=float, help="price of a device-hour, in any currency")
-    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="as snakemake --config")
+    words = "as snakemake --config: of a nested value, a part of it leaves the others alone"
+    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
     parser.add_argument(
         "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )

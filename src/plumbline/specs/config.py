@@ -114,7 +114,7 @@ def _require_small(text: str, path: Path) -> None:
             ended = (1, 0)
         anchor, values, levels = open_[-1]
         open_[-1] = (anchor, values + ended[0], max(levels, ended[1]))
-        if len(open_) + open_[-1][2] > DEEPEST or open_[-1][1] > MOST:
+        if len(open_) - 1 + open_[-1][2] > DEEPEST or open_[-1][1] > MOST:
             raise PlumblineError(
                 f"{path}:{event.start_mark.line + 1}: nested deeper than {DEEPEST} levels, or more than {MOST:,} "
                 "values with every alias written out; no file here needs that"
