@@ -126,3 +126,10 @@ def test_a_part_of_a_nested_value_leaves_the_others_alone() -> None:
     }
     with pytest.raises(PlumblineError, match=r"--config work: write KEY=VALUE"):
         invocation.changed(config, ["work"])
+
+
+@pytest.mark.parametrize("word", ["work=scratch #2", "work=&scratch x", "work=!x y", "work=a\nb", "work= a"])
+def test_a_text_that_yaml_cuts_is_refused(word: str) -> None:
+    with pytest.raises(PlumblineError, match=r"(?s)^--config work=.*: YAML reads '.*' there"):
+        invocation.parsed([word])
+    assert invocation.parsed(["work='a b#c'", "x=1"]) == {"work": "a b#c", "x": 1}

@@ -15,8 +15,8 @@ from tests.workflow.project import STUDY, Project, jobs_by_rule
 
 pytestmark = pytest.mark.workflow
 
-#: A folder that a shell would take apart: a space, an umlaut, a bracket, an end of command and a comment.
-ODD = "Läufe (2); #x & y"
+#: A folder that a shell would take apart: spaces, brackets, an end of command, a job in the background; and an umlaut.
+ODD = "Läufe (2); x & y#z"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
     ("words", "folder"), [(("work=elsewhere",), "elsewhere/paper"), (("preset=mini", "-C", "work=w"), "w/mini")]
 )
 def test_a_cluster_profile_keeps_what_is_not_named(project: Project, words: tuple[str, ...], folder: str) -> None:
-    """Two dry runs of the seconds that each takes: 66 jobs of the preset demo were planned for the cluster."""
+    """`work=...` alone had planned 66 jobs of the preset demo for the cluster, `preset=mini` for another machine."""
     target = f"{folder}/runs/transfer/base/softpick/s42/outcome.json"
     done = project.snakemake("-n", target, "--profile", "slurm", "--config", *words)
     assert done.returncode == 0, done.stdout[-3000:]
@@ -68,8 +68,8 @@ def test_what_a_shell_would_carry_out_is_refused(project: Project) -> None:
     assert not (project.root / "X").exists()
 
 
-def test_an_odd_folder_goes_through_fetchless_rules(project: Project) -> None:
-    """From texts to packs, in such a folder: every rule of it writes files, a log and a benchmark there."""
+def test_an_odd_folder_from_texts_to_packs(project: Project) -> None:
+    """Every rule of the chain reads and writes files there, benchmarks included."""
     packs = f"{ODD}/smoke/corpora/climbmix/packs/context64/validation"
     done = project.snakemake(packs, "--config", "preset=smoke", "data={source: local}", f"work={ODD}")
     assert done.returncode == 0, done.stdout[-4000:]

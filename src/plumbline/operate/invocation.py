@@ -104,16 +104,23 @@ def parsed(words: Iterable[str]) -> dict[str, Any]:
     """KEY=VALUE words as Snakemake reads them: a part of a nested value leaves the others alone.
 
     Raises:
-        PlumblineError: a word is not of that form.
+        PlumblineError: a word is not of that form, or YAML takes a part of it for a comment or the like.
     """
     from snakemake.cli import parse_config
 
     found: dict[str, Any] = {}
     for word in words:
         try:
-            _update(found, parse_config([word]))
+            read = parse_config([word])
         except (ValueError, RecursionError) as error:
             raise PlumblineError(f"--config {word[:80]}: write KEY=VALUE ({error})") from error
+        key, _, text = word.partition("=")
+        if isinstance(read[key], str) and read[key] != text.strip("'\""):
+            raise PlumblineError(
+                f"--config {word[:80]}: YAML reads {read[key][:80]!r} there (a comment begins with ` #`, and &, ! and "
+                "spaces at an end mean something else); write it into config/config.yaml, between quotation marks"
+            )
+        _update(found, read)
     return found
 
 
