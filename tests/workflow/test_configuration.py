@@ -82,7 +82,7 @@ def test_the_rest_of_the_rules_quote_it_too(project: Project) -> None:
     words = ("results/table2.csv", f"{ODD}/smoke/probes/transfer/base/baseline/s42/probes.parquet")
     done = project.snakemake("-n", *words, "--config", "preset=smoke", "data={source: local}", f"work={ODD}")
     assert done.returncode == 0, done.stdout[-3000:]
-    lines = [line.strip() for line in done.stdout.splitlines() if line.startswith("        exec ")]
+    lines = re.findall(r"^Shell command: (exec .*)$", done.stdout, flags=re.M)
     assert len({line.split(" -m ")[1].split()[0] for line in lines}) >= 8
     for line in lines:
         assert not re.search(r"[;#&()]", " ".join(shlex.split(line.replace(ODD, "odd"))).replace("2>&1", "")), line
@@ -101,7 +101,7 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
         done = project.snakemake("-n", target, "--config", "preset=smoke", "studies=[transfer]")
         assert done.returncode == 0, done.stdout[-3000:]
         assert jobs_by_rule(done.stdout)["pretrain"] >= 2000
-        line = re.search(r"^        (exec python -m plumbline.results table .*)$", done.stdout, flags=re.M)[1]
+        line = re.search(r"^Shell command: (exec python -m plumbline.results table .*)$", done.stdout, flags=re.M)[1]
         (project.root / "logs/smoke/table").mkdir(parents=True, exist_ok=True)
         made = subprocess.run(["bash", "-c", line], cwd=project.root, env=project.environment)
     said = (project.root / "logs/smoke/table/transfer.table2.log").read_text()
