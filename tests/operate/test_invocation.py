@@ -132,4 +132,4 @@ def test_a_part_of_a_nested_value_leaves_the_others_alone() -> None:
 def test_a_text_that_yaml_cuts_is_refused(word: str) -> None:
     with pytest.raises(PlumblineError, match=r"(?s)^--config work=.*: YAML reads '.*' there"):
         invocation.parsed([word])
-    assert invocation.parsed(["work='a b#c'", "x=1"]) == {"work": "a b#c", "x": 1}
+    assert invocation.parsed(["work='a b#c'", "limit=1"]) == {"work": "a b#c", "limit": 1}

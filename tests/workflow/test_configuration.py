@@ -105,7 +105,7 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
         (project.root / "logs/smoke/table").mkdir(parents=True, exist_ok=True)
         made = subprocess.run(["bash", "-c", line], cwd=project.root, env=project.environment)
     said = (project.root / "logs/smoke/table/transfer.table2.log").read_text()
-    assert made.returncode == 1 and said.startswith("error: ") and "planned with" not in said
+    assert made.returncode == 0 and target in said, said
 
 
 @pytest.mark.parametrize(
