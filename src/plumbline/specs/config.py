@@ -97,6 +97,7 @@ def _require_small(text: str, path: Path) -> None:
     """Refuse nesting and aliases that would end this process, which reads them by recursion. Goes by events, flat."""
     known: dict[str, tuple[int, int]] = {}  # anchor -> values below it, levels below it
     open_: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # anchor, values and levels so far
+    event: Any
     for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         if isinstance(event, yaml.CollectionStartEvent):
             open_.append((event.anchor, 0, 0))
