@@ -28,9 +28,10 @@ demo: setup
 	@$(BIN)/python -m plumbline.operate.driver
 	$(BIN)/snakemake all $(if $(STUDY),--config 'studies=[$(STUDY)]')
 
-# What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100".
+# What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100 'data={source: local}'", which are
+# words of a command line.
 plan: setup
-	@$(BIN)/python -m plumbline.plan $(foreach entry,$(CONFIG),--config $(entry))
+	@$(BIN)/python -m plumbline.plan $(if $(CONFIG),--config $(CONFIG))
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks

@@ -54,7 +54,7 @@ def test_paths_of_a_run_follow_preset_corpus_context_and_pack() -> None:
 def test_a_target_needs_the_runs_of_its_groups() -> None:
     smoke = planned(preset="smoke")
     assert len(smoke.target_runs("transfer", "table2")) == 26
-    assert smoke.target_runs("transfer", "table4") == [] and smoke.target_expected("transfer", "table4") == "[]"
+    assert smoke.target_runs("transfer", "table4") == []
     files = smoke.target_files("transfer", "table2")
     assert sum(path.endswith("scores.parquet") for path in files) == 26
     assert "config/studies/transfer/published/table2.csv" in files, "printed numbers are files of their own"

@@ -23,7 +23,7 @@ from plumbline.specs import corpus, sheet, suites, twins
 from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset
 from plumbline.specs.config import studies as known_studies
 from plumbline.specs.corpus import Corpus
-from plumbline.specs.sheet import Run, Study, expected_json
+from plumbline.specs.sheet import Run, Study, expected_digest
 
 #: Where products are; below it one folder a preset, and copies of the preset asked for.
 RESULTS = "results"
@@ -170,12 +170,12 @@ class Plan(MadeOf, Flags, Measurements):
         return paths + self.measured_files(study, target) + self.printed_files(study, entry["published"])
 
     def target_expected(self, study: str, target: str) -> str:
-        """The runs that a target needs, as one string for a command line."""
-        return expected_json(self.target_runs(study, target))
+        """Changes with the runs that a target needs; its job works out which those are."""
+        return expected_digest(self.target_runs(study, target))
 
     def study_expected(self, study: str) -> str:
-        """All runs of a study as one string."""
-        return expected_json(list(self.studies[study].runs.values()))
+        """Changes with the runs of a study."""
+        return expected_digest(list(self.studies[study].runs.values()))
 
     def claims_files(self, study: str) -> list[str]:
         """What the claims of a study rest on: its runs, what any of its targets reads, and all that is printed."""

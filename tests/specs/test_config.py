@@ -104,6 +104,84 @@ def test_the_same_key_twice(root: Path) -> None:
         config.load_study("transfer", root)
 
 
+BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[" * 100_000 + "]" * 100_000, ":1: nested deeper than 50 levels"),
+        ("".join(f"{' ' * level}a:\n" for level in range(60)), ":51: nested deeper than 50 levels"),
+        ("a0: &a0 [1]\n" + "".join(f"a{i + 1}: &a{i + 1} [*a{i}]\n" for i in range(99)), ":50: nested deeper"),
+        (BOMB, ":6: .* more than 200,000 values with every alias written out"),
+        ("a: &a [1, *a]", r":1: \*a stands inside itself"),
+        ("a:\n  rate: .nan", ":2: .nan is not a finite number"),
+        ("a: [1, -.inf]", ":1: -.inf is not a finite number"),
+        ("a: 1e999", ":1: 1e999 is not a finite number"),
+        ("? [a]\n: 1", ":1: a key is a list or mapping"),
+        ("a: 2026-99-99", " is not YAML: month must be"),
+        ("a: " + "9" * 5000, " is not YAML: Exceeds the limit"),
+        ("a: \udcff", r" is not UTF-8 \(byte 3"),
+    ],
+    ids=["brackets", "levels", "chain", "bomb", "itself", "nan", "inf", "overflow", "key", "date", "digits", "bytes"],
+)
+def test_what_no_file_by_hand_holds_is_a_sentence(tmp_path: Path, text: str, says: str) -> None:
+    """100,000 brackets ended the process without a word; the others were tracebacks, or numbers in a plan."""
+    path = tmp_path / "config.yaml"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(PlumblineError, match=f"^{re.escape(str(path))}{says}"):
+        config.read_yaml(path)
+
+
+def test_not_a_mapping_and_not_a_file(root: Path) -> None:
+    path = root / "config/config.yaml"
+    path.write_text("- preset: demo\n")
+    with pytest.raises(PlumblineError, match=r"config.yaml: top level: \[.* is not of type 'object'"):
+        config.load_config(path)
+    with pytest.raises(PlumblineError, match=r"config cannot be read: Is a directory"):
+        config.read_yaml(root / "config")
+
+
+CARRIED = "is no path that Snakemake and a cluster's command lines carry unchanged: no quotation marks"
+
+
+@pytest.mark.parametrize(
+    ("work", "says"),
+    [
+        *[(work, CARRIED) for work in ("w$(touch X)", "w`id`", "it's", 'w"', "w\\", "w{x}", "w\n", "w\x00", "w\udcff")],
+        *[(work, "is no path: it begins with - or ~") for work in ("-w", "~/w", " w", "w ")],
+        *[(work, "is not the short form of a path") for work in ("w/", "./w", "w//x", "w/./x", ".", "/")],
+        *[(work, "is a folder of the project's own") for work in ("results", "logs/x", ".snakemake")],
+        ("", "should be non-empty"),
+        (3, "is not of type 'string'"),
+    ],
+)
+def test_a_path_that_nobody_carries_is_refused(work: Any, says: str) -> None:
+    with pytest.raises(PlumblineError, match=rf"(?s)^config.yaml: work: .*{says}"):
+        config.check(config.load_config() | {"work": work}, "config", "config.yaml")
+
+
+@pytest.mark.parametrize("work", ["work", "/scratch/me/w", "../w", "Läufe (zwei) & mehr; #3", "a*b?[c]!"])
+def test_other_paths_are_taken(work: str) -> None:
+    config.check(config.load_config() | {"work": work}, "config", "config.yaml")
+
+
+def test_folders_and_names_are_told_in_words(root: Path) -> None:
+    given = config.load_config()
+    for key, value, says in (
+        ("evaluation", given["evaluation"] | {"folder": "it's"}, f'evaluation.folder: "it\'s" {CARRIED}'),
+        ("machine", "h 100", "machine: 'h 100' is no name of a machine"),
+        ("main_study", "Transfer\n", "main_study: .* is no name: lower-case letters"),
+    ):
+        with pytest.raises(PlumblineError, match=f"^config.yaml: {says}"):
+            config.check(given | {key: value}, "config", "config.yaml")
+    change(root / "config/corpora/climbmix.yaml", "local.folder", "-texts")
+    with pytest.raises(PlumblineError, match=r"climbmix.yaml: local.folder: '-texts' is no path"):
+        corpus.load("climbmix", "smoke", root=root)
+
+
 def test_files_that_are_not_there_not_yaml_or_misnamed(root: Path) -> None:
     with pytest.raises(PlumblineError, match=r"there is no study 'transfr'; did you mean 'transfer'\?"):
         config.load_study("transfr", root)

@@ -149,7 +149,7 @@ def target_files(kind):
 
 
 def target_runs(kind):
-    """The runs that a table or figure expects, as one string."""
+    """Changes with the runs that a table or figure expects."""
 
     def runs(wildcards):
         return PLAN.target_expected(wildcards.study, getattr(wildcards, kind))
@@ -163,7 +163,7 @@ def claims_files(wildcards):
 
 
 def study_runs(wildcards):
-    """All runs of a study, as one string."""
+    """Changes with the runs of a study."""
     return PLAN.study_expected(wildcards.study)
 
 

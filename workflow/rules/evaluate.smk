@@ -22,8 +22,8 @@ rule items:
         suite=lambda wildcards: PLAN.suite_hash(wildcards.suite),
         out=subpath(output.facts, parent=True),
     shell:
-        "exec python -m plumbline.evaluate.items {params.flags} --documents {input.validation} "
-        "--out {params.out} > {log} 2>&1"
+        "exec python -m plumbline.evaluate.items {params.flags} --documents {input.validation:q} "
+        "--out {params.out:q} > {log:q} 2>&1"
 
 
 rule evaluate:
@@ -55,5 +55,5 @@ rule evaluate:
         items_folder=subpath(input.facts, parent=True),
         out=subpath(output.scores, parent=True),
     shell:
-        "exec {resources.launch} -m plumbline.evaluate --run {params.run} --items {params.items_folder} "
-        "--tokenizer {input.tokenizer} {params.flags} --out {params.out} > {log} 2>&1"
+        "exec {resources.launch} -m plumbline.evaluate --run {params.run:q} --items {params.items_folder:q} "
+        "--tokenizer {input.tokenizer:q} {params.flags} --out {params.out:q} > {log:q} 2>&1"

@@ -26,5 +26,5 @@ rule measure:
         preset=PLAN.name,
         made_of=measurement_made_of,
     shell:
-        "exec {resources.launch} -m plumbline.results.measure {wildcards.study} {wildcards.measurement} "
-        "--preset {params.preset} --out {output.parquet} > {log} 2>&1"
+        "exec {resources.launch} -m plumbline.results.measure {wildcards.study:q} {wildcards.measurement:q} "
+        "--preset {params.preset:q} --out {output.parquet:q} > {log:q} 2>&1"

@@ -16,4 +16,4 @@ rule plan:
         configuration=json.dumps(PLAN.config),
         state=plan_state,
     shell:
-        "exec python -m plumbline.plan --configuration {params.configuration:q} --out {output.csv} > {log} 2>&1"
+        "exec python -m plumbline.plan --configuration {params.configuration:q} --out {output.csv:q} > {log:q} 2>&1"

@@ -7,7 +7,7 @@ rule pretrain:
     The state directory is no output: Snakemake deletes outputs of failed jobs, and the state is what an interrupted
     run goes on from. How it is launched (one process, torchrun, srun), and with which flags that cannot change what a
     run computes beyond rounding (--micro-batch, --checkpoint-steps, --strategy), is a matter of machines:
-    resources.launch and resources.trainer_flags.
+    resources.launch and resources.trainer_flags, words of a command line that a shell reads as the profile has them.
     """
     input:
         training_shards,
@@ -37,9 +37,9 @@ rule pretrain:
         state=f"{WORK}/state/{{study}}/{{scale}}/{{method}}/s{{seed}}",
         out=subpath(output.outcome, parent=True),
     shell:
-        "exec {resources.launch} -m plumbline.train --spec {params.spec:q} --data {params.data} "
-        "--validation {params.validation} --state {params.state} --out {params.out} {resources.trainer_flags} "
-        "> {log} 2>&1"
+        "exec {resources.launch} -m plumbline.train --spec {params.spec:q} --data {params.data:q} "
+        "--validation {params.validation:q} --state {params.state:q} --out {params.out:q} {resources.trainer_flags} "
+        "> {log:q} 2>&1"
 
 
 rule probe:
@@ -68,5 +68,5 @@ rule probe:
         run=subpath(input.outcome, parent=True),
         validation=validation_manifest,
     shell:
-        "exec {resources.launch} -m plumbline.probes --run {params.run} --validation {params.validation} "
-        "--out {output} > {log} 2>&1"
+        "exec {resources.launch} -m plumbline.probes --run {params.run:q} --validation {params.validation:q} "
+        "--out {output:q} > {log:q} 2>&1"

@@ -29,11 +29,12 @@ rule table:
     params:
         preset=PLAN.name,
         work=WORK,
+        source=PLAN.config["data"]["source"],
         expected=target_runs("table"),
         made_of=made_of("table"),
     shell:
-        "exec python -m plumbline.results table {wildcards.study} {wildcards.table} --preset {params.preset} "
-        "--work {params.work} --expected {params.expected:q} --out {output.csv} > {log} 2>&1"
+        "exec python -m plumbline.results table {wildcards.study:q} {wildcards.table:q} --preset {params.preset:q} "
+        "--work {params.work:q} --planned {params.expected:q} --source {params.source:q} --out {output.csv:q} > {log:q} 2>&1"
 
 
 rule figure:
@@ -54,11 +55,12 @@ rule figure:
     params:
         preset=PLAN.name,
         work=WORK,
+        source=PLAN.config["data"]["source"],
         expected=target_runs("figure"),
         made_of=made_of("figure"),
     shell:
-        "exec python -m plumbline.results figure {wildcards.study} {wildcards.figure} --preset {params.preset} "
-        "--work {params.work} --expected {params.expected:q} --out {output.png} > {log} 2>&1"
+        "exec python -m plumbline.results figure {wildcards.study:q} {wildcards.figure:q} --preset {params.preset:q} "
+        "--work {params.work:q} --planned {params.expected:q} --source {params.source:q} --out {output.png:q} > {log:q} 2>&1"
 
 
 rule claims:
@@ -79,11 +81,12 @@ rule claims:
     params:
         preset=PLAN.name,
         work=WORK,
+        source=PLAN.config["data"]["source"],
         expected=study_runs,
         made_of=made_of("claims"),
     shell:
-        "exec python -m plumbline.results claims {wildcards.study} --preset {params.preset} --work {params.work} "
-        "--expected {params.expected:q} --out {output.csv} > {log} 2>&1"
+        "exec python -m plumbline.results claims {wildcards.study:q} --preset {params.preset:q} --work {params.work:q} "
+        "--planned {params.expected:q} --source {params.source:q} --out {output.csv:q} > {log:q} 2>&1"
 
 
 rule deviations:
@@ -101,9 +104,9 @@ rule deviations:
         evaluation=PLAN.evaluation_source,
         made_of=made_of("deviations"),
     shell:
-        "exec python -m plumbline.results.deviations {wildcards.study} --preset {params.preset} "
-        "--source {params.source} --evaluation {params.evaluation} --out {output} "
-        "> {log} 2>&1"
+        "exec python -m plumbline.results.deviations {wildcards.study:q} --preset {params.preset:q} "
+        "--source {params.source:q} --evaluation {params.evaluation:q} --out {output:q} "
+        "> {log:q} 2>&1"
 
 
 rule audit:
@@ -124,4 +127,4 @@ rule audit:
     params:
         made_of=made_of("audit"),
     shell:
-        "exec python -m plumbline.audit --out {output.csv} > {log} 2>&1"
+        "exec python -m plumbline.audit --out {output.csv:q} > {log:q} 2>&1"

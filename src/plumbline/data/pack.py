@@ -1,6 +1,6 @@
 """Pack token shards into sequences of fixed length, with one manifest per size.
 
-python -m plumbline.data.pack --tokens train-0000.npy train-0001.npy --tokenizer tokenizer.json \\
+python -m plumbline.data.pack --tokens tokens --shards 2 --tokenizer tokenizer.json \\
     --documents documents.json --split train --context 128 --size base=8000 --size large=all --out packs/context128
 
 Documents follow one another, each with its separator, and are cut every `context` tokens wherever that falls: attention
@@ -202,7 +202,8 @@ def main(arguments: list[str] | None = None) -> None:
     from plumbline.data.manifest import read_documents
 
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.pack", description=__doc__.splitlines()[0])
-    parser.add_argument("--tokens", required=True, nargs="+", type=Path, help="token shards, in order")
+    parser.add_argument("--tokens", required=True, nargs="+", type=Path, help="token shards, in order, or their folder")
+    parser.add_argument("--shards", type=int, help="how many shards of the split are in the folder of --tokens")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json that made them")
     parser.add_argument("--documents", required=True, type=Path, help="documents.json of the corpus")
     parser.add_argument("--split", required=True, choices=["train", "validation"], help="which side the tokens are of")
@@ -213,8 +214,11 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.context < 2 or given.sequences_per_shard < 1:
         raise PlumblineError("--context must be at least 2 (an input and a target), --sequences-per-shard at least 1")
+    tokens = given.tokens
+    if given.shards is not None:  # thousands of names are too long for a command line
+        tokens = [folder / f"{given.split}-{shard:04d}.npy" for folder in tokens for shard in range(given.shards)]
     manifests = pack(
-        given.tokens,
+        tokens,
         Tokenizer(given.tokenizer),
         split=given.split,
         context=given.context,

@@ -17,12 +17,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import yaml
-
 from plumbline.cli import PlumblineError, run
+from plumbline.operate import invocation
 from plumbline.plan import machines
 from plumbline.project import Plan, plan
-from plumbline.specs.config import ROOT, load_config
+from plumbline.specs.config import ROOT, load_config, read_yaml
 from plumbline.specs.sheet import Run
 
 NAMES = ("config.v9+.yaml", "config.yaml", "profile.v9+.yaml", "profile.yaml")
@@ -40,7 +39,7 @@ class Verdict:
 
 
 def load(profiles: list[str]) -> dict[str, Any]:
-    """The profiles as Snakemake merges them: a later one replaces whole top-level keys.
+    """The profiles as Snakemake merges them: a later one replaces whole top-level keys, of `config` those it names.
 
     Raises:
         PlumblineError: no such profile.
@@ -50,7 +49,8 @@ def load(profiles: list[str]) -> dict[str, Any]:
         found = [path for path in (Path(profile) / name for name in NAMES) if path.is_file()]
         if not found:
             raise PlumblineError(f"--profile {profile}: no {NAMES[0]} in that directory")
-        merged |= yaml.safe_load(found[0].read_text(encoding="utf-8"))
+        words = [*merged.get("config", []), *invocation.profile_words(found[0])]
+        merged |= read_yaml(found[0]) | ({"config": words} if words else {})
     return merged
 
 
@@ -67,10 +67,7 @@ def evaluated(value: Any, **names: Any) -> Any:
 def configured(profile: dict[str, Any], root: Path = ROOT) -> Plan:
     """The configuration that jobs of a profile have: config/config.yaml with what the profile sets."""
     config = load_config(root / "config" / "config.yaml")
-    for entry in profile.get("config", []):
-        key, _, value = entry.partition("=")
-        config[key] = yaml.safe_load(value)
-    return plan(config, root)
+    return plan(invocation.changed(config, profile.get("config", [])), root)
 
 
 def requests(profile: dict[str, Any], of: Plan) -> dict[str, dict[str, Any]]:

@@ -7,9 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from plumbline.cli import PlumblineError, run
+from plumbline.cli import run
 from plumbline.files import atomic_write_text
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
@@ -24,7 +22,8 @@ def main() -> None:
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--machine", help="an entry of config/machines.yaml (default: config/config.yaml's)")
     parser.add_argument("--price", type=float, help="price of a device-hour, in any currency")
-    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="as snakemake --config")
+    words = "as snakemake --config: of a nested value, a part of it leaves the others alone"
+    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
     parser.add_argument(
         "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
@@ -47,11 +46,10 @@ def main() -> None:
 
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
-    for entry in given.config:
-        key, equals, value = entry.partition("=")
-        if not equals:
-            raise PlumblineError(f"--config {entry}: write KEY=VALUE")
-        config[key] = yaml.safe_load(value)
+    if given.config:
+        from plumbline.operate import invocation
+
+        config = invocation.changed(config, given.config)
     if given.preset:
         config["preset"] = given.preset
     if given.machine:

@@ -88,6 +88,6 @@ def priced(machine: Machine, price: float) -> Machine:
     Raises:
         PlumblineError: the price is negative.
     """
-    if price < 0:
-        raise PlumblineError(f"--price {price:g}: a price is not negative")
+    if not 0 <= price < float("inf"):
+        raise PlumblineError(f"--price {price:g}: a price is a number that is not negative")
     return dataclasses.replace(machine, price=price)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from plumbline.cli import PlumblineError, nearest, run
 from plumbline.files import atomic_write_text
 from plumbline.results import find
-from plumbline.results.expected import FOUND, expected_runs
-from plumbline.specs import sheet
+from plumbline.results.expected import FOUND, expected_runs, require_planned
+from plumbline.specs import corpus, sheet
 from plumbline.specs.config import PRESETS
 
 # What only one verb needs is loaded by that verb: a table waits for no drawing library.
@@ -33,6 +33,9 @@ def arguments() -> argparse.ArgumentParser:
         one.add_argument("--work", type=Path, help="where the runs are (default work/PRESET)")
         found = f"; {FOUND}: the runs that are there, whatever spec they have" if verb == "table" else ""
         one.add_argument("--expected", help=f"JSON list of runs, or its file (default: the target's groups){found}")
+        one.add_argument("--planned", metavar="DIGEST", help="refuse where the target's own runs have another digest")
+        source = "where documents come from, if not as the corpus says: part of what the target's own runs are"
+        one.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help=source)
         one.add_argument("--out", type=Path, required=True)
     shown = verbs.add_parser("show", help="a finished table, 80 columns wide")
     shown.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
@@ -70,7 +73,7 @@ def target_of(study: sheet.Study, target: str, kind: str) -> dict[str, Any]:
 def _target(given: argparse.Namespace) -> None:
     from plumbline.results.published import Published
 
-    study = sheet.load(given.study, given.preset)
+    study = sheet.load(given.study, given.preset, source=given.source)
     entry = target_of(study, given.target, given.verb)
     make = find.function(study.code, f"{given.verb}s", given.target)
     measurements = entry.get("measurements", ())
@@ -98,7 +101,7 @@ def _claims(given: argparse.Namespace) -> None:
     from plumbline.results import judge, measures
     from plumbline.results.published import Published
 
-    study = sheet.load(given.study, given.preset)
+    study = sheet.load(given.study, given.preset, source=given.source)
     if study.code != study.name:
         raise PlumblineError(
             f"{study.name} makes no claims: it extends {study.code}, whose document does; ask for {study.code}'s"
@@ -129,6 +132,8 @@ def _frames(
     work = given.work or Path("work") / given.preset
     if given.expected == FOUND and given.verb != "table":
         raise PlumblineError(f"--expected {FOUND} is for tables, which say so; make the {given.verb} from its own runs")
+    if given.planned:
+        require_planned(given.planned, study, groups)
     average = study.suite.average if study.suite else ""
     keys = _measurements(given, study, measurements, work)
     expected = expected_runs(given.expected, study, groups, work)

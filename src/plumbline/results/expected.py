@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.cli import PlumblineError
-from plumbline.specs.sheet import Study, expected_json
+from plumbline.specs.sheet import Study, expected_digest, expected_json
 
 #: On the command line: the runs that are there, whichever spec or version they were made with.
 FOUND = "found"
@@ -63,6 +63,20 @@ def expected_runs(text: str | None, study: Study, groups: Iterable[str], work: s
             raise PlumblineError(f"--expected: there is no file {path}; give it, the JSON list itself, or {FOUND}")
         text = path.read_text(encoding="utf-8")
     return _listed(text)
+
+
+def require_planned(digest: str, study: Study, groups: Iterable[str]) -> None:
+    """Refuse to go by other runs than the job was planned with, of which it was given the digest alone.
+
+    Raises:
+        PlumblineError: configuration or code was edited between the plan and the job.
+    """
+    if expected_digest(study.group(*groups)) != digest:
+        raise PlumblineError(
+            f"the runs of {study.name} are others than those that this job was planned with: config/studies/"
+            f"{study.name}/study.yaml, what it extends, its corpus or a component's code was edited meanwhile; "
+            "start Snakemake again"
+        )
 
 
 def _listed(text: str) -> list[Expected]:

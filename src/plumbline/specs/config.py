@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import math
 import re
 from functools import cache
 from pathlib import Path
@@ -25,39 +27,99 @@ ROOT = _project_root()
 PRESETS = ("paper", "mini", "demo", "smoke")
 
 
+#: What a file by hand never reaches: levels of nesting, and values once every alias is written out. Deeper or longer
+#: ones end Python's stack (or libyaml's, without a word), or the memory.
+DEEPEST, MOST = 50, 200_000
+
+
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML that refuses the same key twice, and reads 1e-5 as a number."""
+    """YAML that refuses the same key twice and numbers that are none, and reads 1e-5 as a number."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise PlumblineError(f"{_line(key_node)}: a key is a list or mapping; write a text")
             key = self.construct_object(key_node, deep=True)
             if key in seen:
-                mark = key_node.start_mark
-                raise PlumblineError(f"{mark.name}:{mark.line + 1}: the key {key!r} stands twice; keep one of them")
+                raise PlumblineError(f"{_line(key_node)}: the key {key!r} stands twice; keep one of them")
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        number: float = super().construct_yaml_float(node)
+        if not math.isfinite(number):
+            raise PlumblineError(
+                f"{_line(node)}: {node.value} is not a finite number, and nothing here can be reckoned with it; "
+                "write one that is, or quotation marks around a text"
+            )
+        return number
 
 
 # YAML 1.1, which PyYAML reads, takes 1e-5 (no dot, or no sign) for a text.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+\Z"), list("-+.0123456789")
 )
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
+
+
+def _line(node: yaml.Node) -> str:
+    return f"{node.start_mark.name}:{node.start_mark.line + 1}"
 
 
 def read_yaml(path: Path) -> Any:
     """A YAML file's content.
 
     Raises:
-        PlumblineError: there is no such file, it is not YAML, or a key stands twice.
+        PlumblineError: there is no such file, it cannot be read, it is not YAML or not UTF-8, a key stands twice, a
+            number is not finite, or it is nested deeper or holds more than a file written by hand.
     """
     if not path.exists():
         raise PlumblineError(f"there is no file {path}")
     try:
-        with open(path, encoding="utf-8") as stream:
-            return yaml.load(stream, Loader=_Loader)
-    except yaml.YAMLError as error:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PlumblineError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise PlumblineError(f"{path} is not UTF-8 (byte {error.start}: {error.reason}); save it as UTF-8") from error
+    try:
+        _require_small(text, path)
+        stream = io.StringIO(text)
+        stream.name = str(path)
+        return yaml.load(stream, Loader=_Loader)
+    except PlumblineError:
+        raise
+    except (yaml.YAMLError, ValueError) as error:  # a date or a whole number of no sense is a ValueError
         raise PlumblineError(f"{path} is not YAML: {error}") from error
+
+
+def _require_small(text: str, path: Path) -> None:
+    """Refuse nesting and aliases that would end this process, which reads them by recursion. Goes by events, flat."""
+    known: dict[str, tuple[int, int]] = {}  # anchor -> values below it, levels below it
+    open_: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # anchor, values and levels so far
+    event: Any
+    for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_.append((event.anchor, 0, 0))
+            ended = (0, 0)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, values, levels = open_.pop()
+            ended = (values + 1, levels + 1)
+            if anchor:
+                known[anchor] = ended
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor in {anchor for anchor, _, _ in open_}:
+                raise PlumblineError(f"{path}:{event.start_mark.line + 1}: *{event.anchor} stands inside itself")
+            ended = known.get(event.anchor, (1, 0))
+        else:
+            ended = (1, 0)
+        anchor, values, levels = open_[-1]
+        open_[-1] = (anchor, values + ended[0], max(levels, ended[1]))
+        if len(open_) - 1 + open_[-1][2] > DEEPEST or open_[-1][1] > MOST:
+            raise PlumblineError(
+                f"{path}:{event.start_mark.line + 1}: nested deeper than {DEEPEST} levels, or more than {MOST:,} "
+                "values with every alias written out; no file here needs that"
+            )
 
 
 @cache
@@ -91,6 +153,8 @@ def _explain(error: ValidationError) -> str:
         return error.message + nearest(error.instance, map(str, cast(list[Any], error.validator_value)))
     if error.validator == "required":
         return f"{error.message}; add it"
+    if error.validator in ("pattern", "not") and isinstance(error.schema, dict) and "description" in error.schema:
+        return f"{error.instance!r} {error.schema['description']}"
     return error.message
 
 

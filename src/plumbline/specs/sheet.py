@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plumbline.cli import PlumblineError, nearest
+from plumbline.files import sha256_text
 from plumbline.specs import corpus, measurement, suites, sweep
 from plumbline.specs.components import SLOTS
 from plumbline.specs.config import ROOT, load_study
@@ -288,5 +289,11 @@ def _check_names(sheet: dict[str, Any], path: str, preset: str) -> None:
 
 
 def expected_json(runs: list[Run]) -> str:
-    """The runs that a table expects, as one string for a command line: key, run id and groups."""
+    """The runs that a table expects: key, run id and groups. As long as there are runs, so nothing for a command line,
+    where one word holds 128 KiB at most."""
     return json.dumps([{"key": run.key, "run_id": run.spec.run_id, "groups": run.groups} for run in runs])
+
+
+def expected_digest(runs: list[Run]) -> str:
+    """Changes with the runs that a table expects: the short word that stands for them on a command line."""
+    return sha256_text(expected_json(runs))[:16]

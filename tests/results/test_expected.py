@@ -1,0 +1,73 @@
+"""The runs that a job works out by itself are those that it was planned with, however many they are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.project import plan
+from plumbline.results.expected import expected_runs, require_planned
+from plumbline.specs import sheet
+from plumbline.specs.config import load_config
+from plumbline.specs.sheet import Run, Study
+
+#: What one word of a command line holds, and a rule's whole shell line is one.
+LONGEST = 128 * 1024
+
+
+@pytest.fixture(scope="module")
+def many() -> Study:
+    """A study with 2,000 runs in the groups of its main table, of which only their names differ."""
+    study = sheet.load("transfer", "smoke")
+    spec = study.runs["transfer/base/baseline/s42"].spec
+    names = [replace_seed(spec, seed) for seed in range(2000)]
+    return replace(study, runs={one.key: Run(spec=one, groups=("base", "noise_floor")) for one in names})
+
+
+def replace_seed(spec: sheet.RunSpec, seed: int) -> sheet.RunSpec:
+    return sheet.RunSpec.from_dict(spec.to_dict() | {"init_seed": seed})
+
+
+def test_two_thousand_runs_are_a_short_word(many: Study, tmp_path: Path) -> None:
+    groups = ["base", "noise_floor"]
+    assert len(sheet.expected_json(many.group(*groups))) > LONGEST, "as a list they are too long for a command line"
+    planned = replace(plan(load_config() | {"preset": "smoke"}), studies={"transfer": many})
+    digest = planned.target_expected("transfer", "table2")
+    assert len(digest) == 16 and digest == planned.study_expected("transfer")
+    require_planned(digest, many, groups)
+    assert len(expected_runs(None, many, groups, tmp_path)) == 2000
+    fewer = replace(many, runs=dict(list(many.runs.items())[1:]))
+    with pytest.raises(PlumblineError, match=r"the runs of transfer are others than .* planned with: .* start S"):
+        require_planned(digest, fewer, groups)
+
+
+def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_path: Path) -> None:
+    """Where documents come from is part of a run; the other source's runs are refused before anything is read."""
+    config = load_config()
+    local = plan(config | {"preset": "smoke", "data": {"source": "local"}})
+    command = [sys.executable, "-m", "plumbline.results", "claims", "transfer", "--preset", "smoke"]
+    command += [
+        "--work",
+        str(tmp_path),
+        "--planned",
+        local.study_expected("transfer"),
+        "--out",
+        str(tmp_path / "c.csv"),
+    ]
+    done = subprocess.run([*command, "--source", "corpus"], cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 1 and "are others than those that this job was planned with" in done.stderr
+    done = subprocess.run([*command, "--source", "local"], cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_list_of_ones_own_is_still_read(many: Study, tmp_path: Path) -> None:
+    path = tmp_path / "runs.json"
+    path.write_text(sheet.expected_json(list(many.runs.values())[:3]))
+    read = expected_runs(str(path), many, ["base"], tmp_path)
+    assert [run.key for run in read] == [item["key"] for item in json.loads(path.read_text())]

@@ -1,0 +1,125 @@
+"""What a user may write into a configuration: it is kept, quoted, or told in a sentence before anything runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.project import STUDY, Project, jobs_by_rule
+
+pytestmark = pytest.mark.workflow
+
+#: A folder that a shell would take apart: spaces, brackets, an end of command, a job in the background; and an umlaut.
+ODD = "Läufe (2); x & y#z"
+
+
+@pytest.fixture(scope="module")
+def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project.copy(repository, tmp_path_factory.mktemp("configuration") / "project")
+    project.local_corpus()
+    return project
+
+
+@pytest.mark.parametrize(
+    ("words", "folder"), [(("work=elsewhere",), "elsewhere/paper"), (("preset=mini", "-C", "work=w"), "w/mini")]
+)
+def test_a_cluster_profile_keeps_what_is_not_named(project: Project, words: tuple[str, ...], folder: str) -> None:
+    """`work=...` alone had planned 66 jobs of the preset demo for the cluster, `preset=mini` for another machine."""
+    target = f"{folder}/runs/transfer/base/softpick/s42/outcome.json"
+    done = project.snakemake("-n", target, "--profile", "slurm", "--config", *words)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert jobs_by_rule(done.stdout)["pretrain"] == 1
+    page = project.snakemake("-n", "plan", "--profile", "slurm", "--config", *words).stdout
+    assert '"machine": "h100"' in page.replace("\\", "")
+
+
+def test_a_job_of_a_cluster_is_given_all_of_it(project: Project, tmp_path: Path) -> None:
+    """SLURM's commands are stand-ins; `sbatch` notes what it is asked for, and takes nothing."""
+    answers = {"sacctmgr": "echo plumbline", "sinfo": "echo 'cpu*'", "squeue": "true", "sacct": "true"}
+    answers |= {"sshare": "echo plumbline", "scontrol": "true", "scancel": "true"}
+    answers["sbatch"] = f"printf '%s\\n' \"$@\" > {shlex.quote(str(tmp_path / 'asked'))}; exit 1"
+    for name, answer in answers.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{answer}\n")
+        (tmp_path / name).chmod(0o755)
+    words = ("results/paper/audit.csv", "--profile", "slurm", "--retries", "0", "--config", f"work={ODD}")
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", *words],
+        cwd=project.root,
+        env=project.environment | {"PATH": f"{tmp_path}{os.pathsep}{project.environment['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    assert (tmp_path / "asked").exists(), done.stdout + done.stderr
+    command = shlex.split((tmp_path / "asked").read_text().partition("--wrap=")[2])
+    given = command[command.index("--config") + 1 :][:3]
+    assert given == ["preset=paper", "machine=h100", f"work={ODD}"]
+
+
+def test_what_a_shell_would_carry_out_is_refused(project: Project) -> None:
+    done = project.snakemake("-n", "results/audit.csv", "--config", "work=w$(touch X)")
+    assert done.returncode == 1 and "Traceback" not in done.stdout
+    assert "work: 'w$(touch X)' is no path that Snakemake and a cluster's command lines carry unchanged" in done.stdout
+    assert not (project.root / "X").exists()
+
+
+def test_an_odd_folder_from_texts_to_packs(project: Project) -> None:
+    """Every rule of the chain reads and writes files there, benchmarks included."""
+    packs = f"{ODD}/smoke/corpora/climbmix/packs/context64/validation"
+    done = project.snakemake(packs, "--config", "preset=smoke", "data={source: local}", f"work={ODD}")
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert (project.root / packs / "validation.json").exists()
+    assert len(list((project.root / ODD / "smoke/benchmarks").rglob("*.jsonl"))) == 5
+    assert f"--out '{packs}'" in done.stdout
+
+
+def test_the_rest_of_the_rules_quote_it_too(project: Project) -> None:
+    words = ("results/table2.csv", f"{ODD}/smoke/probes/transfer/base/baseline/s42/probes.parquet")
+    done = project.snakemake("-n", *words, "--config", "preset=smoke", "data={source: local}", f"work={ODD}")
+    assert done.returncode == 0, done.stdout[-3000:]
+    lines = re.findall(r"^Shell command: (exec .*)$", done.stdout, flags=re.M)
+    assert len({line.split(" -m ")[1].split()[0] for line in lines}) >= 8
+    for line in lines:
+        assert not re.search(r"[;#&()]", " ".join(shlex.split(line.replace(ODD, "odd"))).replace("2>&1", "")), line
+        subprocess.run(["bash", "-n", "-c", line], check=True)
+        assert line.count(ODD) == sum(word.count(ODD) for word in shlex.split(line, comments=True)), line
+
+
+def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
+    """`E2BIG` before: the shell line of a rule is one word of a command line, of 128 KiB at most."""
+    target = "results/smoke/transfer/table2.csv"
+
+    def change(content: dict) -> None:
+        content["runs"]["base"] = [{"scale": "base", "methods": "all", "seeds": list(range(42, 142))}]
+
+    with project.changed(change, STUDY):
+        done = project.snakemake("-n", target, "--config", "preset=smoke", "studies=[transfer]")
+        assert done.returncode == 0, done.stdout[-3000:]
+        assert jobs_by_rule(done.stdout)["pretrain"] >= 2000
+        line = re.search(r"^Shell command: (exec python -m plumbline.results table .*)$", done.stdout, flags=re.M)[1]
+        (project.root / "logs/smoke/table").mkdir(parents=True, exist_ok=True)
+        made = subprocess.run(["bash", "-c", line], cwd=project.root, env=project.environment)
+    said = (project.root / "logs/smoke/table/transfer.table2.log").read_text()
+    assert made.returncode == 0 and target in said, said
+
+
+@pytest.mark.parametrize(
+    ("added", "says"),
+    [
+        ("work: elsewhere\n", r"config/config.yaml:\d+: the key 'work' stands twice"),
+        ("deep: " + "[" * 10_000 + "]" * 10_000 + "\n", r"config/config.yaml:\d+: nested deeper than 50 levels"),
+    ],
+    ids=["twice", "deep"],
+)
+def test_config_yaml_is_read_with_the_same_care(project: Project, added: str, says: str) -> None:
+    path = project.root / "config/config.yaml"
+    before = path.read_text()
+    path.write_text(before + added)
+    done = project.snakemake("-n", "results/audit.csv")
+    path.write_text(before)
+    assert done.returncode == 1 and re.search(says, done.stdout) and "Traceback" not in done.stdout, done.stdout[-1500:]
