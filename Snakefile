@@ -56,8 +56,12 @@ onstart:
     forecast.announce(workflow, ESTIMATOR)
 
 
+staleness.watch(workflow)
+
+
 onsuccess:
     driver.release(workflow.persistence.path)
+    staleness.remark(workflow)
 
 
 onerror:

@@ -69,4 +69,4 @@ rule probe:
         validation=validation_manifest,
     shell:
         "exec {resources.launch} -m plumbline.probes --run {params.run} --validation {params.validation} "
-        "--out {output} > {log} 2>&1"
+        "--made-of {params.made_of} --out {output} > {log} 2>&1"

@@ -33,7 +33,8 @@ rule table:
         made_of=made_of("table"),
     shell:
         "exec python -m plumbline.results table {wildcards.study} {wildcards.table} --preset {params.preset} "
-        "--work {params.work} --expected {params.expected:q} --out {output.csv} > {log} 2>&1"
+        "--work {params.work} --expected {params.expected:q} --made-of {params.made_of} --out {output.csv} "
+        "> {log} 2>&1"
 
 
 rule figure:
@@ -58,7 +59,8 @@ rule figure:
         made_of=made_of("figure"),
     shell:
         "exec python -m plumbline.results figure {wildcards.study} {wildcards.figure} --preset {params.preset} "
-        "--work {params.work} --expected {params.expected:q} --out {output.png} > {log} 2>&1"
+        "--work {params.work} --expected {params.expected:q} --made-of {params.made_of} --out {output.png} "
+        "> {log} 2>&1"
 
 
 rule claims:
@@ -83,7 +85,7 @@ rule claims:
         made_of=made_of("claims"),
     shell:
         "exec python -m plumbline.results claims {wildcards.study} --preset {params.preset} --work {params.work} "
-        "--expected {params.expected:q} --out {output.csv} > {log} 2>&1"
+        "--expected {params.expected:q} --made-of {params.made_of} --out {output.csv} > {log} 2>&1"
 
 
 rule deviations:
@@ -102,7 +104,7 @@ rule deviations:
         made_of=made_of("deviations"),
     shell:
         "exec python -m plumbline.results.deviations {wildcards.study} --preset {params.preset} "
-        "--source {params.source} --evaluation {params.evaluation} --out {output} "
+        "--source {params.source} --evaluation {params.evaluation} --made-of {params.made_of} --out {output} "
         "> {log} 2>&1"
 
 
@@ -124,4 +126,4 @@ rule audit:
     params:
         made_of=made_of("audit"),
     shell:
-        "exec python -m plumbline.audit --out {output.csv} > {log} 2>&1"
+        "exec python -m plumbline.audit --made-of {params.made_of} --out {output.csv} > {log} 2>&1"

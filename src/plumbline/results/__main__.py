@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plumbline import record
 from plumbline.cli import PlumblineError, nearest, run
 from plumbline.files import atomic_write_text
 from plumbline.results import find
@@ -34,6 +35,7 @@ def arguments() -> argparse.ArgumentParser:
         found = f"; {FOUND}: the runs that are there, whatever spec they have" if verb == "table" else ""
         one.add_argument("--expected", help=f"JSON list of runs, or its file (default: the target's groups){found}")
         one.add_argument("--out", type=Path, required=True)
+        one.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     shown = verbs.add_parser("show", help="a finished table, 80 columns wide")
     shown.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
     return parser
@@ -80,12 +82,13 @@ def _target(given: argparse.Namespace) -> None:
         from plumbline.results import style
 
         paths = style.save(product, given.out)
+        record.write(given.out, given.made_of)
     else:
         from plumbline.results import render
 
         if frames.others:
             product.warnings.append(f"Made from runs of other specs or versions: {'; '.join(frames.others)}.")
-        paths = render.write(product, frames, given.out)
+        paths = render.write(product, frames, given.out, given.made_of)
     for path in paths:
         print(path)
 
@@ -108,6 +111,7 @@ def _claims(given: argparse.Namespace) -> None:
     rows = judge.judge(published.claims(), own.MEASURES, evidence)
     atomic_write_text(given.out.with_suffix(".md"), judge.to_markdown(rows, study.sheet["title"], study.preset))
     atomic_write_text(given.out, judge.to_csv(rows))
+    record.write(given.out, given.made_of)
     print(given.out)
 
 
