@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,55 +44,48 @@ def changed(before: dict[str, str], after: dict[str, str], part: int) -> set[str
     return {kind for kind in before if before[kind].split("-")[part] != after[kind].split("-")[part]}
 
 
-EDITS = [
-    ("data/documents.py", "SPLITS = ", {"documents"}),
-    ("data/sources/packaged.py", "_NOTE = ", {"documents"}),
-    ("data/tokenizer.py", "_PART = ", {"tokenizer", "tokenize", "pack"}),
-    ("data/tokenize.py", "_BATCH, ", {"tokenize"}),
-    ("data/pack.py", "FORMAT = ", {"pack"}),
-    ("data/fetch.py", "def fetch(", set()),
-    ("data/loader.py", "_OPEN_SHARDS = ", set()),
-    ("evaluate/proxy.py", "class Documents", {"items"}),
-    ("evaluate/scores.py", "class Example", {"scores"}),
-    ("evaluate/harness.py", "def run(", {"scores"}),
-    ("model/decoder.py", "class Decoder", set()),
-    ("specs/config.py", "def check(", set()),
+CODE = [
+    ("data/documents.py", {"documents"}),
+    ("data/sources/packaged.py", {"documents"}),
+    ("data/tokenizer.py", {"tokenizer", "tokenize", "pack"}),
+    ("data/tokenize.py", {"tokenize"}),
+    ("data/pack.py", {"pack"}),
+    ("data/fetch.py", set()),
+    ("data/loader.py", set()),
+    ("evaluate/proxy.py", {"items"}),
+    ("evaluate/scores.py", {"scores"}),
+    ("evaluate/harness.py", {"scores"}),
+    ("model/decoder.py", set()),
+    ("specs/config.py", set()),
 ]  # fmt: skip
 
 
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the package whose code may be edited."""
-    folder = tmp_path / "plumbline"
-    shutil.copytree(code.PACKAGE, folder, ignore=shutil.ignore_patterns("__pycache__", "studies"))
-    monkeypatch.setattr(code, "PACKAGE", folder)
-    forget()
-    yield folder
-    forget()
-
-
-def forget() -> None:
-    """Files are parsed once a process."""
-    for cached in (code.parse, code._read, code._imports, made_of._verb_code):
-        cached.cache_clear()
-
-
-def test_an_edit_changes_what_it_makes_and_nothing_else(root: Path, package: Path) -> None:
+@pytest.mark.parametrize(("file", "expected"), CODE, ids=[entry[0] for entry in CODE])
+def test_code_is_of_what_it_makes_and_of_nothing_else(file: str, expected: set[str]) -> None:
     """The model's code is the identity of runs, and is not looked at here; nor is what only reads configuration."""
+    assert (code.PACKAGE / file).is_file()
+    assert {kind for kind in made_of.VERBS if code.PACKAGE / file in made_of.verb_files(kind)} == expected
+
+
+def test_an_edit_changes_the_code_and_a_comment_does_not(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here = planned(root)
     before = whole(here)
-    for file, text, expected in EDITS:
-        path = package / file
-        original = path.read_text()
-        assert f"\n{text}" in original or f"\n@dataclass(frozen=True, slots=True)\n{text}" in original, (file, text)
-        path.write_text(f"# A comment.\n{original}\nEDITED = 1\n")
-        forget()
-        after = whole(here)
-        assert changed(before, after, 0) == expected, file
-        assert not changed(before, after, 1), f"{file}: nothing else is asked"
-        path.write_text(f"# A comment.\n{original}")
-    forget()
-    assert whole(here) == before, "comments"
+    shutil.copytree(code.PACKAGE / "data", tmp_path / "plumbline/data")
+    path = tmp_path / "plumbline/data/pack.py"
+    path.write_text(f"# A comment.\n{path.read_text()}")
+    with monkeypatch.context() as patch:
+        patch.setattr(code, "PACKAGE", path.parents[1])
+        made_of._verb_code.cache_clear()
+        assert here.corpus_made_of("pack", CORPUS) == before["pack"]
+        path.write_text(path.read_text() + "EDITED = 1\n")
+        for cached in (code.parse, code._read, code._imports, made_of._verb_code):
+            cached.cache_clear()
+        after = here.corpus_made_of("pack", CORPUS)
+        assert changed(before, before | {"pack": after}, 0) == {"pack"}
+        assert not changed(before, before | {"pack": after}, 1), "nothing else is asked"
+    made_of._verb_code.cache_clear()
 
 
 def test_what_is_asked_changes_what_comes_after(root: Path) -> None:

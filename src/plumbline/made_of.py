@@ -148,12 +148,17 @@ def _joined(kind: str, asked: Any) -> str:
     return f"{_verb_code(kind)}-{sha256_text(canonical_json(asked))[:16]}"
 
 
-@cache
-def _verb_code(kind: str) -> str:
+def verb_files(kind: str) -> list[Path]:
+    """The code that decides the bytes of one of `VERBS`."""
     start = code.PACKAGE / VERBS[kind]
     if kind == "scores":  # the model's code is the run's, and items are files
-        return code.tree_hash(code.folder_files(start, but=("items.py",)))
-    return code.tree_hash(code.measurement_files(start))
+        return code.folder_files(start, but=("items.py",))
+    return code.measurement_files(start)
+
+
+@cache
+def _verb_code(kind: str) -> str:
+    return code.tree_hash(verb_files(kind))
 
 
 @cache

@@ -134,10 +134,13 @@ def test_readings_say_their_pack_and_a_copy_is_its_source(tmp_path: Path) -> Non
 def test_what_reads_a_corpus_waits_while_only_its_code_is_another(tmp_path: Path) -> None:
     folder, texts = tmp_path / "train", write(tmp_path / "texts.jsonl", {})
     assert not held(str(folder), "code-asked"), "nothing is there to wait with"
-    manifest = pack(folder, "a")
+    pack(folder, "a")
     os.utime(texts, (1, 1))
     assert held(str(folder), "code-asked", [str(texts)]) and held(str(folder), "edited-asked", [str(texts)])
     assert not held(str(folder), "edited-asked", own_code=True)
+    pack(folder, "a", made_of="")
+    assert held(str(folder), "code-asked"), "a corpus of an earlier version is no reason to train for weeks"
+    manifest = pack(folder, "a")
     assert not held(str(folder), "code-otherwise"), "more megabytes are no equal corpus"
     os.utime(texts, (manifest.stat().st_mtime + 9,) * 2)
     assert not held(str(folder), "code-asked", [str(texts)])
