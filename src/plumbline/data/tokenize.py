@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from plumbline import record
 from plumbline.cli import PlumblineError, run
 from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl
@@ -93,6 +94,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--shard", required=True, type=int, help="which shard, from 0")
     parser.add_argument("--shards", required=True, type=int, help="how many shards in all")
     parser.add_argument("--out", required=True, type=Path, help="FILE.npy")
+    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     given = parser.parse_args(arguments)
     if not 0 <= given.shard < given.shards:
         raise PlumblineError(f"--shard {given.shard}: shards are numbered 0 to {given.shards - 1}")
@@ -101,6 +103,7 @@ def main(arguments: list[str] | None = None) -> None:
     tokenizer = Tokenizer(given.tokenizer)
     chunks, documents = tokenize(given.documents, tokenizer, given.shard, given.shards)
     tokens = save(given.out, chunks, tokenizer.dtype)
+    record.write(given.out, given.made_of)
     print(f"{given.out}: {documents:,} documents, {tokens:,} tokens")
 
 

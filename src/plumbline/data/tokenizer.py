@@ -18,6 +18,7 @@ import numpy as np
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from plumbline import record
 from plumbline.cli import PlumblineError, run
 from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl
@@ -171,6 +172,7 @@ def main(arguments: list[str] | None = None) -> None:
     ready.add_argument("--wheel", required=True, type=Path)
     for each in (trained, ready):
         each.add_argument("--out", required=True, type=Path, help="tokenizer.json")
+        each.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     given = parser.parse_args(arguments)
     if given.kind == "gpt2":
         content = gpt2(given.wheel)
@@ -179,6 +181,7 @@ def main(arguments: list[str] | None = None) -> None:
             raise PlumblineError(f"--documents: there is no file {given.documents}")
         content = train(given.documents, given.vocabulary, given.megabytes)
     atomic_write_text(given.out, content)
+    record.write(given.out, given.made_of)
     tokenizer = Tokenizer(given.out)
     print(f"{given.out}: {tokenizer.vocabulary:,} entries, separator {tokenizer.eot}, sha256 {tokenizer.fingerprint}")
 

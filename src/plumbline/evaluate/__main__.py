@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import pandas as pd
 
-from plumbline import frames
+from plumbline import frames, record
 from plumbline.cli import PlumblineError, run
 from plumbline.evaluate import items
 from plumbline.files import sha256_file
@@ -46,6 +46,7 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     frames.write(examples, "examples", arguments.out / "examples.parquet", labels | more)
     frames.write(scores, "scores", arguments.out / "scores.parquet", labels | more)
+    record.write(arguments.out / "scores.parquet", arguments.made_of, **labels)
     if len(scores):
         print(f"{suite.average} {scores['value'].iloc[-1]:.4f} ({int(scores['items'].iloc[-1])} items)")
 
@@ -118,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--batch-tokens", type=int, help="tokens in one forward pass; default by device")
+    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     return parser
 
 

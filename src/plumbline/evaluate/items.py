@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from plumbline import record
 from plumbline.cli import PlumblineError, run
 from plumbline.evaluate import hub, packaged, proxy, schema
 from plumbline.evaluate.schema import Item
@@ -93,6 +94,7 @@ def main() -> None:
     tasks = tuple(schema.known(task) for task in suites.suite(arguments.suite).task_names)
     source = {"packaged": _packaged, "local": _local, "hub": _hub}[arguments.source]
     entries = write(arguments.out, source(tasks, arguments))
+    record.write(arguments.out / INDEX, arguments.made_of)
     for task, entry in entries.items():
         print(f"{task:16s}{entry.task_source:10s}{entry.n:6d} items  {entry.origin}")
 
@@ -189,6 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--documents", type=path_or_none, help="held-out documents (JSONL) that proxies are made from")
     parser.add_argument("--proxy-items", type=int, default=200, help="proxy items a task")
     parser.add_argument("--mirror", type=path_or_none, help="hub: a folder with the data sets as <owner>/<name>/")
+    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     return parser
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plumbline import record
 from plumbline.cli import PlumblineError, nearest, run
 from plumbline.files import atomic_write_text
 from plumbline.results import find
@@ -37,6 +38,7 @@ def arguments() -> argparse.ArgumentParser:
         source = "where documents come from, if not as the corpus says: part of what the target's own runs are"
         one.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help=source)
         one.add_argument("--out", type=Path, required=True)
+        one.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     shown = verbs.add_parser("show", help="a finished table, 80 columns wide")
     shown.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
     return parser
@@ -85,6 +87,7 @@ def _target(given: argparse.Namespace) -> None:
         paths = style.save(product, given.out)
         for note in frames.notes:  # a picture has no place for them; its log has
             print(f"note: {note}")
+        record.write(given.out, given.made_of)
     else:
         from plumbline.results import render
 
@@ -92,7 +95,7 @@ def _target(given: argparse.Namespace) -> None:
             product.warnings.append(f"Made from runs of other specs or versions: {'; '.join(frames.others)}.")
         product.warnings += frames.mixed
         product.notes += frames.notes
-        paths = render.write(product, frames, given.out)
+        paths = render.write(product, frames, given.out, given.made_of)
     for path in paths:
         print(path)
 
@@ -116,6 +119,7 @@ def _claims(given: argparse.Namespace) -> None:
     page = judge.to_markdown(rows, study.sheet["title"], study.preset, frames.notes)
     atomic_write_text(given.out.with_suffix(".md"), page)
     atomic_write_text(given.out, judge.to_csv(rows))
+    record.write(given.out, given.made_of)
     print(given.out)
 
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from plumbline import record
 from plumbline.cli import run
 from plumbline.files import atomic_write_text
 from plumbline.specs import corpus, sheet
@@ -144,6 +145,7 @@ def main() -> None:
         help="where documents come from, if not as the corpus's file says",
     )
     parser.add_argument("--evaluation", help="where items come from, if not as the preset's file says")
+    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     given = parser.parse_args()
     study = sheet.load(given.study, given.preset, source=given.source)
     text = deviations(study, corpus.load(study.corpus, given.preset, given.source), given.evaluation)
@@ -151,6 +153,7 @@ def main() -> None:
         print(text, end="")
     else:
         atomic_write_text(given.out, text)
+        record.write(given.out, given.made_of)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
+from plumbline import record
 from plumbline.files import atomic_write_json, atomic_write_text
 from plumbline.results.provenance import headings, provenance
 from plumbline.results.published import NOT_PRINTED
@@ -23,14 +24,14 @@ SIGNS = {"Δ": r"$\Delta$", "σ": r"$\sigma$", "−": "$-$", "√": r"$\surd$", 
 SIGNS |= {"→": r"$\to$", "≤": r"$\le$", "×": r"$\times$", "²": "$^2$"}
 
 
-def write(table: Table, frames: RunFrames, out: str | Path) -> list[Path]:
-    """Write `out` (csv) and, beside it, md, tex and provenance.json; returns the paths."""
+def write(table: Table, frames: RunFrames, out: str | Path, made_of: str = "") -> list[Path]:
+    """Write `out` (csv) and, beside it, md, tex and provenance.json, which repeats `made_of`; returns the paths."""
     out = Path(out)
     paths = [out, out.with_suffix(".md"), out.with_suffix(".tex"), out.with_suffix(".provenance.json")]
     text = to_csv(table)
     atomic_write_text(paths[1], to_markdown(table))
     atomic_write_text(paths[2], to_tex(table))
-    atomic_write_json(paths[3], provenance(table, frames, text))
+    atomic_write_json(paths[3], provenance(table, frames, text) | {record.KEY: made_of})
     atomic_write_text(out, text)
     return paths
 

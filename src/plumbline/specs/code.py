@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,12 @@ def measurement_files(path: Path) -> list[Path]:
     """A measurement's file and what it imports of this package, but for what only reads configuration or files: the
     folder `specs` and the modules directly in the package."""
     return _closure(path, lambda found: found.parent not in (PACKAGE, PACKAGE / "specs"))
+
+
+def folder_files(path: Path, *, but: Collection[str] = ()) -> list[Path]:
+    """A module's file and what it imports of its own folder, but for files of the names `but` and what only they
+    import."""
+    return _closure(path, lambda found: found.parent == path.parent and found.name not in but)
 
 
 def component_class(name: str, path: Path) -> str:

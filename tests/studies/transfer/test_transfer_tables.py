@@ -160,7 +160,7 @@ def test_task_deltas(tables):
 def test_an_empty_world_has_every_row_and_no_number(tmp_path):
     world = World(tmp_path, "demo")
     for name in TABLES:
-        if name in ("table1", "table4"):
+        if name in ("table1", "table4", "protocol_error"):  # no run is behind them
             continue
         table = made(world, name)
         for column in table.columns:

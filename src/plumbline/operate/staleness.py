@@ -1,0 +1,193 @@
+"""What is there but was made with other code, settings or data than those of now.
+
+Snakemake compares parameters with what it wrote down in `.snakemake`, which may be lost, or may never have come along
+with `work/`. Products say themselves what they were made of (`plumbline.record`), and that is compared here, for the
+jobs that a plan asks for: those that disagree are made anew, with a sentence on stderr. Nothing is written or removed.
+
+A corpus made with edited code may well come out the same, and runs on it are weeks of work. So what reads a corpus
+waits for its bytes (`held`): pretraining, probing and evaluation compare the fingerprints of what they read, at the
+next plan, rather than being planned because a corpus is.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from plumbline import record
+from plumbline.data.manifest import fingerprint
+from plumbline.files import sha256_file, sha256_text
+
+#: How many of them are named.
+NAMED = 3
+
+
+def watch(workflow: Any) -> None:
+    """Let a plan of `workflow` see them: called once, when its rules are read.
+
+    Snakemake's own --forcerun makes a target of each file that it is given; these are forced if they are asked for.
+    """
+    if not workflow.is_main_process:
+        return
+    build = workflow._build_dag
+
+    def built() -> None:
+        # Who says --rerun-triggers mtime does not want parameters compared, here neither.
+        if any(trigger.name == "PARAMS" for trigger in workflow.rerun_triggers):
+            _compare_first(workflow.dag, lambda job: bool(workflow.persistence.has_metadata(job)))
+        build()
+
+    workflow._build_dag = built
+
+
+def _compare_first(dag: Any, is_known: Callable[[Any], bool]) -> None:
+    """Before it is first asked which jobs are needed, force those whose products disagree."""
+    update = dag.update_needrun
+
+    async def update_needrun(*arguments: Any, **options: Any) -> None:
+        dag.update_needrun = update
+        found = [job for job in dag.jobs if stale(job, is_known)]
+        for job in found:
+            dag.forcefiles.update(job.output)
+        if found:
+            print(f"made with other code, settings or data than now, so made anew: {names(found)}", file=sys.stderr)
+        await update(*arguments, **options)
+
+    dag.update_needrun = update_needrun
+
+
+def remark(workflow: Any) -> None:
+    """After a success: say which products there are that the same command would make anew, now that what they are made
+    from is."""
+    _fingerprint.cache_clear()
+    _sha256.cache_clear()
+    found = [job for job in workflow.dag.jobs if stale(job, lambda job: True)]
+    if found:
+        print(
+            f"what these read came out otherwise: {names(found)}. The same command again makes them anew",
+            file=sys.stderr,
+        )
+
+
+def names(jobs: Iterable[Any]) -> str:
+    """``3 of pretrain, 1 of table: <first outputs>, ...``"""
+    jobs = list(jobs)
+    counts = Counter(job.rule.name for job in jobs)
+    first = sorted(str(job.output[0]) for job in jobs)
+    more = ", ..." if len(first) > NAMED else ""
+    return f"{', '.join(f'{n} of {rule}' for rule, n in sorted(counts.items()))} ({', '.join(first[:NAMED])}{more})"
+
+
+def stale(job: Any, is_known: Callable[[Any], bool]) -> bool:
+    """Whether what a job makes is there, and was made with something else than it would be made with now.
+
+    `is_known`: whether Snakemake remembers what it was made with. If it does not, and the product does not say either
+    (it is older than this), it is made anew, unless it is a run's.
+    """
+    if not job.output or not Path(job.output[0]).exists():
+        return False
+    found = _COMPARED.get(job.rule.name, _other_code)(job)
+    return not is_known(job) if found is None else found
+
+
+def held(product: str, made_of: str, files: Iterable[str] = (), *, own_code: bool = False) -> bool:
+    """Whether what reads a product waits for its bytes: it is there, and is asked for as it was when it was made.
+
+    `made_of`: what it would be made of now, ``<code>-<asked>``. `files`: those of the user's own that it comes from,
+    none of which may be newer. `own_code`: its own code must be the same too.
+    """
+    place = _place(product)
+    if not Path(product).exists() or not place.exists():
+        return False
+    if any(os.path.getmtime(file) > place.stat().st_mtime for file in files):
+        return False
+    said = str((record.read(place) or {}).get(record.KEY, ""))
+    if not said:  # older than this: it may well be the same, which who reads it compares
+        return not own_code
+    return said == made_of if own_code else said.partition("-")[2] == made_of.partition("-")[2]
+
+
+def _place(product: str) -> Path:
+    """Where a product says what it was made of: of a pack any of its manifests."""
+    path = Path(product)
+    return min(path.glob("*.json"), default=path / "none") if path.is_dir() else record.beside(path)
+
+
+def _other_code(job: Any) -> bool | None:
+    """Of anything with a parameter `made_of`; None where nothing is said."""
+    now = getattr(job.params, record.KEY, None)
+    if now is None:
+        return False
+    name = _INSIDE.get(job.rule.name)
+    said = record.read(_place(job.output[0]) if name is None else getattr(job.output, name)) or {}
+    return said[record.KEY] != now if said.get(record.KEY) else None
+
+
+def _other_run(job: Any) -> bool:
+    """A run says whose it is and on which packs; what cannot be read is left to who opens it."""
+    outcome, manifest = record.read(job.output.outcome) or {}, record.read(job.output.manifest) or {}
+    if outcome.get("run_id", "") not in ("", run_id(job.params.spec)):
+        return True
+    packs = {"data_fingerprint": job.params.data, "validation_fingerprint": job.params.validation}
+    return any(_differs(manifest.get(key), _fingerprint(path)) for key, path in packs.items())
+
+
+def _other_readings(job: Any) -> bool | None:
+    said = record.read(record.beside(job.output[0])) or {}
+    other_pack = _differs(said.get("validation_fingerprint"), _fingerprint(job.params.validation))
+    return other_pack or _other_code(job)
+
+
+def _other_scores(job: Any) -> bool | None:
+    said = record.read(record.beside(job.output.scores)) or {}
+    items, now = json.loads(said.get("items_sha256", "{}")), record.read(job.input.facts) or {}
+    other_items = any(task in now and now[task]["sha256"] != sha256 for task, sha256 in items.items())
+    return other_items or _differs(said.get("tokenizer_sha256"), _sha256(job.input.tokenizer)) or _other_code(job)
+
+
+def _other_copy(job: Any) -> bool:
+    """Of another preset, perhaps."""
+    source, copy = job.input[0], job.output[0]
+    return Path(source).exists() and not filecmp.cmp(source, copy, shallow=False)
+
+
+def _differs(said: str | None, now: str | None) -> bool:
+    """Whether both are known, and are two."""
+    return bool(said and now and said != now)
+
+
+def run_id(spec: str) -> str:
+    """The identity of a run, from its canonical JSON."""
+    return sha256_text(spec)[:16]
+
+
+@cache
+def _fingerprint(manifest: str) -> str | None:
+    content = record.read(manifest)
+    try:
+        return None if content is None else fingerprint(content)
+    except (KeyError, TypeError):
+        return None
+
+
+@cache
+def _sha256(path: str) -> str | None:
+    return sha256_file(path) if Path(path).is_file() else None
+
+
+#: Rules with an output of JSON that says it, by the output's name.
+_INSIDE = {"documents": "facts", "measure": "json", "table": "provenance"}
+
+_COMPARED: dict[str, Callable[[Any], bool | None]] = {
+    "pretrain": _other_run,
+    "probe": _other_readings,
+    "evaluate": _other_scores,
+    **dict.fromkeys(("copy_table", "copy_figure", "copy_page"), _other_copy),
+}

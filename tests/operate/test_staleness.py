@@ -1,0 +1,184 @@
+"""What is there says what it was made with, and a plan compares it: no Snakemake, made-up jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plumbline import record
+from plumbline.data.manifest import fingerprint
+from plumbline.operate import staleness
+from plumbline.operate.staleness import held, stale
+
+SPEC = '{"key":"a run"}'
+
+
+class Files(list[str]):
+    """A job's files: a list, each also by its name."""
+
+    def __init__(self, **named: Path) -> None:
+        super().__init__(map(str, named.values()))
+        self.__dict__.update({name: str(path) for name, path in named.items()})
+
+
+def job(rule: str, output: Files, read: Files | None = None, **params: Any) -> Any:
+    rule_of = SimpleNamespace(name=rule)
+    return SimpleNamespace(rule=rule_of, output=output, input=read or Files(), params=SimpleNamespace(**params))
+
+
+def write(path: Path, content: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+    return path
+
+
+def pack(folder: Path, sha256: str, made_of: str = "code-asked") -> Path:
+    shape = {"sequences": 4, "context": 8, "dtype": "<u2", "tokenizer_sha256": "t"}
+    said = shape | {"shards": [{"sequences": 4, "sha256": sha256}], "made_of": made_of}
+    return write(folder / "base.json", said)
+
+
+@pytest.fixture(autouse=True)
+def forget() -> None:
+    """Files are read once a plan."""
+    staleness._fingerprint.cache_clear()
+    staleness._sha256.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "inside"),
+    [
+        ("figure", "fig2.png", ""),
+        ("documents", "documents.json", "facts"),
+        ("table", "t.provenance.json", "provenance"),
+    ],
+)
+def test_a_product_says_what_it_was_made_of(tmp_path: Path, rule: str, name: str, inside: str) -> None:
+    product = tmp_path / name
+    one = job(rule, Files(**{inside or "png": product}), made_of="now")
+    assert not stale(one, lambda _: False), "what is not there is not made with anything"
+    write(product, {"made_of": "now"} if inside else {})
+    if not inside:
+        record.write(product, "now")
+    assert not stale(one, lambda _: False)
+    one.params.made_of = "later"
+    assert stale(one, lambda _: True), "whatever Snakemake remembers"
+
+
+def test_what_says_nothing_is_left_to_snakemake_or_made_anew(tmp_path: Path) -> None:
+    product = tmp_path / "claims.csv"
+    product.touch()
+    one = job("claims", Files(csv=product), made_of="now")
+    assert not stale(one, lambda _: True) and stale(one, lambda _: False)
+    record.write(product, "now")
+    record.write(product, "")  # made again, by hand
+    assert stale(one, lambda _: False)
+
+
+def test_a_run_says_its_spec_and_its_data(tmp_path: Path) -> None:
+    data, validation = pack(tmp_path / "train", "a"), pack(tmp_path / "validation", "b")
+    said = {"run_id": staleness.run_id(SPEC)}
+    outcome = write(tmp_path / "outcome.json", said)
+    prints = {"data_fingerprint": fingerprint(json.loads(data.read_text()))}
+    manifest = write(tmp_path / "manifest.json", said | prints)
+    files = Files(outcome=outcome, manifest=manifest)
+    one = job("pretrain", files, spec=SPEC, data=str(data), validation=str(validation))
+    assert not stale(one, lambda _: False)
+    one.params.spec = '{"key":"a run","learning_rate":1}'
+    assert stale(one, lambda _: False)
+    one.params.spec = SPEC
+    pack(tmp_path / "train", "other bytes")
+    assert not stale(one, lambda _: False), "read once a plan"
+    staleness._fingerprint.cache_clear()
+    assert stale(one, lambda _: False)
+    outcome.write_text("{")
+    data.write_text("{")
+    staleness._fingerprint.cache_clear()
+    assert not stale(one, lambda _: False), "what is damaged is for who opens it to name; no weeks are trained for it"
+
+
+def test_scores_say_their_items_and_tokenizer(tmp_path: Path) -> None:
+    scores, tokenizer = tmp_path / "scores.parquet", write(tmp_path / "tokenizer.json", "bytes")
+    facts = write(tmp_path / "items.json", {"task": {"sha256": "a"}, "another": {"sha256": "b"}})
+    scores.touch()
+    sha256 = staleness._sha256(str(tokenizer))
+    record.write(scores, "now", items_sha256='{"task": "a"}', tokenizer_sha256=sha256)
+    one = job("evaluate", Files(scores=scores), Files(facts=facts, tokenizer=tokenizer), made_of="now")
+    assert not stale(one, lambda _: False)
+    write(facts, {"task": {"sha256": "c"}})
+    assert stale(one, lambda _: False)
+    write(facts, {"task": {"sha256": "a"}})
+    write(tokenizer, "other bytes")
+    staleness._sha256.cache_clear()
+    assert stale(one, lambda _: False)
+
+
+def test_readings_say_their_pack_and_a_copy_is_its_source(tmp_path: Path) -> None:
+    frame, validation = tmp_path / "probes.parquet", pack(tmp_path / "validation", "a")
+    frame.touch()
+    record.write(frame, "now", validation_fingerprint="of other bytes")
+    assert stale(job("probe", Files(frame=frame), made_of="now", validation=str(validation)), lambda _: True)
+    table, copy = write(tmp_path / "demo.csv", "demo"), write(tmp_path / "copy.csv", "smoke")
+    one = job("copy_table", Files(csv=copy), Files(csv=table))
+    assert stale(one, lambda _: True)
+    write(copy, "demo")
+    assert not stale(one, lambda _: True)
+
+
+def test_what_reads_a_corpus_waits_while_only_its_code_is_another(tmp_path: Path) -> None:
+    folder, texts = tmp_path / "train", write(tmp_path / "texts.jsonl", {})
+    assert not held(str(folder), "code-asked"), "nothing is there to wait with"
+    pack(folder, "a")
+    os.utime(texts, (1, 1))
+    assert held(str(folder), "code-asked", [str(texts)]) and held(str(folder), "edited-asked", [str(texts)])
+    assert not held(str(folder), "edited-asked", own_code=True)
+    pack(folder, "a", made_of="")
+    assert held(str(folder), "code-asked"), "a corpus of an earlier version is no reason to train for weeks"
+    manifest = pack(folder, "a")
+    assert not held(str(folder), "code-otherwise"), "more megabytes are no equal corpus"
+    os.utime(texts, (manifest.stat().st_mtime + 9,) * 2)
+    assert not held(str(folder), "code-asked", [str(texts)])
+
+
+def test_they_are_forced_before_it_is_asked_what_is_needed_and_named_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[set[str]] = []
+    names = [tmp_path / f"{number}.md" for number in range(5)]
+    for name in names:
+        name.touch()
+        record.write(name, "before")
+    jobs = [job("deviations", Files(md=name), made_of="now") for name in names]
+
+    class Dag:
+        def __init__(self) -> None:
+            self.jobs, self.forcefiles = [*jobs, job("all", Files())], set[str]()
+
+        async def update_needrun(self) -> None:
+            asked.append(set(self.forcefiles))
+
+    dag, built = Dag(), []
+    workflow = SimpleNamespace(is_main_process=False, dag=dag, rerun_triggers=[SimpleNamespace(name="PARAMS")])
+    workflow.persistence = SimpleNamespace(has_metadata=lambda job: True)
+    workflow._build_dag = lambda: built.extend(asyncio.run(dag.update_needrun()) for _ in range(2))  # type: ignore
+    staleness.watch(workflow)
+    workflow._build_dag()
+    assert asked == [set(), set()], "a process that carries out one job looks at nothing"
+
+    workflow.is_main_process = True
+    staleness.watch(workflow)
+    workflow._build_dag()
+    assert asked[2:] == [{str(name) for name in names}] * 2
+    said = capsys.readouterr().err
+    assert said.count("made anew") == 1 and f"5 of deviations ({names[0]}, {names[1]}, {names[2]}, ...)" in said
+
+    dag.forcefiles.clear()
+    workflow.rerun_triggers = [SimpleNamespace(name="MTIME")]
+    workflow._build_dag()
+    assert asked[-1] == set(), "--rerun-triggers mtime says what is not to be compared"

@@ -1,0 +1,129 @@
+"""What corpora, items and scores are made of: the code that decides their bytes, and what is asked of it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline import made_of
+from plumbline.project import Plan, plan
+from plumbline.specs import code
+from plumbline.specs.config import ROOT, load_config
+from plumbline.specs.sheet import overlay
+
+CORPUS, SUITE = "climbmix", "climb12"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose corpus may be read from a folder."""
+    folder = tmp_path_factory.mktemp("project")
+    shutil.copytree(ROOT / "config", folder / "config")
+    path = folder / f"config/corpora/{CORPUS}.yaml"
+    path.write_text(path.read_text().replace('local: {folder: ""}', f"local: {{folder: {folder}/texts}}"))
+    return folder
+
+
+def planned(root: Path, **settings: Any) -> Plan:
+    return plan(overlay(copy.deepcopy(load_config()), {"preset": "smoke", "studies": ["transfer"]} | settings), root)
+
+
+def whole(plan: Plan) -> dict[str, str]:
+    """All of it, by product."""
+    stages = {kind: plan.corpus_made_of(kind, CORPUS) for kind in ("documents", "tokenizer", "tokenize", "pack")}
+    return stages | {"items": plan.items_made_of(CORPUS, SUITE), "scores": plan.scores_made_of(SUITE)}
+
+
+def changed(before: dict[str, str], after: dict[str, str], part: int) -> set[str]:
+    """Products whose code (0), or what is asked of them (1), is another."""
+    return {kind for kind in before if before[kind].split("-")[part] != after[kind].split("-")[part]}
+
+
+CODE = [
+    ("data/documents.py", {"documents"}),
+    ("data/sources/packaged.py", {"documents"}),
+    ("data/tokenizer.py", {"tokenizer", "tokenize", "pack"}),
+    ("data/tokenize.py", {"tokenize"}),
+    ("data/pack.py", {"pack"}),
+    ("data/fetch.py", set()),
+    ("data/loader.py", set()),
+    ("evaluate/proxy.py", {"items"}),
+    ("evaluate/scores.py", {"scores"}),
+    ("evaluate/harness.py", {"scores"}),
+    ("model/decoder.py", set()),
+    ("specs/config.py", set()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "expected"), CODE, ids=[entry[0] for entry in CODE])
+def test_code_is_of_what_it_makes_and_of_nothing_else(file: str, expected: set[str]) -> None:
+    """The model's code is the identity of runs, and is not looked at here; nor is what only reads configuration."""
+    assert (code.PACKAGE / file).is_file()
+    assert {kind for kind in made_of.VERBS if code.PACKAGE / file in made_of.verb_files(kind)} == expected
+
+
+def test_an_edit_changes_the_code_and_a_comment_does_not(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = planned(root)
+    before = whole(here)
+    shutil.copytree(code.PACKAGE / "data", tmp_path / "plumbline/data")
+    path = tmp_path / "plumbline/data/pack.py"
+    path.write_text(f"# A comment.\n{path.read_text()}")
+    with monkeypatch.context() as patch:
+        patch.setattr(code, "PACKAGE", path.parents[1])
+        made_of._verb_code.cache_clear()
+        assert here.corpus_made_of("pack", CORPUS) == before["pack"]
+        path.write_text(path.read_text() + "EDITED = 1\n")
+        for cached in (code.parse, code._read, code._imports, made_of._verb_code):
+            cached.cache_clear()
+        after = here.corpus_made_of("pack", CORPUS)
+        assert changed(before, before | {"pack": after}, 0) == {"pack"}
+        assert not changed(before, before | {"pack": after}, 1), "nothing else is asked"
+    made_of._verb_code.cache_clear()
+
+
+def test_what_is_asked_changes_what_comes_after(root: Path) -> None:
+    before = whole(planned(root))
+    limit = planned(root)
+    limit.preset["evaluation"] = limit.preset["evaluation"] | {"limit": 7}
+    assert changed(before, whole(limit), 1) == {"scores"}
+    assert changed(before, whole(planned(root, evaluation={"metric": "acc"})), 1) == {"scores"}
+    assert changed(before, whole(planned(root, evaluation={"source": "hub"})), 1) == {"items"}
+    large = whole(planned(root, data={"source": "packaged_large"}))
+    assert changed(before, large, 1) == {"documents", "tokenizer", "tokenize", "pack", "items"}
+    elsewhere = whole(planned(root, work="/scratch/elsewhere"))
+    assert elsewhere == before, "where it lies is not what it is"
+
+
+def test_a_file_added_to_a_folder_removed_from_it_or_longer(root: Path) -> None:
+    texts, settings = root / "texts", {"data": {"source": "local"}}
+    (texts / "deep").mkdir(parents=True)
+    (texts / "a.jsonl").write_text("{}\n")
+    before = whole(planned(root, **settings))
+    more = texts / "deep/b.jsonl"
+    more.write_text("{}\n")
+    assert planned(root, **settings).corpus_files(CORPUS) == [str(texts / "a.jsonl"), str(more)]
+    added = whole(planned(root, **settings))
+    assert changed(before, added, 1) == {"documents", "tokenizer", "tokenize", "pack", "items"}
+    more.write_text("{ }\n")
+    assert whole(planned(root, **settings)) != added
+    more.unlink()
+    assert whole(planned(root, **settings)) == before
+    (texts / "notes.txt").touch()
+    assert whole(planned(root, **settings)) == before, "nobody reads it"
+
+
+def test_items_of_ones_own_are_files_of_the_suites_tasks(root: Path, tmp_path: Path) -> None:
+    settings = {"evaluation": {"source": "local", "folder": str(tmp_path), "missing": "proxy"}}
+    before = whole(planned(root, **settings))
+    (tmp_path / "piqa.jsonl").write_text(json.dumps({"goal": "g"}))
+    (tmp_path / "no_task.jsonl").touch()
+    here = planned(root, **settings)
+    assert here.item_files(SUITE) == [str(tmp_path / "piqa.jsonl")]
+    assert changed(before, whole(here), 1) == {"items"}

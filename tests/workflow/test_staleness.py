@@ -1,0 +1,124 @@
+"""What a dry run says after an edit, with Snakemake's memory and without it. Nothing is made here but one corpus."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.data.manifest import fingerprint
+from plumbline.specs import sheet
+from tests.workflow.conftest import SMOKE, products
+from tests.workflow.project import STUDY, Project, jobs_by_rule
+
+RUN = "transfer/base/baseline/s42"
+OUTCOME = f"work/smoke/runs/{RUN}/outcome.json"
+PACKS = "work/smoke/corpora/climbmix/packs/context64"
+LOCAL = (*SMOKE, "data={source: local}")
+CORPUS = {"documents": 1, "tokenizer": 1, "tokenize": 4, "pack": 2}
+#: What is made of scores, of the targets that are built here.
+OF_SCORES = {"evaluate": 26, "table": 4, "figure": 1, "copy_table": 1}
+pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+
+
+@contextmanager
+def forgotten(project: Project) -> Iterator[None]:
+    """Without .snakemake, for the time of a block."""
+    memory = project.root / ".snakemake"
+    memory.rename(project.root / "memory")
+    try:
+        yield
+    finally:
+        shutil.rmtree(memory, ignore_errors=True)
+        (project.root / "memory").rename(memory)
+
+
+@contextmanager
+def edited(project: Project, file: str, before: str, after: str) -> Iterator[None]:
+    """With a file edited, for the time of a block; its time is then what it was."""
+    path = project.root / file
+    original, times = path.read_bytes(), path.stat()
+    project.edit(file, before, after)
+    try:
+        yield
+    finally:
+        path.write_bytes(original)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.fixture(scope="module")
+def corpus(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A corpus read from a folder, and a run that says that it was trained on it."""
+    project = Project.copy(repository, tmp_path_factory.mktemp("stale") / "project")
+    project.local_corpus()
+    done = project.snakemake(f"{PACKS}/train", f"{PACKS}/validation", *LOCAL)
+    assert done.returncode == 0, done.stdout[-4000:]
+    spec = sheet.load("transfer", "smoke", project.root, "local").runs[RUN].spec
+    packs = {"data_fingerprint": "train/base.json", "validation_fingerprint": "validation/validation.json"}
+    said: dict[str, Any] = {key: fingerprint(project.read(f"{PACKS}/{name}")) for key, name in packs.items()}
+    said |= {"run_id": spec.run_id, "outcome": "completed", "spec": spec.to_dict()}
+    folder = (project.root / OUTCOME).parent
+    (folder / "points").mkdir(parents=True)
+    for name in ("outcome.json", "manifest.json", "metrics.parquet", "model.safetensors", "points/index.json"):
+        (folder / name).write_text(json.dumps(said))
+    return project
+
+
+def test_edited_corpus_code_makes_the_corpus_anew_and_runs_wait_for_its_bytes(corpus: Project) -> None:
+    """It may come out the same; a run is trained again when the packs that are there are not those that it read."""
+    assert corpus.planned(OUTCOME, *LOCAL) == {}
+    with edited(corpus, "src/plumbline/data/documents.py", "import argparse", "import argparse\nEDITED = 1"):
+        assert corpus.planned(OUTCOME, *LOCAL) == CORPUS
+        with forgotten(corpus):
+            assert corpus.planned(OUTCOME, *LOCAL) == CORPUS
+    manifest = f"{PACKS}/train/base.json"
+    with edited(corpus, manifest, '"tokenizer_sha256": "', '"tokenizer_sha256": "0'), forgotten(corpus):
+        done = corpus.snakemake("-n", OUTCOME, *LOCAL)
+        assert jobs_by_rule(done.stdout) == {"pretrain": 1}
+        assert f"made anew: 1 of pretrain ({OUTCOME})" in done.stdout
+        assert corpus.planned(OUTCOME, "--rerun-triggers", "mtime", *LOCAL) == {}
+
+
+def test_a_file_added_to_a_folder_and_removed_from_it(corpus: Project) -> None:
+    more = corpus.root / "texts/more.jsonl"
+    more.write_text(json.dumps({"id": "more", "source": "made-up", "text": "a few words"}))
+    os.utime(more, (1, 1))  # a copy keeps its time
+    try:
+        assert corpus.planned(OUTCOME, *LOCAL) == CORPUS | {"pretrain": 1}
+        with forgotten(corpus):
+            assert corpus.planned(OUTCOME, *LOCAL) == CORPUS | {"pretrain": 1}
+    finally:
+        more.unlink()
+    assert corpus.planned(OUTCOME, *LOCAL) == {}
+
+
+def test_a_changed_learning_rate_after_the_memory_is_lost(corpus: Project) -> None:
+    with corpus.changed(lambda study: study["methods"]["baseline"].update(optimizer={"learning_rate": 2e-3})):
+        for _ in range(2):
+            assert corpus.planned(OUTCOME, *LOCAL) == {"pretrain": 1}
+            shutil.rmtree(corpus.root / ".snakemake")
+    assert corpus.planned(OUTCOME, *LOCAL) == {}
+
+
+EDITS = [
+    ("src/plumbline/evaluate/scores.py", "import math", "import math\nEDITED = 1", OF_SCORES),
+    ("src/plumbline/stats/noise_floor.py", "ddof=1", "ddof=0", {"table": 3, "audit": 1, "copy_table": 1}),
+    (STUDY, "label: Softpick\n", "label: Soft pick\n", {"table": 6, "figure": 2, "deviations": 1, "copy_table": 1}),
+    ("src/plumbline/evaluate/scores.py", "import math", "import math  # for sums", {}),
+]
+
+
+@pytest.mark.parametrize(("file", "before", "after", "expected"), EDITS, ids=[f"{e[0]}: {e[2]!r}" for e in EDITS])
+def test_an_edit_is_seen_with_snakemakes_memory_and_without(
+    finished: Project, file: str, before: str, after: str, expected: dict[str, int]
+) -> None:
+    with edited(finished, file, before, after):
+        assert finished.planned(*products(), *SMOKE) == expected
+        with forgotten(finished):
+            assert finished.planned(*products(), *SMOKE) == expected
