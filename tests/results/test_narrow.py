@@ -54,7 +54,7 @@ def test_table2_at_demo_with_a_long_name(tmp_path: Path) -> None:
     assert softpick.split()[-5:] == ["0.3200", "+0.0160", "+3.02", "0.047", "4.47"]
     hyper = next(line for line in lines if line.startswith("HyperConnections"))
     assert hyper.split()[-5:] == ["missing", "missing", "missing", "missing", "-9.79"]
-    assert "t.md (9 more columns)" in " ".join(lines[-2:])
+    assert "t.md (10 more columns)" in " ".join(lines[-2:])
 
 
 def test_without_marked_columns_as_many_as_there_is_room_for(published: World, tmp_path: Path) -> None:

@@ -144,7 +144,6 @@ MISTAKES = {
     "negative": (eta(values=[-1.0]), f"{WHERE}.values: -1: Expected `float` > 0.0"),
     "fraction": (eta(sets="train.steps", values=[2.5]), f"{WHERE}.values: 2.5: Expected `int`, got `float`"),
     "type": (eta(sets="model.ffn.name"), f"{WHERE}.sets: there is no 'model.ffn.name' to set"),
-    "infinite": (eta(values=[float("inf")]), f"{WHERE}.values: inf is no number to train with"),
     "empty": (eta(values=[]), f"{WHERE}.values: [] should be non-empty"),
     "twice": (eta(values=[0.1, 0.1]), f"{WHERE}.values: [0.1, 0.1] has non-unique elements"),
     "near": (eta(values=[0.1234561, 0.1234562]), f"{WHERE}.values: two values are 0.123456 when rounded to six"),

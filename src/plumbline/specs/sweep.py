@@ -11,7 +11,6 @@ A point's name stands where a reading's does: ``quack.eta_0.003-tau_0.1``.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -93,14 +92,11 @@ def check(name: str, entry: dict[str, Any], path: str) -> None:
     """What can be told of a sweep without a recipe.
 
     Raises:
-        PlumblineError: a value is no number that has a name of its own, two axes set the same, or a point has the name
+        PlumblineError: a value has no name of its own, two axes set the same, or a point has the name
             of a reading.
     """
     where, axes = f"{path}: methods.{name}.sweep", entry.get("sweep", {})
     for axis, said in axes.items():
-        for value in said["values"]:
-            if not math.isfinite(value):
-                raise PlumblineError(f"{where}.{axis}.values: {value} is no number to train with; remove it")
         twice = [spelt for spelt, count in Counter(f"{value:g}" for value in said["values"]).items() if count > 1]
         if twice:
             raise PlumblineError(

@@ -47,7 +47,17 @@ def adjust(p_values: Iterable[float], correction: Correction, *, m: int | None =
     adjusted = np.full(p.shape, math.nan)
     if tests:
         padded = np.concatenate([p[there], np.ones(family - tests)])
-        adjusted[there] = multipletests(padded, method=CORRECTIONS[correction])[1][:tests]
+        whole = _holm(padded) if correction == "holm" else multipletests(padded, method=CORRECTIONS[correction])[1]
+        adjusted[there] = whole[:tests]
+    return adjusted
+
+
+def _holm(p: np.ndarray) -> np.ndarray:
+    """As `multipletests`, which collects garbage at each call of this one: seconds where many objects are alive."""
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1)
     return adjusted
 
 
