@@ -114,7 +114,7 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
         rows=rows,
         notes=[
             f"Primary: {primary.name}. Second: {second.name}. Published: the document's accelerator and an A100.",
-            *_of_devices(compared),
+            *_of_devices(compared, change),
             *([f"Stand-in: the second profile is the same run with {change}."] if change else []),
             *([] if second.key else [f"This study has no run {ARM}."]),
             *notes_of(study),
@@ -131,11 +131,11 @@ def _on(compared: Pair) -> str:
     return f"on two devices: {compared.why}" if compared.word == DIFFERENT else "on two profiles"
 
 
-def _of_devices(compared: Pair) -> list[str]:
+def _of_devices(compared: Pair, change: str) -> list[str]:
     """What keeps the table from being about devices."""
     none = "no difference between devices is shown and no claim about them tested"
     if compared.word == SAME:
-        return [f"Same device: {compared.why}. The second is a repeat; {none}."]
+        return [f"Same device: {compared.why}. The second is {'a stand-in' if change else 'a repeat'}; {none}."]
     return [f"Device not known: {compared.why}; {none}."] if compared.word == UNKNOWN else []
 
 
