@@ -59,7 +59,7 @@ def step_killed(training: Training) -> str:
 
 
 def walltime(training: Training) -> str:
-    """walltime reached: TERM before the limit, next slice by --retries"""
+    """walltime reached: TERM before the limit, next slice by --preemptible-retries"""
     driver = training.start(pause=0.2, runtime=2, slurm_extra="'--signal=TERM@40'")
     finish(training, 700)
     return driver.said("SLURM status is", "Trying to restart")
@@ -102,7 +102,7 @@ def driver_killed_without_dependency(training: Training) -> str:
 
 def corrupted(training: Training) -> str:
     """newest checkpoint corrupted"""
-    first = training.start("--retries", "0")
+    first = training.start("--preemptible-retries", "0")
     training.under_way()
     slurm("scancel", first.job())
     first.wait(240)

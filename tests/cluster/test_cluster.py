@@ -86,7 +86,7 @@ def test_requests_of_the_paper_preset_are_granted(workspace: Workspace) -> None:
     """profiles/slurm as it stands, but for account and partitions: one node of eight GPUs, two, and none."""
     shown = {scale: f"runs/transfer/{scale}/show/s42/outcome.json" for scale in ("base", "large")}
     shards = [f"tokens/train-{shard:04d}.npy" for shard in range(3)]
-    driver = workspace.snakemake(*shown.values(), *shards, *SNAKEFILE, "--retries", "0")
+    driver = workspace.snakemake(*shown.values(), *shards, *SNAKEFILE, "--retries", "0", "--preemptible-retries", "0")
     assert driver.wait(300) == 0, driver.output()[-3000:]
     base, large = ((workspace.path / path).read_text() for path in shown.values())
     for text, nodes in ((base, 1), (large, 2)):
@@ -141,7 +141,7 @@ def test_job_that_can_never_start_is_given_up(workspace: Workspace) -> None:
         extra = "'--nodelist=n2 --deadline=now+65'"
         profiles = workspace.small(slurm_partition="cpus", gres="", launch="python", runtime=1, slurm_extra=extra)
         target = "runs/transfer/base/count/s1/outcome.json"
-        driver = workspace.snakemake(target, *SNAKEFILE, "--retries", "0", profiles=profiles)
+        driver = workspace.snakemake(target, *SNAKEFILE, "--preemptible-retries", "0", profiles=profiles)
         assert driver.wait(300) == 1
     finally:
         slurm("scontrol", "update", "nodename=n2", "state=resume")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from snakemake.cli import parse_args as snakemake_arguments
 
 from plumbline.operate import cluster
 from plumbline.plan import machines
@@ -104,6 +105,16 @@ def test_jobs_of_a_run_go_to_gpus_and_others_do_not(profile: dict[str, Any]) -> 
     run = SimpleNamespace(study="transfer", scale="base", method="baseline", seed="42")
     for wildcards, partition in ((run, "gpu"), (SimpleNamespace(corpus="climbmix"), "cpu")):
         assert eval(profile["default-resources"]["slurm_partition"], {"wildcards": wildcards}) == partition
+
+
+def test_training_alone_is_retried_for_slice_after_slice(repository: Path) -> None:
+    """As Snakemake itself reads the profile; a rule that names a number of its own keeps it."""
+    _, found = snakemake_arguments(["--profile", str(repository / "profiles" / "slurm")])
+    assert found.preemptible_rules == {"pretrain"} and found.preemptible_retries == 20
+    assert found.retries == 2
+    rules = "".join(path.read_text() for path in sorted((repository / "workflow" / "rules").glob("*.smk")))
+    assert "\nrule pretrain:" in rules
+    assert all(int(number) <= 2 for number in re.findall(r"^ +retries: (\d+)$", rules, re.M))
 
 
 @pytest.mark.workflow

@@ -42,6 +42,12 @@ def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def arm_change(study: Study, name: str) -> str:
+    """What an arm changes of the method it is made of, under the study's preset, in words; empty for nothing."""
+    arm = study.sheet.get("arms", {}).get(name, {})
+    return _spell(sheet.overlay({part: arm[part] for part in sheet.PARTS if part in arm}, arm.get(study.preset, {})))
+
+
 def _ruling(ruling: dict[str, Any]) -> list[str]:
     lines = [f"### {ruling['id'].replace('_', ' ')}", "", ruling["text"], ""]
     lines += [f"- Source: {ruling['source']}", f"- Choice: {ruling['choice']}"]
@@ -55,12 +61,12 @@ def _arms(study: Study) -> list[str]:
     lines = []
     for name, arm in study.sheet.get("arms", {}).items():
         presets = arm.get("presets", list(PRESETS))
-        change = sheet.overlay({part: arm[part] for part in sheet.PARTS if part in arm}, arm.get(study.preset, {}))
+        change = arm_change(study, name)
         lines.append(f"- **{arm['label']}** (`{name}`, presets {', '.join(presets)}). {arm['note'].strip()}")
         if study.preset not in presets:
             lines.append(f"  Not run under {study.preset}.")
         elif change:
-            lines.append(f"  Under {study.preset} it differs from `{arm['of']}` by {_spell(change)}.")
+            lines.append(f"  Under {study.preset} it differs from `{arm['of']}` by {change}.")
         else:
             lines.append(f"  Under {study.preset} its spec is that of `{arm['of']}`.")
     return [*lines, ""] if lines else ["None.", ""]

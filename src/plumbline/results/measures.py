@@ -30,10 +30,10 @@ class Evidence:
 
 
 class Absent(Exception):
-    """A run that a claim needs gave no value: `word` is missing or diverged."""
+    """A run that a claim needs gave no value: `word` is missing or diverged, or another one with its reason, `why`."""
 
-    def __init__(self, word: str, key: str) -> None:
-        super().__init__(f"{key} is {word}")
+    def __init__(self, word: str, key: str, why: str = "") -> None:
+        super().__init__(why or f"{key} is {word}")
         self.word, self.key = word, key
 
 

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,10 @@ SHIFTS = {
     "layerscale": {"winogrande": 0.015, "race": 0.015},
 }
 
+#: What manifests say of the document's two devices.
+PRIMARY = {"device": "cuda", "device_name": "NVIDIA H100 80GB HBM3"}
+SECOND = {"device": "cuda", "device_name": "NVIDIA A100-SXM4-80GB"}
+
 #: scale, method, seed.
 Key = tuple[str, str, int]
 
@@ -48,7 +53,8 @@ Key = tuple[str, str, int]
 @dataclass
 class Run:
     """How a run ended: completed, with accuracy by task, a loss, and a curve whose norms are about `grad_norm` and
-    whose losses on the way lie `off` above what they would be (a share); or diverged at a step, after these norms."""
+    whose losses on the way lie `off` above what they would be (a share); or diverged at a step, after these norms. Its
+    manifest says of its machine what `made_on` says."""
 
     tasks: pd.Series | None = None
     loss: float = 2.5
@@ -56,6 +62,7 @@ class Run:
     off: float = 0.0
     diverged: int | None = None
     norms: list[tuple[int, float]] = field(default_factory=list)
+    made_on: dict[str, Any] = field(default_factory=lambda: dict(PRIMARY))
 
     def metrics(self, steps: int) -> pd.DataFrame:
         """As training writes them."""
@@ -162,7 +169,7 @@ def right() -> Facts:
         facts["large", method, seed] = Run(diverged=at, norms=norms)
     second = {row["task"]: float(row["a100"]) for row in printed_rows("table5") if row["task"] != "climb_avg"}
     tasks = facts["base", "baseline", 42].tasks + pd.Series(second) - pd.Series(_baseline_tasks())
-    facts["base", "second_hardware", 42] = Run(tasks, losses["baseline"] + 0.015)
+    facts["base", "second_hardware", 42] = Run(tasks, losses["baseline"] + 0.015, made_on=SECOND)
     return facts
 
 
@@ -196,11 +203,12 @@ def _empty() -> RunFrames:
 def held(facts: Facts) -> Held:
     """The frames that `World.load` reads of the same facts, as far as claims look at them."""
     empty, study = _empty(), study_at()
-    rows, scores = empty.runs.to_dict("index"), []
+    rows, scores, manifests = empty.runs.to_dict("index"), [], dict(empty.manifests)
     for (scale, method, seed), run in facts.items():
         key = study.key(scale, method, seed)
         steps = study.runs[key].spec.train.steps
         rows[key] |= {"outcome": "completed", "steps": steps, "step": steps, "validation_loss": run.loss}
+        manifests[key] = manifests[key] | run.made_on
         if run.diverged is not None:
             rows[key] |= {"outcome": "diverged", "step": run.diverged, "validation_loss": math.nan}
         elif run.tasks is not None:
@@ -213,7 +221,7 @@ def held(facts: Facts) -> Held:
         scores=pd.DataFrame(scores).assign(primary=True, task_source="benchmark"),
         probes=empty.probes,
         average=empty.average,
-        manifests=empty.manifests,
+        manifests=manifests,
         facts=facts,
         steps={key: study.runs[key].spec.train.steps for key in rows},
     )

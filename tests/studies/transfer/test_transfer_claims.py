@@ -15,13 +15,14 @@ from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.studies.transfer.claims import MEASURES, Evidence
 from tests.studies.transfer.definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
-from tests.studies.transfer.facts import PUBLISHED, held, right, study_at, tasks_of
+from tests.studies.transfer.facts import PRIMARY, PUBLISHED, SECOND, held, right, study_at, tasks_of
 from tests.studies.transfer.follows import FOLLOWS
 from tests.studies.transfer.mutants import (
     IMPOSSIBLE,
     MUTANTS,
     UPHELD,
     Change,
+    both,
     changed,
     climb,
     completes,
@@ -34,6 +35,7 @@ from tests.studies.transfer.world import World, published_once
 
 CLAIMS = PUBLISHED.claims()
 TRAINED = [name for name, measure in MEASURES.items() if measure.function and measure.scope == "training"]
+DEVICES = [name for name in MEASURES if name.startswith("a100_")]
 ARITHMETIC = [name for name, measure in MEASURES.items() if measure.scope == "arithmetic"]
 
 #: Printed statements that the printed numbers themselves do not bear out, or that two sections print differently.
@@ -161,6 +163,44 @@ def test_what_else_a_claim_says_is_looked_at(claim, why):
     change, verdict = BESIDES[claim, why]
     found = where(change, claim).loc[claim]
     assert found["verdict"] == verdict, found["why"]
+
+
+ON_CPU = {"device": "cpu", "device_name": "x86_64"}
+#: Whose manifests say so -> whether claims about two devices are tested: else why not.
+MADE_ON: dict[str, tuple[dict, dict, str]] = {
+    "different devices": (PRIMARY, SECOND, ""),
+    "a processor and an accelerator": (ON_CPU, SECOND, ""),
+    "other processors": (ON_CPU, ON_CPU | {"device_name": "aarch64"}, ""),
+    "the same device": (PRIMARY, PRIMARY, "on the same device (NVIDIA H100 80GB HBM3)"),
+    "processors of two hosts": (ON_CPU | {"host": "n1"}, ON_CPU | {"host": "n2"}, "on the same device (cpu x86_64)"),
+    "processors without names": ({"device": "cpu"}, ON_CPU, "on the same device (cpu without a name and cpu x86_64)"),
+    "an accelerator without a name": (PRIMARY, {"device": "cuda"}, "do not name both devices"),
+    "no device": (PRIMARY, {}, "do not name both devices"),
+    "half of it on the first": (
+        PRIMARY,
+        SECOND | {"starts": [{"step": 0} | PRIMARY, {"step": 400} | SECOND]},
+        "NVIDIA H100 80GB HBM3 then NVIDIA A100-SXM4-80GB",
+    ),
+    "nothing left of the first": (PRIMARY, SECOND | {"starts": [{"step": 0} | PRIMARY, {"step": 0} | SECOND]}, ""),
+}
+
+
+@pytest.mark.parametrize("case", list(MADE_ON))
+def test_claims_about_devices_need_two(case, rows):
+    primary, second, why = MADE_ON[case]
+    machines = both(put("base", "baseline", 42, made_on=primary), put("base", "second_hardware", 42, made_on=second))
+    found = where(machines, *DEVICES)
+    expected = "not tested" if why else rows.loc[DEVICES, "verdict"]
+    assert found["verdict"].eq(expected).all() and all(why in row for row in found["why"])
+
+
+def test_a_stand_in_tests_no_claim_about_devices(tmp_path):
+    world = World(tmp_path, "mini")
+    world.completed("base", "baseline", 42, tasks_of(0.30), 5.0, made_on=PRIMARY)
+    world.completed("base", "second_hardware", 42, tasks_of(0.31), 5.1, made_on=SECOND)
+    found = written(world).loc[DEVICES]
+    assert found["verdict"].eq("not tested").all() and found["reproduced"].eq("stand-in").all()
+    assert all("by train.precision = float32" in why for why in found["why"])
 
 
 def test_peaks_with_calm_steps_between_are_sustained():

@@ -14,6 +14,7 @@ from plumbline.results.provenance import provenance
 from plumbline.results.runs import load
 from plumbline.results.table import Table
 from plumbline.specs import sheet
+from tests.studies.transfer.facts import PRIMARY, SECOND
 from tests.studies.transfer.world import PUBLISHED, World, history, printed_rows, tasks_of
 
 TABLES = sorted(
@@ -85,16 +86,42 @@ def test_table5(tables):
     for row in printed_rows("table5"):
         assert frame.loc[row["task"], "delta"] == pytest.approx(float(row["delta"]), abs=2e-4)
     assert frame.loc["validation_loss", "delta"] == pytest.approx(0.015)
-    assert frame["stand_in"].eq("none").all()
+    assert frame["stand_in"].eq("none").all() and frame["devices"].eq("different devices").all()
+    assert "on two devices: NVIDIA H100 80GB HBM3 and NVIDIA A100-SXM4-80GB." in tables["table5"].title
 
 
-def test_table5_names_its_stand_in_where_there_is_no_second_device(tmp_path):
+def test_table5_names_its_stand_in(tmp_path):
     world = World(tmp_path, "demo")
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0)
     table = made(world, "table5")
-    assert "Stand-in: there is no second device here" in "\n".join(table.notes)
+    assert "Stand-in: the second profile is the same run with train.precision = bfloat16" in "\n".join(table.notes)
     assert "train.precision = bfloat16" in table.frame["stand_in"].iloc[0]
     assert {row[name].word for row in table.rows for name in ("second", "delta")} == {"missing"}
+
+
+@pytest.mark.parametrize(
+    ("preset", "second", "word", "note"),
+    [
+        (
+            "paper",
+            PRIMARY,
+            "same device",
+            "on the same device (NVIDIA H100 80GB HBM3). The second is a repeat",
+        ),
+        ("paper", {"device": None}, "device not known", "do not name both devices; no difference between devices"),
+        ("mini", SECOND, "stand-in", "Stand-in: the second profile is the same run with train.precision = float32"),
+    ],
+)
+def test_table5_shows_no_difference_that_is_none_between_devices(tmp_path, preset, second, word, note):
+    world = World(tmp_path, preset)
+    world.completed("base", "baseline", 42, tasks_of(0.30), 5.0, made_on=PRIMARY)
+    world.completed("base", "second_hardware", 42, tasks_of(0.31), 5.1, made_on=second)
+    table = made(world, "table5")
+    assert note in "\n".join(table.notes) and table.frame["devices"].eq(word).all()
+    assert ("twice on the same device" in table.title) == (word == "same device")
+    for row in table.rows:
+        assert (row["delta"].value, row["delta"].word, row["higher"].value) == (None, word, word)
+        assert row["second"].value is not None
 
 
 def test_table6(tables):

@@ -35,16 +35,18 @@ class World:
     def __post_init__(self, of: sheet.Study | None) -> None:
         self.study = of or sheet.load("transfer", self.preset)
 
-    def completed(self, scale, method, seed, tasks: pd.Series | None, loss: float, metrics=None, source="benchmark"):
+    def completed(
+        self, scale, method, seed, tasks: pd.Series | None, loss: float, metrics=None, source="benchmark", made_on=None
+    ):
         """A finished run with its scores."""
-        spec = self._run(scale, method, seed, "completed", validation_loss=loss)
+        spec = self._run(scale, method, seed, "completed", validation_loss=loss, made_on=made_on)
         self._metrics(spec, metrics if metrics is not None else curve(spec.train.steps, loss, every=400))
         if tasks is not None:
             self._scores(spec, pd.concat([tasks, pd.Series({"climb_avg": tasks.mean()})]), source)
 
-    def diverged(self, scale, method, seed, at: int, history: list[tuple[int, float]]):
+    def diverged(self, scale, method, seed, at: int, history: list[tuple[int, float]], made_on=None):
         """A diverged run with the gradient norms that led there; its scores frame is empty."""
-        spec = self._run(scale, method, seed, "diverged", step=at, tail=history)
+        spec = self._run(scale, method, seed, "diverged", step=at, tail=history, made_on=made_on)
         steps = np.array([step for step, _ in history])
         norms = np.array([norm for _, norm in history])
         loss = 2.5 + 3.0 * np.exp(-steps / 3000)
@@ -57,7 +59,7 @@ class World:
         expected = expected_runs(None, self.study, groups or tuple(self.study.sheet["runs"]), self.root)
         return load(expected, self.root, average="climb_avg")
 
-    def _run(self, scale, method, seed, outcome, *, step=None, validation_loss=None, tail=()):
+    def _run(self, scale, method, seed, outcome, *, step=None, validation_loss=None, tail=(), made_on=None):
         spec = self.study.runs[self.study.key(scale, method, seed)].spec
         folder = self.root / "runs" / spec.key
         identity = {"run_id": spec.run_id, "study": spec.study, "preset": self.preset, "scale": scale}
@@ -68,7 +70,8 @@ class World:
         result["grad_norm_tail"] = [[step, None if math.isnan(norm) else norm] for step, norm in tail]
         _write_json(folder / "outcome.json", identity | result)
         manifest = {"spec": spec.to_dict(), "git_commit": "0" * 40, "git_dirty": False, "packages": {"torch": "2.13.0"}}
-        manifest |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "device": "cpu", "host": "here"}
+        manifest |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "host": "here"}
+        manifest |= made_on or {"device": "cpu"}
         manifest |= {"wall_seconds": 12.5, "attempts": 1, "parameters": 1216710656, "started": "t0", "finished": "t1"}
         _write_json(folder / "manifest.json", identity | manifest)
         return spec
@@ -94,10 +97,10 @@ def published_world(root: Path) -> World:
     world = World(root, "paper")
     for (scale, method, seed), run in right().items():
         if run.diverged is not None:
-            world.diverged(scale, method, seed, run.diverged, run.norms)
+            world.diverged(scale, method, seed, run.diverged, run.norms, run.made_on)
         else:
             steps = world.study.runs[world.study.key(scale, method, seed)].spec.train.steps
-            world.completed(scale, method, seed, run.tasks, run.loss, run.metrics(steps))
+            world.completed(scale, method, seed, run.tasks, run.loss, run.metrics(steps), made_on=run.made_on)
     return world
 
 

@@ -25,8 +25,8 @@ from plumbline.results.measures import Absent, Measures, Values
 from plumbline.results.published import Claim
 from plumbline.studies.transfer.claims.base_scale import CLIMB, SIGMA
 from plumbline.studies.transfer.claims.evidence import SIGNIFICANT_Z, Evidence
+from plumbline.studies.transfer.hardware import ARM, pair
 from plumbline.studies.transfer.headline import BASE
-from plumbline.studies.transfer.tables.table5 import ARM
 
 MEASURES = Measures()
 
@@ -192,7 +192,11 @@ def attention_failures_sharp_tasks(e: Evidence, claim: Claim) -> Values:
 
 
 def _two_devices(e: Evidence) -> tuple[str, str]:
+    """The keys of Table 5's two runs; absent where they say nothing about devices."""
     keys = e.key(e.reference, BASE), e.key(ARM, BASE)
+    found = pair(e.frames, e.study, *keys)
+    if not found.evidence:
+        raise Absent(found.word, keys[1], found.why)
     for key in keys:
         outcome = e.frames.runs.loc[key, "outcome"]
         if outcome == "diverged":

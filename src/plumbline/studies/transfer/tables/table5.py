@@ -1,6 +1,7 @@
 """Table 5: the baseline once more on a second hardware profile, task by task.
 
-Source: transfer study, appendix D and Table 5. A preset without a second device has a stand-in, named in the table.
+Source: transfer study, appendix D and Table 5. Which devices they are is read from the manifests. A difference between
+runs that were made on one device, or of which one is a stand-in, is none between devices: its cells say so instead.
 """
 
 from __future__ import annotations
@@ -27,9 +28,8 @@ from plumbline.results.table import (
     warnings_of,
 )
 from plumbline.specs.sheet import Study
+from plumbline.studies.transfer.hardware import ARM, DIFFERENT, SAME, UNKNOWN, Pair, device, pair, stand_in
 from plumbline.studies.transfer.headline import BASE
-
-ARM = "second_hardware"
 
 
 def _ours(name: str, header: str, how: str) -> Column:
@@ -47,6 +47,7 @@ COLUMNS = [
     Column(name="higher", header="higher", kind="reproduced"),
     Column(name="primary_profile", header="primary profile", kind="fact", readable=False),
     Column(name="second_profile", header="second profile", kind="fact", readable=False),
+    Column(name="devices", header="devices", kind="fact", readable=False),
     Column(name="stand_in", header="stand-in", kind="fact", readable=False),
     *CONTEXT,
 ]
@@ -74,7 +75,7 @@ class Profile:
 def table5(frames: RunFrames, study: Study, published: Published) -> Table:
     """Twelve tasks, their mean, and the validation loss, on both profiles."""
     primary, second = Profile(frames, study, reference_of(study, "table5")), Profile(frames, study, ARM)
-    stand_in = _stand_in(study)
+    change, compared = stand_in(study), pair(frames, study, primary.key, second.key)
     print5 = published.table("table5", key="task")
     tasks = list(print5.index[print5.index != frames.average])
     tasks += [task for task in primary.scores.index if task not in tasks]
@@ -86,6 +87,8 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
         delta = other - first
         higher = "equal" if delta == 0 else "primary" if delta < 0 else "second"
         word = primary.word if math.isnan(first) else second.word
+        if not math.isnan(delta) and not compared.evidence:
+            delta, word = math.nan, compared.word
         rows.append(
             {
                 "task": Cell(task),
@@ -95,14 +98,15 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
                 "higher": Cell(word if math.isnan(delta) else higher, both),
                 "primary_profile": Cell(primary.name, primary.used),
                 "second_profile": Cell(second.name, second.used),
-                "stand_in": Cell(stand_in or "none"),
+                "devices": Cell(compared.word, both),
+                "stand_in": Cell(change or "none"),
             }
             | printed_cells(print5, task, PRINTED)
             | context(study, BASE, frames)
         )
     return Table(
         name="table5",
-        title=f"The baseline at {study.scale_label(BASE)} on two profiles.",
+        title=f"The baseline at {study.scale_label(BASE)} {_on(compared)}.",
         study=study.name,
         preset=study.preset,
         key="task",
@@ -110,7 +114,8 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
         rows=rows,
         notes=[
             f"Primary: {primary.name}. Second: {second.name}. Published: the document's accelerator and an A100.",
-            *([f"Stand-in: there is no second device here; {stand_in}."] if stand_in else []),
+            *_of_devices(compared, change),
+            *([f"Stand-in: the second profile is the same run with {change}."] if change else []),
             *([] if second.key else [f"This study has no run {ARM}."]),
             *notes_of(study),
         ],
@@ -119,16 +124,24 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
+def _on(compared: Pair) -> str:
+    """What the title says that the two runs were made on."""
+    if compared.word == SAME:
+        return "twice on the same device"
+    return f"on two devices: {compared.why}" if compared.word == DIFFERENT else "on two profiles"
+
+
+def _of_devices(compared: Pair, change: str) -> list[str]:
+    """What keeps the table from being about devices."""
+    none = "no difference between devices is shown and no claim about them tested"
+    if compared.word == SAME:
+        return [f"Same device: {compared.why}. The second is {'a stand-in' if change else 'a repeat'}; {none}."]
+    return [f"Device not known: {compared.why}; {none}."] if compared.word == UNKNOWN else []
+
+
 def _device(frames: RunFrames, study: Study, key: str) -> str:
     """Where a run was made and at which precision."""
     manifest = frames.manifests.get(key)
     if manifest is None:
         return f"no run yet, {study.runs[key].spec.train.precision}"
-    return f"{manifest['device']}, {manifest['spec']['train']['precision']}"
-
-
-def _stand_in(study: Study) -> str:
-    """What the arm changes under this preset, in words; nothing where the spec is the baseline's own."""
-    change = study.sheet.get("arms", {}).get(ARM, {}).get(study.preset, {})
-    parts = [f"{part}.{name} = {value}" for part, values in change.items() for name, value in values.items()]
-    return f"the second profile is the same run with {', '.join(parts)}" if parts else ""
+    return f"{device(manifest)}, {manifest['spec']['train']['precision']}"
