@@ -1,4 +1,4 @@
-"""Plumbline: every table and figure of five studies of Transformer pretraining is a target.
+"""Plumbline: the tables and figures of five studies of Transformer pretraining are targets.
 
 snakemake results/table2.csv                    the transfer study's main table, at demo size
 snakemake results/table2.csv --profile slurm    the same at paper size, on a cluster

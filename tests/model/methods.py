@@ -22,11 +22,12 @@ _SHEET = yaml.safe_load((_STUDIES / "transfer" / "study.yaml").read_text(encodin
 #: Method -> overlay of its model spec, the baseline included.
 METHODS: dict[str, Overlay] = {name: entry.get("model", {}) for name, entry in _SHEET.items()}
 
-#: Other readings of the same methods: <method>.<reading> -> overlay.
+#: Other readings of the same methods: <method>.<reading> -> overlay; those that only train otherwise are left out.
 ALTERNATIVES: dict[str, Overlay] = {
     f"{name}.{reading}": METHODS[name] | entry["model"]
     for name, method in _SHEET.items()
     for reading, entry in method.get("readings", {}).items()
+    if "model" in entry
 }
 
 #: Readings in which n is the length of the call: what a token sees depends on how many follow it.

@@ -113,7 +113,7 @@ rule deviations:
 
 
 rule audit:
-    """Every printed number that follows from other printed numbers, recomputed with rounding intervals."""
+    """Printed numbers that follow from other printed numbers, recomputed with rounding intervals."""
     input:
         PLAN.audited_files(),
     output:

@@ -1,1 +1,1 @@
-"""The audit: every printed number that follows from other printed numbers, recomputed. Needs no torch."""
+"""The audit: printed numbers that follow from other printed numbers, recomputed. Needs no torch."""

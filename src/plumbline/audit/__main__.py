@@ -1,4 +1,4 @@
-"""`python -m plumbline.audit`: recompute every printed number that follows from others. Needs no torch.
+"""`python -m plumbline.audit`: recompute printed numbers that follow from others. Needs no torch.
 
 Writes the CSV and, beside it, a Markdown page; prints rows per document and verdict.
 """

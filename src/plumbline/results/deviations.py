@@ -52,6 +52,8 @@ def _ruling(ruling: dict[str, Any]) -> list[str]:
     lines = [f"### {ruling['id'].replace('_', ' ')}", "", ruling["text"], ""]
     lines += [f"- Source: {ruling['source']}", f"- Choice: {ruling['choice']}"]
     lines.append(f"- Alternatives: {'; '.join(ruling['alternatives']) or 'none'}")
+    if "about" in ruling:
+        lines.append(f"- About: {', '.join(f'`{name}`' for name in ruling['about'])}")
     if "presets" in ruling:
         lines.append(f"- Presets: {', '.join(ruling['presets'])}")
     return [*lines, ""]
