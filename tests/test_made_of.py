@@ -47,6 +47,7 @@ def changed(before: dict[str, str], after: dict[str, str], part: int) -> set[str
 CODE = [
     ("data/documents.py", {"documents"}),
     ("data/sources/packaged.py", {"documents"}),
+    ("data/sources/local.py", {"documents"}),
     ("data/tokenizer.py", {"tokenizer", "tokenize", "pack"}),
     ("data/tokenize.py", {"tokenize"}),
     ("data/pack.py", {"pack"}),
@@ -115,7 +116,7 @@ def test_a_file_added_to_a_folder_removed_from_it_or_longer(root: Path) -> None:
     assert whole(planned(root, **settings)) != added
     more.unlink()
     assert whole(planned(root, **settings)) == before
-    (texts / "notes.txt").touch()
+    (texts / "notes.md").touch()
     assert whole(planned(root, **settings)) == before, "nobody reads it"
 
 

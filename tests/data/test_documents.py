@@ -117,6 +117,7 @@ def test_no_folder_is_not_the_working_directory(tmp_path: Path, folder: str, mon
         ('{"id": "a", "source": "s"', r"a\.jsonl:2: not a line of JSON"),
         ('["a"]', r"a\.jsonl:2: a document is a JSON object"),
         ('{"id": "a", "source": "s"}', r"a\.jsonl:2: key 'text' is missing"),
+        ('{"text": 7}', r"a\.jsonl:2: key 'text' must be a non-empty string, not 7"),
         ('{"id": 1, "source": "s", "text": "t"}', r"a\.jsonl:2: key 'id' must be a non-empty string, not 1"),
         ('{"id": "a", "source": "s", "text": " "}', r"a\.jsonl:2: key 'text' must be a non-empty string"),
         ('{"id": "a", "source": "s", "text": "t", "txt": "t"}', r"a\.jsonl:2: unknown key 'txt'"),
@@ -130,6 +131,44 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(PlumblineError, match=message):
         local(tmp_path, tmp_path / "out", "--validation-percent", "50" if "two" not in message else "0.001")
     assert not (tmp_path / "out" / "documents.json").exists()
+
+
+def test_a_line_needs_its_text_alone(tmp_path: Path) -> None:
+    """What is left out comes from file and line; each line is a group, or one large file would be on one side."""
+    lines = [{"text": f"Text {number}."} for number in range(80)] + [
+        {"text": "Mine.", "id": "mine", "source": "letters"}
+    ]
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    (tmp_path / "in" / "deep" / "a.jsonl").write_text("\n\n".join(map(json.dumps, lines)))
+    local(tmp_path / "in", tmp_path / "out", "--validation-percent", "20")
+    sides = {split: read(tmp_path / "out" / f"{split}.jsonl") for split in documents.SPLITS}
+    assert {(row["id"], row["source"], row["text"]) for rows in sides.values() for row in rows} == {
+        *((f"deep/a.jsonl:{2 * number + 1}", "deep/a.jsonl", f"Text {number}.") for number in range(80)),
+        ("mine", "letters", "Mine."),
+    }
+    assert 4 < len(sides["validation"]) < 30
+
+
+def test_a_text_file_is_a_document(tmp_path: Path) -> None:
+    folder = tmp_path / "books"
+    (folder / "old").mkdir(parents=True)
+    for number in range(40):
+        (folder / "old" / f"{number}.txt").write_bytes(b"\xef\xbb\xbfOne.\r\n\r\nTwo.")
+    (folder / "a.txt").write_text("Three.")
+    local(folder, tmp_path / "out", "--validation-percent", "20")
+    rows = [row for split in documents.SPLITS for row in read(tmp_path / "out" / f"{split}.jsonl")]
+    assert len(rows) == 41
+    assert {"id": "a.txt", "source": "books", "text": "Three."} in rows
+    assert {"id": "old/7.txt", "source": "old", "text": "One.\n\nTwo."} in rows
+    (folder / "old" / "b.txt").write_text(" \n")
+    with pytest.raises(PlumblineError, match=r"old/b\.txt: empty"):
+        local(folder, tmp_path / "out")
+    (folder / "old" / "b.txt").write_bytes(b"\xff")
+    with pytest.raises(PlumblineError, match=r"old/b\.txt: not text in UTF-8"):
+        local(folder, tmp_path / "out")
+    write_jsonl(folder / "c.jsonl", corpus(3))
+    with pytest.raises(PlumblineError, match=r"local\.folder: .*books has both .*\(c\.jsonl, old/b\.txt\)"):
+        local(folder, tmp_path / "out")
 
 
 def test_empty_sides_and_folders_are_errors(tmp_path: Path) -> None:

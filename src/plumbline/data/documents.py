@@ -24,7 +24,7 @@ from typing import Any, get_args
 from plumbline.cli import PlumblineError, run
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import Progress
-from plumbline.data.sources import Document, debian, hub, jsonl, key, packaged
+from plumbline.data.sources import Document, debian, hub, key, local, packaged
 from plumbline.data.split import By, Shuffle, held_out, rule
 from plumbline.data.text import pieces
 from plumbline.files import atomic, atomic_write_json, path_or_none, sha256_file
@@ -151,12 +151,14 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
     licence = given.licence or "not stated"
     if given.source == "local":
         if given.folder is None:
-            raise PlumblineError(f"{key(given.corpus, 'local.folder')}: missing; source local needs a folder of JSONL")
+            raise PlumblineError(
+                f"{key(given.corpus, 'local.folder')}: missing; source local needs a folder of one's own"
+            )
         collections = [
             {"name": path.relative_to(given.folder).as_posix(), "licence": licence, "sha256": sha256_file(path)}
-            for path in jsonl.files(given.folder, given.corpus)
+            for path in local.files(given.folder, given.corpus)
         ]
-        return jsonl.documents(given.folder, given.corpus), {"source": "local", "collections": collections}
+        return local.documents(given.folder, given.corpus), {"source": "local", "collections": collections}
     if given.source == "hub":
         if not given.path:
             raise PlumblineError(f"{key(given.corpus, 'hub.path')}: missing; source hub needs a data set")
@@ -190,7 +192,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--archive", action="append", default=[], metavar="NAME=FILE", help="packaged: a fetched archive"
     )
-    parser.add_argument("--folder", type=path_or_none, help="local: a folder of *.jsonl")
+    parser.add_argument("--folder", type=path_or_none, help="local: a folder of *.jsonl or of *.txt")
     parser.add_argument("--path", default="", help="hub: name of the data set, or a folder in hub layout")
     parser.add_argument("--configuration", default="", help="hub: configuration of the data set")
     parser.add_argument("--split", default="train", help="hub: the data set's split to read")
