@@ -105,11 +105,12 @@ def test_texts_of_ones_own_need_a_folder(root: Path) -> None:
     """Said before Snakemake asks for a job, unless another corpus has one; then where this corpus is asked for."""
     here = {"preset": "smoke", "data": {"source": "local"}, "studies": ["transfer", "quack"]}
     with pytest.raises(PlumblineError, match=r"^config/corpora/climbmix\.yaml: local\.folder: missing.*write `local"):
-        planned(root, **here)
+        planned(root, **here).require_a_folder()
     change(root / "config/corpora/cosmopedia.yaml", local={"folder": str(root / "texts")})
     (root / "texts").mkdir()
     (root / "texts" / "a.txt").write_text("Text.")
     chosen = planned(root, **here)
+    chosen.require_a_folder()
     assert chosen.corpus_files("cosmopedia") == [f"{root}/texts/a.txt"] and not chosen.corpus_files("climbmix")
     with pytest.raises(PlumblineError, match=r"^config/corpora/climbmix\.yaml: local\.folder: missing"):
         chosen.documents_flags("climbmix")
