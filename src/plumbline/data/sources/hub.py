@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
 from plumbline.data.sources import Document, key
+from plumbline.files import atomic_write_json
+
+#: Beside a corpus's documents: the commit that an empty revision was resolved to, of which data set.
+LOCK = "hub.lock"
 
 _OTHERWISE = (
     "set `data.source` in config/config.yaml to packaged (no hub needed) or local, or let hub.path be a folder in hub "
@@ -22,23 +28,13 @@ def documents(
     """The rows of one split, in the data set's order; the id is `<path's last part>/<row number>`.
 
     `corpus` is whose documents they are, for messages.
-    `path` is a data set's name on the hub, or a local folder with the same layout, which needs no revision and no
-    network. On the hub the revision must be a full commit hash: a branch or tag can move.
+    `path` is a data set's name on the hub, with the commit that `pinned` gives, or a local folder with the same layout,
+    which needs no revision and no network.
 
     Raises:
-        PlumblineError: no revision, hub out of reach, no such data set, split or text column.
+        PlumblineError: hub out of reach, no such data set, split or text column.
     """
     local = Path(path).is_dir()
-    if not local and not revision:
-        raise PlumblineError(
-            f"{key(corpus, 'hub.revision')}: missing for {path}. Give the commit hash that pins the data set (40 hex "
-            "digits)"
-        )
-    if not local and not re.fullmatch(r"[0-9a-f]{40}", revision):
-        raise PlumblineError(
-            f"{key(corpus, 'hub.revision')}: {revision!r} is not a full commit hash (40 hex digits); branches and tags "
-            "can move"
-        )
     name = Path(path).resolve().name if local else path.rsplit("/", 1)[-1]
     for number, row in enumerate(_rows(corpus, path, configuration, split, "" if local else revision)):
         if text_column not in row:
@@ -54,6 +50,86 @@ def documents(
         if text.strip():
             identity = f"{name}/{number:012d}"
             yield Document(id=identity, source=name, text=text, group=identity)
+
+
+def pinned(*, corpus: str, path: str, configuration: str, revision: str, out: Path) -> str:
+    """The commit that a corpus is read at: `revision`, or what an empty one meant when `out` was first filled.
+
+    The newest commit is asked for once and written to `LOCK` in `out` before anything is read, so that a fetch that was
+    interrupted goes on with it, and so does every one after. Another path or configuration is asked for anew.
+
+    Raises:
+        PlumblineError: a revision that is no full commit hash (a branch or tag can move), a hub out of reach, a lock
+            that cannot be read.
+    """
+    where, lock = key(corpus, "hub.revision"), out / LOCK
+    if revision and not _is_commit(revision):
+        raise PlumblineError(
+            f"{where}: {revision!r} is not a full commit hash (40 hex digits); branches and tags can move"
+        )
+    known = locked(out, path, configuration)
+    if revision:
+        if known not in (None, revision):
+            print(
+                f"{where}: {path} is read at {revision}, which is another corpus than that of {known}, which {lock} "
+                "names; with an empty revision it would be that one again",
+                file=sys.stderr,
+            )
+        return revision
+    if known is None:
+        known = _newest(where, path)
+        out.mkdir(parents=True, exist_ok=True)
+        atomic_write_json(lock, {"path": path, "configuration": configuration, "commit": known})
+        print(f"{where}: empty; the newest commit of {path} is {known}, written to {lock} and used from now on")
+    return known
+
+
+def locked(out: Path, path: str, configuration: str) -> str | None:
+    """The commit that `LOCK` in `out` names for a data set; None where there is none, or it is of another one.
+
+    Raises:
+        PlumblineError: it cannot be read.
+    """
+    lock = out / LOCK
+    try:
+        found = json.loads(lock.read_text(encoding="utf-8"))
+        asked, commit = [found["path"], found["configuration"]], found["commit"]
+        if not isinstance(commit, str) or not _is_commit(commit):
+            raise ValueError(f"commit: {commit!r}")
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise PlumblineError(
+            f"{lock}: names no path, configuration and commit ({type(error).__name__}: {error}); write them there "
+            f"again (the commit is in documents.json beside it), or delete it to have the newest commit"
+        ) from error
+    return commit if asked == [path, configuration] else None
+
+
+def _newest(where: str, path: str) -> str:
+    """The commit that a data set of the hub stands at."""
+    from huggingface_hub import HfApi  # here, because importing it takes time that other sources need not spend
+
+    try:
+        commit = HfApi().dataset_info(path).sha
+    except Exception as error:
+        if not _unreachable(error):
+            raise
+        raise PlumblineError(
+            f"{where}: empty, and the hub cannot be asked for the newest commit of {path} ({_reason(error)}). Let it "
+            f"be asked once (network, no HF_HUB_OFFLINE=1), or write a commit there, or {_OTHERWISE}"
+        ) from error
+    if not commit or not _is_commit(commit):
+        raise PlumblineError(f"{where}: empty, and the hub names no commit for {path} ({commit!r}); write one there")
+    return commit
+
+
+def _is_commit(text: str) -> bool:
+    return re.fullmatch(r"[0-9a-f]{40}", text) is not None
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
 
 
 def _rows(corpus: str, path: str, configuration: str, split: str, revision: str) -> Iterator[dict[str, Any]]:
@@ -72,10 +148,9 @@ def _rows(corpus: str, path: str, configuration: str, split: str, revision: str)
     except Exception as error:
         if not _unreachable(error):
             raise
-        pinned = f" at revision {revision}" if revision else ""
-        reason = (str(error).strip() or "no message").splitlines()[0]
+        at = f" at revision {revision}" if revision else ""
         raise PlumblineError(
-            f"{key(corpus, 'hub.path')}: cannot read {path}{pinned} ({type(error).__name__}: {reason}). "
+            f"{key(corpus, 'hub.path')}: cannot read {path}{at} ({_reason(error)}). "
             f"Check the network, the name and hub.revision, or {_OTHERWISE}"
         ) from error
 

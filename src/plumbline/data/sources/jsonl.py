@@ -1,4 +1,4 @@
-"""`local`: a folder of JSONL files, each line {"id", "source", "text"}, with an optional "group" held out together."""
+"""JSONL: a document a line, {"id", "source", "text"} and, if need be, a "group" that is held out together."""
 
 from __future__ import annotations
 
@@ -7,60 +7,43 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plumbline.cli import PlumblineError
-from plumbline.data.sources import Document, key
+from plumbline.data.sources import Document
 
 _KEYS = ("id", "source", "text")
 
 
-def files(folder: Path, corpus: str) -> list[Path]:
-    """The folder's *.jsonl files, at any depth, by name; `corpus` is whose documents they are, for messages.
+def read(path: Path, name: str = "") -> Iterator[Document]:
+    """The documents of one JSONL file; empty lines are passed over.
+
+    With the file's `name`, for files of one's own, `text` alone is needed: an id left out is `<name>:<line>`, a source
+    left out is the name, and a group left out is the id.
 
     Raises:
-        PlumblineError: there is no such folder, or no such file in it.
+        PlumblineError: a line is not such a document; the message names file, line and key.
     """
-    if not folder.is_dir():
-        raise PlumblineError(f"{key(corpus, 'local.folder')}: there is no folder {folder}")
-    found = sorted(folder.rglob("*.jsonl"))
-    if not found:
-        raise PlumblineError(
-            f'{key(corpus, "local.folder")}: no *.jsonl file in {folder} (each line {{"id", "source", "text"}})'
-        )
-    return found
-
-
-def documents(folder: Path, corpus: str) -> Iterator[Document]:
-    """Every line of every file, in order.
-
-    Raises:
-        PlumblineError: as `files`, or a line is not such a document; the message names file, line and key.
-    """
-    for path in files(folder, corpus):
-        yield from read(path)
-
-
-def read(path: Path) -> Iterator[Document]:
-    """The documents of one JSONL file; empty lines are passed over. A line that is none raises as there."""
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                yield parse(line, f"{path}:{number}")
+                yield parse(line, f"{path}:{number}", {"id": f"{name}:{number}", "source": name} if name else {})
 
 
-def parse(line: bytes, where: str) -> Document:
-    """One line; `where` names it in messages. Raises as `documents` does of a line."""
+def parse(line: bytes, where: str, otherwise: dict[str, str] | None = None) -> Document:
+    """One line; `where` names it in messages, `otherwise` holds what a key left out is. Raises as `read`."""
     try:
         row = json.loads(line)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise PlumblineError(f"{where}: not a line of JSON in UTF-8 ({error})") from error
     if not isinstance(row, dict):
         raise PlumblineError(f"{where}: a document is a JSON object with the keys {', '.join(_KEYS)}")
+    row = (otherwise or {}) | row
     for name in _KEYS:
         if name not in row:
             raise PlumblineError(f"{where}: key {name!r} is missing")
     for name, value in row.items():
         if name not in (*_KEYS, "group"):
             raise PlumblineError(
-                f"{where}: unknown key {name!r} (a document has id, source, text and, if need be, group)"
+                f"{where}: unknown key {name!r} (a document has text and, if need be, id, source and group); leave it "
+                "out"
             )
         if not isinstance(value, str) or not value.strip():
             raise PlumblineError(f"{where}: key {name!r} must be a non-empty string, not {value!r:.60}")

@@ -1,0 +1,70 @@
+"""`local`: a folder of one's own: JSONL files with a text a line, or plain text files that are a document each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from plumbline.cli import PlumblineError
+from plumbline.data.sources import Document, jsonl, key
+
+#: What is read of a folder; everything else in it is left alone.
+SUFFIXES = (".jsonl", ".txt")
+
+
+def found(folder: Path) -> list[Path]:
+    """The folder's files that could be read, at any depth, by name; none where there is no such folder."""
+    return sorted(path for suffix in SUFFIXES for path in folder.rglob(f"*{suffix}") if path.is_file())
+
+
+def files(folder: Path, corpus: str) -> list[Path]:
+    """The files that the corpus is read from; `corpus` is whose documents they are, for messages.
+
+    Raises:
+        PlumblineError: there is no such folder, no such file in it, or files of both kinds: a README.txt beside JSONL
+            is hardly a document, and leaving texts out unasked would be worse.
+    """
+    where = key(corpus, "local.folder")
+    if not folder.is_dir():
+        raise PlumblineError(f"{where}: there is no folder {folder}")
+    paths = found(folder)
+    if not paths:
+        raise PlumblineError(
+            f'{where}: no *.jsonl file (a line {{"text": ...}} for each document) and no *.txt file (a document each) '
+            f"in {folder}"
+        )
+    of_a_kind = {path.suffix: path for path in paths}
+    if len(of_a_kind) > 1:
+        raise PlumblineError(
+            f"{where}: {folder} has both *.jsonl and *.txt files ({of_a_kind['.jsonl'].relative_to(folder)}, "
+            f"{of_a_kind['.txt'].relative_to(folder)}); a folder is of one kind, move the others elsewhere"
+        )
+    return paths
+
+
+def documents(folder: Path, corpus: str) -> Iterator[Document]:
+    """Every line of every JSONL file, or every text file, in order.
+
+    Raises:
+        PlumblineError: as `files`, or something is not such a document; the message names file, line and key.
+    """
+    for path in files(folder, corpus):
+        name = path.relative_to(folder).as_posix()
+        if path.suffix == ".jsonl":
+            yield from jsonl.read(path, name)
+        else:
+            source = path.parent.relative_to(folder).as_posix()
+            yield Document(
+                id=name, source=folder.resolve().name if source == "." else source, text=_text(path), group=name
+            )
+
+
+def _text(path: Path) -> str:
+    """A text file's content, with line ends as everywhere here and without a byte order mark."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PlumblineError(f"{path}: not text in UTF-8 ({error}); convert it") from error
+    if not text.strip():
+        raise PlumblineError(f"{path}: empty; a text file is a document, delete it or fill it")
+    return text
