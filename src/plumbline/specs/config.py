@@ -109,8 +109,9 @@ def _require_small(text: str, path: Path) -> None:
                 known[anchor] = ended
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor in {anchor for anchor, _, _ in open_}:
-                raise PlumblineError(f"{path}:{event.start_mark.line + 1}: *{event.anchor} stands inside itself")
-            ended = known.get(event.anchor, (1, 0))
+                line = event.start_mark.line + 1  # type: ignore[union-attr]
+                raise PlumblineError(f"{path}:{line}: *{event.anchor} stands inside itself")
+            ended = known.get(event.anchor or "", (1, 0))
         else:
             ended = (1, 0)
         anchor, values, levels = open_[-1]
