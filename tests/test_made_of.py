@@ -143,3 +143,58 @@ def test_items_of_ones_own_are_files_of_the_suites_tasks(root: Path, tmp_path: P
     here = planned(root, **settings)
     assert here.item_files(SUITE) == [str(tmp_path / "piqa.jsonl")]
     assert changed(before, whole(here), 1) == {"items"}
+
+
+def edited(monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    """A file of the package counts as other code."""
+    read = code._read
+    monkeypatch.setattr(code, "_read", lambda path: "edited" if path == code.PACKAGE / file else read(path))
+
+
+@pytest.mark.parametrize("file", ["model/ffn/relu_squared.py", "model/mixers/softmax.py"])
+def test_a_table_that_builds_models_is_made_of_their_components(root: Path, monkeypatch, file: str) -> None:
+    """They are found by name, not imported: Table 4 counts parameters and no run is behind it."""
+    smoke = planned(root)
+    before = {name: smoke.made_of("transfer", "table", name) for name in ("table4", "protocol_error")}
+    edited(monkeypatch, file)
+    after = {name: smoke.made_of("transfer", "table", name) for name in before}
+    assert {name for name in before if before[name] != after[name]} == {"table4"}
+
+
+def test_a_table_that_builds_models_of_the_documents_size_is_made_of_the_corpus(root: Path) -> None:
+    before = planned(root).made_of("transfer", "table", "table4")
+    path = root / f"config/corpora/{CORPUS}.yaml"
+    text = path.read_text()
+    assert "65536" in text
+    path.write_text(text.replace("65536", "65000"))
+    after = planned(root).made_of("transfer", "table", "table4")
+    path.write_text(text)
+    assert before != after
+
+
+def test_a_table_is_made_of_the_runs_that_it_needs(root: Path) -> None:
+    path = root / "config/studies/transfer/study.yaml"
+    text, before = path.read_text(), planned(root)
+    assert "methods: [hybrid_norm], seeds: [43, 44]" in text
+    path.write_text(text.replace("methods: [hybrid_norm], seeds: [43, 44]", "methods: [hybrid_norm], seeds: [43]"))
+    after = planned(root)
+    path.write_text(text)
+    asked = [("table", "table6"), ("claims", None), ("table", "table2"), ("deviations", None)]
+    moved = [
+        target or kind
+        for kind, target in asked
+        if before.made_of("transfer", kind, target) != after.made_of("transfer", kind, target)
+    ]
+    assert moved == ["table6", "claims"]
+
+
+def test_readings_are_made_of_each_probe_that_a_run_names(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of an installed package lies outside the folder of probes."""
+    smoke = planned(root, studies=["key_norms"], main_study="key_norms")
+    run = next(run for run in smoke.runs.values() if run.spec.probes)
+    before, first = smoke.probes_made_of(run), run.spec.probes[0].name
+    classes = made_of.components.code_class
+    monkeypatch.setattr(
+        made_of.components, "code_class", lambda kind, name: "edited" if name == first else classes(kind, name)
+    )
+    assert smoke.probes_made_of(run) != before

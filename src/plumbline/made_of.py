@@ -14,13 +14,13 @@ import msgspec
 from plumbline.data.sources import hub
 from plumbline.files import canonical_json, sha256_text
 from plumbline.results import find
-from plumbline.specs import code, suites
-from plumbline.specs.config import documents
+from plumbline.specs import code, components, suites
+from plumbline.specs.config import documents, read_yaml
 
 if TYPE_CHECKING:
     from plumbline.specs.corpus import Corpus
     from plumbline.specs.measurement import Measurement
-    from plumbline.specs.sheet import Study
+    from plumbline.specs.sheet import Run, Study
 
 
 #: Where the code begins of what is neither a target nor a measurement. An archive is checked by its SHA-256 instead.
@@ -46,19 +46,36 @@ class MadeOf:
     corpus_folder: Callable[[str], str]
     corpus_files: Callable[[str], list[str]]
     item_files: Callable[[str], list[str]]
+    target_expected: Callable[[str, str], str]
+    study_expected: Callable[[str], str]
 
     def made_of(self, study: str, kind: str, target: str | None = None) -> str:
-        """Changes when a product's code or the parts of the study's YAML that it reads change, and not otherwise.
+        """Changes when a product's code, the parts of the study's YAML that it reads or the runs that it needs change,
+        and not otherwise.
 
-        `kind` is table, figure, claims, deviations, audit or probes. Its runs, measurements and printed numbers are
-        files. For measurements see `of_measurement`.
+        `kind` is table, figure, claims, deviations or audit. What its runs and measurements found and the printed
+        numbers are files. For measurements see `of_measurement`, for probes `probes_made_of`.
         """
-        if kind == "probes":  # the model's code is the run's
-            return _probes_code()
-        parts: list[Any] = [self._code(study, kind, target)]
+        files = self._code(study, kind, target)
+        if builds_models := code.PACKAGE / "model" / "decoder.py" in files:  # whose components are found by name
+            files |= set((code.PACKAGE / "model").glob("*/*.py"))
+        parts: list[Any] = [code.tree_hash(files)]
         if kind != "audit":
             parts.append(self._said(study, kind))
+        if kind in ("table", "figure", "claims"):
+            parts.append(self.study_expected(study) if target is None else self.target_expected(study, target))
+            parts.append({} if target is None else self.studies[study].sheet["targets"][target])
+            if builds_models:  # those of the document's own size, whatever the preset: the vocabulary is the corpus's
+                corpus = read_yaml(self.root / "config" / "corpora" / f"{self.studies[study].sheet['corpus']}.yaml")
+                parts.append(corpus["presets"].get("paper", {}).get("tokenizer"))
         return sha256_text(canonical_json(parts))[:16]
+
+    def probes_made_of(self, run: Run) -> str:
+        """What the readings of a run are made of: the probes' shared code, and each of its own. The model's code, and
+        that of probes which are read while it trains, is the run's."""
+        named = sorted({probe.name for probe in run.spec.probes})
+        own = {name: components.code_class("probe", name) for name in named}
+        return sha256_text(canonical_json([_probes_code(), own]))[:16]
 
     def _said(self, study: str, kind: str) -> Any:
         """The parts of a study's YAML that a kind of product can show."""
@@ -80,8 +97,8 @@ class MadeOf:
             return [said, read, self.preset["evaluation"], self.evaluation_source]
         return said
 
-    def _code(self, study: str, kind: str, target: str | None) -> str:
-        """Hash over what makes the product: the module of the target with its imports, or the verb's."""
+    def _code(self, study: str, kind: str, target: str | None) -> set[Path]:
+        """What makes the product: the module of the target with its imports, or the verb's."""
         code_of = self.studies[study].code if study in self.studies else study
         starts = [code.PACKAGE / "results" / "__main__.py"]
         if kind == "table" or kind == "figure":
@@ -94,8 +111,7 @@ class MadeOf:
         else:
             starts = [code.PACKAGE / "audit" / "__main__.py"]
             starts += [path for name in documents(self.root) for path in find.files(name, "audit")]
-        files = {path for start in starts for path in code.product_files(start)}
-        return code.tree_hash(files)
+        return {path for start in starts for path in code.product_files(start)}
 
     def corpus_made_of(self, kind: str, name: str, split: str = "train") -> str:
         """What documents, tokenizer, tokens (`tokenize`) or a pack of a corpus are made of: ``<code>-<asked>``.

@@ -13,6 +13,7 @@ import pytest
 
 from plumbline import record
 from plumbline.data.manifest import fingerprint
+from plumbline.files import sha256_file
 from plumbline.operate import staleness
 from plumbline.operate.staleness import held, stale
 
@@ -144,6 +145,12 @@ def test_what_reads_a_corpus_waits_while_only_its_code_is_another(tmp_path: Path
     assert not held(str(folder), "code-otherwise"), "more megabytes are no equal corpus"
     os.utime(texts, (manifest.stat().st_mtime + 9,) * 2)
     assert not held(str(folder), "code-asked", [str(texts)])
+    facts = write(tmp_path / "documents.json", {"collections": [{"name": "texts.jsonl", "sha256": sha256_file(texts)}]})
+    assert held(str(folder), "code-asked", [str(texts)], facts), "touched, or copied anew, is no other corpus"
+    write(texts, {"text": "another"})
+    os.utime(texts, (manifest.stat().st_mtime + 9,) * 2)
+    staleness._sha256.cache_clear()
+    assert not held(str(folder), "code-asked", [str(texts)], facts)
 
 
 def test_they_are_forced_before_it_is_asked_what_is_needed_and_named_once(

@@ -38,6 +38,12 @@ def change(path: Path, at: str, value: Any) -> None:
     path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
+def test_a_profile_may_merge_mappings(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("probe: &gpu\n  mem_mb: 640\n  runtime: 5\nevaluate:\n  <<: *gpu\n  runtime: 10\n")
+    assert config.read_yaml(path)["evaluate"] == {"mem_mb": 640, "runtime": 10}
+
+
 def test_what_is_in_the_repository_is_valid(repository: Path) -> None:
     assert config.load_config()["preset"] == "demo"
     for preset in config.PRESETS:

@@ -90,10 +90,16 @@ def scores_made_of(wildcards):
     return of_scores(run_of(wildcards).spec.suite)
 
 
+def probes_made_of(wildcards):
+    """A parameter that changes with the code of a run's probes."""
+    return PLAN.probes_made_of(run_of(wildcards))
+
+
 def waited_for(path, corpus, made_of, **how):
     """A file of a corpus that what reads it waits for: remade with other code, it may come out the same."""
     files = PLAN.corpus_files(corpus)
-    return ancient(path) if staleness.held(path, made_of, files, **how) else path
+    facts = f"{PLAN.corpus_folder(corpus)}/documents/documents.json"
+    return ancient(path) if staleness.held(path, made_of, files, facts, **how) else path
 
 
 @cache

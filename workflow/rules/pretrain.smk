@@ -64,7 +64,7 @@ rule probe:
         runtime=probe_minutes,
         launch="python",
     params:
-        made_of=made_of("probes"),
+        made_of=probes_made_of,
         run=subpath(input.outcome, parent=True),
         validation=validation_manifest,
     shell:

@@ -40,11 +40,15 @@ def watch(workflow: Any) -> None:
 
     def built() -> None:
         # Who says --rerun-triggers mtime does not want parameters compared, here neither.
-        if any(trigger.name == "PARAMS" for trigger in workflow.rerun_triggers):
+        if _compares(workflow):
             _compare_first(workflow.dag, lambda job: bool(workflow.persistence.has_metadata(job)))
         build()
 
     workflow._build_dag = built
+
+
+def _compares(workflow: Any) -> bool:
+    return any(trigger.name == "PARAMS" for trigger in workflow.rerun_triggers)
 
 
 def _compare_first(dag: Any, is_known: Callable[[Any], bool]) -> None:
@@ -65,7 +69,9 @@ def _compare_first(dag: Any, is_known: Callable[[Any], bool]) -> None:
 
 def remark(workflow: Any) -> None:
     """After a success: say which products there are that the same command would make anew, now that what they are made
-    from is."""
+    from is. Nothing where it would not: parameters are not compared, or files were only touched."""
+    if not _compares(workflow) or workflow.touch:
+        return
     _fingerprint.cache_clear()
     _sha256.cache_clear()
     found = [job for job in workflow.dag.jobs if stale(job, lambda job: True)]
@@ -97,21 +103,33 @@ def stale(job: Any, is_known: Callable[[Any], bool]) -> bool:
     return not is_known(job) if found is None else found
 
 
-def held(product: str, made_of: str, files: Iterable[str] = (), *, own_code: bool = False) -> bool:
+def held(
+    product: str, made_of: str, files: Iterable[str] = (), facts: str | Path = "", *, own_code: bool = False
+) -> bool:
     """Whether what reads a product waits for its bytes: it is there, and is asked for as it was when it was made.
 
-    `made_of`: what it would be made of now, ``<code>-<asked>``. `files`: those of the user's own that it comes from,
-    none of which may be newer. `own_code`: its own code must be the same too.
+    `made_of`: what it would be made of now, ``<code>-<asked>``. `files`: those of the user's own that it comes from;
+    one that is newer must have a checksum that documents.json (`facts`) recorded: it was touched, or copied.
+    `own_code`: its own code must be the same too.
     """
     place = _place(product)
     if not Path(product).exists() or not place.exists():
         return False
-    if any(os.path.getmtime(file) > place.stat().st_mtime for file in files):
+    newer = [file for file in files if os.path.getmtime(file) > place.stat().st_mtime]
+    if newer and not {_sha256(file) for file in newer} <= _recorded(facts):
         return False
     said = str((record.read(place) or {}).get(record.KEY, ""))
     if not said:  # older than this: it may well be the same, which who reads it compares
         return not own_code
     return said == made_of if own_code else said.partition("-")[2] == made_of.partition("-")[2]
+
+
+def _recorded(facts: str | Path) -> set[str | None]:
+    """The checksums of a corpus's files, as documents.json has them."""
+    collections = (record.read(facts) or {}).get("collections")
+    listed = [one for one in collections if isinstance(one, dict)] if isinstance(collections, list) else []
+    files = [one["files"] for one in listed if isinstance(one.get("files"), dict)]
+    return {one.get("sha256") for one in listed} - {None} | {sha256 for each in files for sha256 in each.values()}
 
 
 def _place(product: str) -> Path:

@@ -38,6 +38,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":  # flattened below; own keys override
+                continue
             if not isinstance(key_node, yaml.ScalarNode):
                 raise PlumblineError(f"{_line(key_node)}: a key is a list or mapping; write a text")
             key = self.construct_object(key_node, deep=True)
