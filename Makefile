@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export HF_HUB_OFFLINE ?= 1
 export HF_DATASETS_OFFLINE ?= 1
 
-.PHONY: setup table2 demo plan test lint lock clean
+.PHONY: setup table2 demo plan test test-units test-cluster lint lock clean
 
 setup: .venv/complete
 
@@ -40,10 +40,17 @@ lint: setup
 	$(BIN)/snakemake --lint
 	$(BIN)/mypy
 
-# The workflow's and the cluster's tests run whole Snakemakes, which use the cores themselves.
+# The cluster's tests mostly wait, so the others run beside them; the workflow's run whole Snakemakes, which use the cores
+# themselves.
 test: lint
+	$(MAKE) --jobs=2 --output-sync=target test-units test-cluster
+	$(BIN)/python -m pytest -m "workflow and not cluster" --durations=15
+
+test-units: setup
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not workflow and not cluster"
-	$(BIN)/python -m pytest -m "workflow or cluster" --durations=15
+
+test-cluster: setup
+	$(BIN)/python -m pytest -m cluster --durations=5
 
 lock:
 	$(PYTHON) -m venv .venv-lock
