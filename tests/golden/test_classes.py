@@ -67,7 +67,7 @@ def test_whatever_enters_the_identity_of_a_studys_run_is_golden() -> None:
     shipped = [
         run.spec
         for study in ("transfer", "premature", "query_free", "quack", "key_norms")
-        for preset in ("smoke", "paper")
+        for preset in ("smoke", "demo", "mini", "paper")
         for run in sheet.load(study, preset).runs.values()
     ]
     chosen = {f"{components.folder(kind)}.{given['name']}" for run in shipped for kind, given in parts(run)}
