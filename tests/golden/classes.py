@@ -5,8 +5,18 @@ that every golden run that uses the component (a method, or one of `trainings`) 
 joins the class of the one before: nothing is retrained. After a change that moves numbers, and for a component that no
 golden run uses, the new hash is a class of its own.
 
-What this cannot see is a change of less than the tolerance, one in an option that no golden run sets, one in what an
-intervention only counts or reports, and one that is felt under several ranks alone.
+What this cannot see, and gives the old class nevertheless:
+
+- a change of less than the tolerance;
+- one in an option, or in a value of an option, that no golden run sets. Every value that a run of a study chooses is
+  set by one, but for numbers: theirs are of another size;
+- one that half precision alone feels. Golden runs are float32, the studies' runs at mini and paper bfloat16: `widened`
+  does nothing to float32, so a component that loses it joins the old class though its bfloat16 numbers move. Those
+  differ from machine to machine by more than any useful tolerance, so none are recorded. Whoever edits where a
+  component widens, casts or leaves autocast gives each hash that recording added to `code_classes.json` itself for a
+  class, by hand (recording again leaves it so), or bumps NUMERICS where the code is shared;
+- one in what an intervention only counts or reports;
+- one that is felt under several ranks, or on a GPU, alone.
 """
 
 from __future__ import annotations

@@ -8,19 +8,24 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from plumbline import NUMERICS
 from plumbline.specs import components, sheet
+from plumbline.specs.spec import RunSpec
 from tests.conftest import REPOSITORY
 from tests.golden import classes
 from tests.golden.classes import recorded_again
-from tests.golden.runs import recorded
-from tests.golden.trainings import TRAININGS
-from tests.model.methods import ALL
+from tests.golden.runs import OPTIMIZER, SCHEDULE, recorded
+from tests.golden.trainings import TRAININGS, spec
+from tests.model.methods import ALL, overlay
+from tests.model_specs import run_spec
 
 SOFTPICK, MUON = "src/plumbline/model/mixers/softpick.py", "src/plumbline/train/optimizers/muon.py"
 THRESHOLD = "return 1 / visibility.count_B1Q1(self.n, self.context)"
@@ -34,19 +39,41 @@ def test_every_golden_component_is_recorded_in_some_class() -> None:
     assert {"mixers.softmax", "optimizers.adamw", "schedules.cosine", "norms.rms_norm"} <= used
 
 
+def parts(run: RunSpec) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Kind and choice, with its options, of whatever enters the identity of a run by its code."""
+    yield from run.model.slots.items()
+    yield "optimizer", {"name": run.optimizer.name, **run.optimizer.options}
+    yield "schedule", {"name": run.schedule.name, **run.schedule.options}
+    yield from (("intervention", given) for given in run.interventions)
+    yield from (("probe", {"name": probe.name, **probe.options}) for probe in run.probes if probe.every)
+
+
+def values(run: RunSpec) -> Iterator[tuple[str, str, Any]]:
+    """Component, option and value for every option that is no number: a value of such a one can be a branch."""
+    for kind, given in parts(run):
+        for name, option in components.options(kind, given["name"]).items():
+            if option.kind not in ("int", "float"):
+                yield f"{components.folder(kind)}.{given['name']}", name, given[name]
+
+
 def test_whatever_enters_the_identity_of_a_studys_run_is_golden() -> None:
-    """Slots, optimizers, schedules, interventions, and probes that read while a run trains; one's own may lack."""
-    golden = [*(method for method in recorded()["losses"] if method in ALL), *TRAININGS]
-    used = {component for name in golden for component in classes.used_by(name)}
-    chosen: set[tuple[str, str]] = set()
-    for study in ("transfer", "premature", "query_free", "quack", "key_norms"):
-        for run in sheet.load(study, "smoke").runs.values():
-            spec = run.spec
-            chosen |= {(slot, given["name"]) for slot, given in spec.model.slots.items()}
-            chosen |= {("optimizer", spec.optimizer.name), ("schedule", spec.schedule.name)}
-            chosen |= {("intervention", given["name"]) for given in spec.interventions}
-            chosen |= {("probe", probe.name) for probe in spec.probes if probe.every}
-    assert {f"{components.folder(kind)}.{name}" for kind, name in chosen} <= used
+    """Slots, optimizers, schedules, interventions, and probes that read while a run trains, and the values of their
+    options that are no numbers; one's own may lack."""
+    methods = [method for method in recorded()["losses"] if method in ALL]
+    used = {component for name in (*methods, *TRAININGS) for component in classes.used_by(name)}
+    models = [run_spec(model=overlay(method)) for method in methods]
+    golden = [replace(run, optimizer=OPTIMIZER, schedule=SCHEDULE) for run in models]
+    golden += [spec(training) for training in TRAININGS]
+    shipped = [
+        run.spec
+        for study in ("transfer", "premature", "query_free", "quack", "key_norms")
+        for preset in ("smoke", "demo", "mini", "paper")
+        for run in sheet.load(study, preset).runs.values()
+    ]
+    chosen = {f"{components.folder(kind)}.{given['name']}" for run in shipped for kind, given in parts(run)}
+    assert chosen <= used
+    lacking = {value for run in shipped for value in values(run)} - {value for run in golden for value in values(run)}
+    assert not lacking, f"{sorted(lacking, key=str)}: let a training of tests/golden/trainings.py set them"
 
 
 def test_hashes_join_the_class_before_where_losses_prove_it_and_never_leave() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 
 import pytest
 
@@ -57,6 +58,9 @@ def test_every_intervention_is_felt_where_it_acts():
         looks_on = name.startswith("probe.") or name in ("intervention.none", "intervention.logit_change")
         assert (found[LOSS] == plain) if looks_on else gap(found[LOSS], plain) > 20 * TOLERANCE, name
         assert len(found) > 1 or not looks_on or name == "intervention.none", f"{name} reads nothing"
+    acting = [(name, found[LOSS]) for name, found in kept.items() if found[LOSS] != plain]
+    for (one, losses_of_one), (other, losses_of_other) in itertools.combinations(acting, 2):
+        assert gap(losses_of_one, losses_of_other) > 2 * TOLERANCE, f"{one} and {other} went alike"
 
 
 def test_the_losses_tell_methods_apart():

@@ -74,8 +74,12 @@ TRAININGS: dict[str, dict[str, Any]] = {
     "intervention.slow_query_key.forced": _intervention(
         "slow_query_key", threshold_over_null=1e9, half="all", **WINDOW
     ),
+    "intervention.slow_query_key.fixed": _intervention("slow_query_key", release="fixed", release_at=0.3, ramp=0.3),
     "intervention.entropy_floor": _intervention(
         "entropy_floor", floor=0.9, weight=0.5, after_release="ramp", **WINDOW
+    ),
+    "intervention.entropy_floor.off": _intervention(
+        "entropy_floor", floor=0.9, weight=0.5, after_release="off", **WINDOW
     ),
     "intervention.qk_clip": _intervention("qk_clip", threshold=1.0),
     "intervention.qk_clip.latent": {"model": LATENT, **_intervention("qk_clip", threshold=0.3)},
