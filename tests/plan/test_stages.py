@@ -43,9 +43,10 @@ def test_the_items_that_were_made_are_the_items_that_count(tmp_path: Path, capsy
     index, suite = tmp_path / "items.json", suites.suite("climb12")
     index.write_text(json.dumps({"piqa": {"n": 5}}))
     assert evaluation.suite_size(suite, 16, index, 128, 4096)[0] == 11 * 16 + 5
-    index.write_text("[")
-    assert evaluation.suite_size(suite, 16, index, 128, 4096)[0] == 12 * 16
-    assert f"warning: {index} is no index of items" in capsys.readouterr().err
+    for text in ("[", "[" * 100_000, '{"piqa": {"n": Infinity}}', '{"piqa": {"n": -5}}'):
+        index.write_text(text)
+        assert evaluation.suite_size(suite, 16, index, 128, 4096)[0] == 12 * 16
+        assert f"warning: {index} is no index of items" in capsys.readouterr().err
 
 
 def test_a_task_of_unknown_size_is_named_and_its_job_gets_a_whole_slice(
