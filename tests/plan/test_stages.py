@@ -130,11 +130,15 @@ def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Plan) 
     assert by_target(estimator(measuring)).loc["table4", "measurements_to_do"] == 1
 
 
-def test_a_damaged_measurement_is_one_that_is_to_be_made(measuring: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("facts", ["", "[]", "[" * 100_000])
+def test_a_damaged_measurement_is_one_that_is_to_be_made(
+    measuring: Plan, facts: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (one,) = measuring.measurements.values()
     path = Path(measuring.measured_file(one))
     path.parent.mkdir(parents=True)
     path.touch()
+    measured.beside(path).write_text(facts)
     assert not estimator(measuring).measured(one)
     assert "times.json does not say what times.parquet was made with" in capsys.readouterr().err
 
