@@ -33,6 +33,6 @@ def read(path: str | Path) -> dict[str, Any] | None:
     """The content of a JSON file; None where it is not there, cannot be read, or says nothing."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None

@@ -120,6 +120,30 @@ def test_scores_say_their_items_and_tokenizer(tmp_path: Path) -> None:
     assert stale(one, lambda _: False)
 
 
+@pytest.mark.parametrize("items", ["[]", "{", {}, None, 5, "[" * 100_000])
+def test_scores_whose_record_is_damaged_are_made_anew(tmp_path: Path, items: Any) -> None:
+    scores, facts = tmp_path / "scores.parquet", write(tmp_path / "items.json", {"task": {"sha256": "a"}})
+    scores.touch()
+    record.write(scores, "now", items_sha256=items)
+    files = Files(facts=facts, tokenizer=tmp_path / "tokenizer.json")
+    assert stale(job("evaluate", Files(scores=scores), files, made_of="now"), lambda _: True)
+
+
+@pytest.mark.parametrize("index", [{"task": {}}, {"task": "a"}, {"task": None}, []])
+def test_a_damaged_index_of_items_is_left_to_who_opens_it(tmp_path: Path, index: Any) -> None:
+    scores, facts = tmp_path / "scores.parquet", write(tmp_path / "items.json", index)
+    scores.touch()
+    record.write(scores, "now", items_sha256='{"task": "a"}')
+    files = Files(facts=facts, tokenizer=tmp_path / "tokenizer.json")
+    assert not stale(job("evaluate", Files(scores=scores), files, made_of="now"), lambda _: True)
+
+
+def test_what_is_nested_too_deep_says_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "outcome.json"
+    path.write_text('{"run_id":' * 100_000)
+    assert record.read(path) is None
+
+
 def test_readings_say_their_pack_and_a_copy_is_its_source(tmp_path: Path) -> None:
     frame, validation = tmp_path / "probes.parquet", pack(tmp_path / "validation", "a")
     frame.touch()

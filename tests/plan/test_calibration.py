@@ -16,6 +16,12 @@ from plumbline.plan.estimate import estimator
 from plumbline.project import Plan
 from tests.plan.finished import BASELINE, by_target, finish
 
+#: A manifest but for its seconds and its devices.
+READ = (
+    '{"run_id": "RUN", "wall_seconds": %s, "world_size": %s, '
+    '"tokens": 1, "attempts": 1, "device": "cpu", "device_name": "any"}'
+)
+
 
 def test_a_run_under_another_spec_is_not_done(demo: Plan) -> None:
     finish(demo, demo.runs[BASELINE], seconds=30.0, run_id="0" * 16)
@@ -31,6 +37,14 @@ def test_a_run_under_another_spec_is_not_done(demo: Plan) -> None:
         ("[]", "is no manifest of a run"),
         ('{"run_id": "RUN"}', "has no 'wall_seconds'"),
         ('{"run_id": "RUN", "wall_seconds": "30"}', "has no 'wall_seconds'"),
+        ("[" * 100_000, "is no manifest of a run"),
+        (READ % ("30.0", "0"), "has a 'world_size' of 0"),
+        (READ % ("30.0", "-1"), "has a 'world_size' of -1"),
+        (READ % ("30.0", "true"), "has no 'world_size'"),
+        (READ % ("30.0", "9" * 400), "has a 'world_size' of 999"),
+        (READ % ("Infinity", "1"), "has a 'wall_seconds' of inf"),
+        (READ % ("NaN", "1"), "has a 'wall_seconds' of nan"),
+        (READ % ("0", "1"), "has a 'wall_seconds' of 0"),
     ],
 )
 def test_a_damaged_manifest_is_named_and_its_run_is_to_be_done(
@@ -43,7 +57,7 @@ def test_a_damaged_manifest_is_named_and_its_run_is_to_be_done(
     path.write_text(text.replace("RUN", run.spec.run_id))
     priced = estimator(demo)
     assert by_target(priced).loc["table2", "runs_done"] == 1
-    assert priced.calibration.runs == 1
+    assert priced.calibration.runs == 1 and priced.pretrain_minutes(run) > 0
     said = capsys.readouterr().err
     assert said.count(f"warning: {path} {says}") == 1
     assert "delete its folder to repeat the run" in said
@@ -60,7 +74,17 @@ def test_an_empty_frame_of_a_run_stops_no_plan(demo: Plan) -> None:
     assert priced.trained(run) and priced.scored(run) and by_target(priced).loc["table2", "runs_done"] == 1
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"s": null}', '{"h:m:s": "0:00:09"}'])
+def test_a_run_that_diverged_at_its_first_step_is_done(demo: Plan) -> None:
+    finish(demo, demo.runs[BASELINE], seconds=0.5, tokens=0)
+    assert estimator(demo).trained(demo.runs[BASELINE])
+
+
+NUMBERS = ["Infinity", "-Infinity", "NaN", "0", "-3", "9" * 400, '"inf"']
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"s": null}', '{"h:m:s": "0:00:09"}', "[" * 100_000, *(f'{{"s": {one}}}' for one in NUMBERS)]
+)
 def test_a_damaged_benchmark_file_is_named_and_not_used(
     demo: Plan, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -70,7 +94,7 @@ def test_a_damaged_benchmark_file_is_named_and_not_used(
     path.write_text(text)
     priced = estimator(demo)
     assert priced.trained(run) and priced.calibration.runs == 1
-    assert priced.calibration.pretrain_start is None
+    assert priced.calibration.pretrain_start is None and priced.pretrain_minutes(run) > 0
     assert f"warning: {path} is no benchmark of a job" in capsys.readouterr().err
 
 

@@ -100,7 +100,9 @@ def test_two_plans_at_once_keep_each_others_counts(demo: Plan, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"a": 1}', '{"a": {"training": 1}}', '{"a": {"training": [], "parameters": 1}}']
+    "text",
+    ["", "{", "[]", '{"a": 1}', '{"a": {"training": 1}}', "[" * 100_000]
+    + [f'{{"a": {{"training": {one}, "parameters": 1}}}}' for one in ("[]", "0", "-1", "Infinity", "9" * 400)],
 )
 def test_a_damaged_file_is_named_not_used_and_written_anew(
     demo: Plan, text: str, capsys: pytest.CaptureFixture[str]

@@ -43,9 +43,10 @@ def test_the_items_that_were_made_are_the_items_that_count(tmp_path: Path, capsy
     index, suite = tmp_path / "items.json", suites.suite("climb12")
     index.write_text(json.dumps({"piqa": {"n": 5}}))
     assert evaluation.suite_size(suite, 16, index, 128, 4096)[0] == 11 * 16 + 5
-    index.write_text("[")
-    assert evaluation.suite_size(suite, 16, index, 128, 4096)[0] == 12 * 16
-    assert f"warning: {index} is no index of items" in capsys.readouterr().err
+    for text in ("[", "[" * 100_000, '{"piqa": {"n": Infinity}}', '{"piqa": {"n": -5}}'):
+        index.write_text(text)
+        assert evaluation.suite_size(suite, 16, index, 128, 4096)[0] == 12 * 16
+        assert f"warning: {index} is no index of items" in capsys.readouterr().err
 
 
 def test_a_task_of_unknown_size_is_named_and_its_job_gets_a_whole_slice(
@@ -129,11 +130,15 @@ def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Plan) 
     assert by_target(estimator(measuring)).loc["table4", "measurements_to_do"] == 1
 
 
-def test_a_damaged_measurement_is_one_that_is_to_be_made(measuring: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("facts", ["", "[]", "[" * 100_000])
+def test_a_damaged_measurement_is_one_that_is_to_be_made(
+    measuring: Plan, facts: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (one,) = measuring.measurements.values()
     path = Path(measuring.measured_file(one))
     path.parent.mkdir(parents=True)
     path.touch()
+    measured.beside(path).write_text(facts)
     assert not estimator(measuring).measured(one)
     assert "times.json does not say what times.parquet was made with" in capsys.readouterr().err
 

@@ -71,6 +71,36 @@ def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, 
         Shards(written(tmp_path, cuts, ranks))
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "[" * 100_000,
+        "[]",
+        '{"ranks": 1, "tensors": []}',
+        '{"ranks": Infinity, "tensors": {}}',
+        '{"ranks": 1, "tensors": {"model.a": {"shape": [1e999, 3], "first": 0}}}',
+    ],
+)
+def test_a_header_of_another_form_is_refused(tmp_path: Path, header: str) -> None:
+    save_file({"model.a": ROWS}, tmp_path / file_name(0), metadata={HEADER: header})
+    with pytest.raises(PlumblineError, match=r"rank-00000\.safetensors is none of sharded training's files"):
+        Shards(tmp_path)
+
+
+def test_files_of_two_checkpoints_are_not_put_together(tmp_path: Path) -> None:
+    def rank_1(dtype: torch.dtype, ranks: int) -> None:
+        header = {"ranks": ranks, "tensors": {"model.a": {"shape": [7, 3], "first": 3}}}
+        save_file({"model.a": ROWS[3:].to(dtype)}, tmp_path / file_name(1), metadata={HEADER: json.dumps(header)})
+
+    written(tmp_path, [(0, 3), (3, 7)])
+    rank_1(torch.float32, 3)
+    with pytest.raises(PlumblineError, match=r"rank-00001\.safetensors is one of 3 ranks' files, and .* one of 2"):
+        Shards(tmp_path)
+    rank_1(torch.bfloat16, 2)
+    with pytest.raises(PlumblineError, match=r"rank-00001\.safetensors .*model\.a is BF16 here, and F32 in another"):
+        Shards(tmp_path)
+
+
 @pytest.mark.parametrize("name", [".metadata", file_name(0)])
 def test_state_that_would_run_code_is_refused_and_not_run(tmp_path: Path, name: str) -> None:
     shards, marker = tmp_path / "state/step-0000004/shards", tmp_path / "ran"

@@ -164,9 +164,14 @@ def _other_readings(job: Any) -> bool | None:
 
 
 def _other_scores(job: Any) -> bool | None:
-    said = record.read(record.beside(job.output.scores)) or {}
-    items, now = json.loads(said.get("items_sha256", "{}")), record.read(job.input.facts) or {}
-    other_items = any(task in now and now[task]["sha256"] != sha256 for task, sha256 in items.items())
+    """Scores whose record is not of its form are others; an index of items that is damaged is for who opens it."""
+    said, index = record.read(record.beside(job.output.scores)) or {}, record.read(job.input.facts) or {}
+    now = {task: entry["sha256"] for task, entry in index.items() if isinstance(entry, dict) and "sha256" in entry}
+    try:
+        items = json.loads(said.get("items_sha256", "{}"))
+        other_items = any(now.get(task, sha256) != sha256 for task, sha256 in items.items())
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return True
     return other_items or _differs(said.get("tokenizer_sha256"), _sha256(job.input.tokenizer)) or _other_code(job)
 
 

@@ -42,6 +42,10 @@ _READ = {
     "device": (str,),
     "device_name": (str,),
 }
+#: Those that no run has 0 of: one that diverged at its first step has no tokens.
+_POSITIVE = ("wall_seconds", "world_size")
+#: What no run of this world reaches; infinity and what is no number are not below it either.
+_UNBELIEVABLE = 1e11
 
 
 def measure(plan: Plan, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> Calibration:
@@ -54,7 +58,7 @@ def measure(plan: Plan, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> 
         if manifest is None or not machine.made(manifest):
             continue
         seconds, size = manifest["wall_seconds"], sizes(run.spec.model)
-        if manifest["tokens"] == run.spec.train.steps * run.spec.train.batch_tokens and seconds > 0:
+        if manifest["tokens"] == run.spec.train.steps * run.spec.train.batch_tokens:
             effort = training_tokens(run) * size.training * machine.relative(run)
             speeds.setdefault(group(run), []).append(effort / (seconds * manifest["world_size"]))
         job, evaluation = (job_seconds(work, rule, run) for rule in ("pretrain", "evaluate"))
@@ -97,14 +101,23 @@ def finished(run: Run, work: Path) -> dict[str, Any] | None:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if manifest["run_id"] != run.spec.run_id:
             return None
-        wrong = [name for name, types in _READ.items() if not isinstance(manifest.get(name), types)]
-        trouble = f"has no {wrong[0]!r} that can be read" if wrong else ""
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        wrong = [name for name, types in _READ.items() if type(manifest.get(name)) not in types]
+        trouble = f"has no {wrong[0]!r} that can be read" if wrong else _impossible(manifest)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         trouble = f"is no manifest of a run ({error!r})"
     if trouble:
         warn(f"{path} {trouble}, so that {run.key} counts as not done; delete its folder to repeat the run")
         return None
     return manifest
+
+
+def _impossible(manifest: dict[str, Any]) -> str:
+    """What is said of the first number of a manifest that no run has; empty where there is none."""
+    for name in (name for name, types in _READ.items() if int in types):
+        value = manifest[name]
+        if not 0 <= value < _UNBELIEVABLE or (name in _POSITIVE and value == 0):
+            return f"has a {name!r} of {value!r:.40}"
+    return ""
 
 
 def job_seconds(work: Path, rule: str, run: Run) -> float | None:
@@ -115,7 +128,12 @@ def job_seconds(work: Path, rule: str, run: Run) -> float | None:
         return None
     try:
         lines = path.read_text(encoding="utf-8").strip().splitlines()
-        return float(json.loads(lines[-1])["s"]) if lines else None
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        if not lines:
+            return None
+        seconds = float(json.loads(lines[-1])["s"])
+        if not 0 < seconds < _UNBELIEVABLE:
+            raise ValueError(f"{seconds} seconds")
+        return seconds
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         warn(f"{path} is no benchmark of a job ({error!r}) and is not used; delete it")
         return None

@@ -53,8 +53,11 @@ def read(path: Path) -> Known:
         return {}
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
-        return {name: {part: int(entry[part]) for part in ("training", "parameters")} for name, entry in known.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        found = {name: {part: int(entry[part]) for part in ("training", "parameters")} for name, entry in known.items()}
+        if any(not 0 < number < 1e30 for entry in found.values() for number in entry.values()):
+            raise ValueError("a number that no model has")
+        return found
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         warn(f"{path} holds no counts of models ({error!r}) and is not used; the next plan writes it anew")
         return {}
 

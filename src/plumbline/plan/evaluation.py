@@ -62,7 +62,10 @@ def _made(index: Path) -> dict[str, int]:
         return {}
     try:
         made = json.loads(index.read_text(encoding="utf-8"))
-        return {task: int(entry["n"]) for task, entry in made.items() if "n" in entry}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        found = {task: int(entry["n"]) for task, entry in made.items() if "n" in entry}
+        if any(not 0 <= number < 1e11 for number in found.values()):
+            raise ValueError("a number that no items have")
+        return found
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         warn(f"{index} is no index of items ({error!r}) and is not used; delete it, and they are made again")
         return {}

@@ -65,7 +65,7 @@ def made_with(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(beside(path).read_text(encoding="utf-8"))
         content["frame_sha256"], content["made_of"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise PlumblineError(
             f"{beside(path)} does not say what {path.name} was made with ({error!r}); delete both and measure again"
         ) from error

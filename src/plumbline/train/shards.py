@@ -48,14 +48,23 @@ class Shards:
         """Read the headers.
 
         Raises:
-            PlumblineError: a file is not there or not of this form, or some rows of a tensor are in none of them.
+            PlumblineError: a file is not there or not of this form, they are not of one checkpoint, or some rows of a
+                tensor are in none of them.
             OSError: a file cannot be read.
         """
         self.directory = directory
         self.shapes: dict[str, torch.Size] = {}
         self.pieces: dict[str, list[tuple[int, int, Path]]] = {}
-        for rank in range(1, self._read_header(directory / file_name(0))):
-            self._read_header(directory / file_name(rank))
+        self._dtypes: dict[str, str] = {}
+        ranks = self._read_header(directory / file_name(0))
+        for rank in range(1, ranks):
+            path = directory / file_name(rank)
+            others = self._read_header(path)
+            if others != ranks:
+                raise PlumblineError(
+                    f"{path} is one of {others} ranks' files, and {file_name(0)} one of {ranks}: "
+                    "they are not of one checkpoint"
+                )
         for name, found in self.pieces.items():
             found.sort()
             ends = [0, *(last for _, last, _ in found)]
@@ -69,14 +78,25 @@ class Shards:
                 header = json.loads((file.metadata() or {})[HEADER])
                 for name, place in header["tensors"].items():
                     shape, first = torch.Size(place["shape"]), place["first"]
-                    held = file.get_slice(name).get_shape()
+                    rows = file.get_slice(name)
+                    held, dtype = rows.get_shape(), rows.get_dtype()
                     if self.shapes.setdefault(name, shape) != shape or held[1:] != list(shape[1:]):
                         raise ValueError(f"{name} has another shape here")
+                    if self._dtypes.setdefault(name, dtype) != dtype:
+                        raise ValueError(f"{name} is {dtype} here, and {self._dtypes[name]} in another rank's file")
                     self.pieces.setdefault(name, []).append((first, first + _rows(held), path))
             return int(header["ranks"])
         except FileNotFoundError:
             raise PlumblineError(f"{path} is missing") from None
-        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        except (
+            SafetensorError,
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise PlumblineError(f"{path} is none of sharded training's files: {error!r}") from error
 
     def read(self, name: str, first: int, last: int) -> torch.Tensor:
