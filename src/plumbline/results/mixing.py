@@ -125,9 +125,10 @@ class Mixing:
         Raises:
             PlumblineError: a label is damaged.
         """
-        classes = self._label("probes", key, labels, "probes") or {}
+        classes = self._label("probes", key, labels, "probes")
         for probe in manifest["spec"]["probes"]:
-            self._refuse("probes", f"the code of probe {probe['name']}", key, classes.get(probe["name"]))
+            known = classes.get(probe["name"]) if isinstance(classes, Mapping) else None
+            self._refuse("probes", f"the code of probe {probe['name']}", key, known)
         pack = labels.get("validation_fingerprint")
         self._refuse("probes", "the validation pack", key, pack, _held_out(manifest))
         for name in ("torch", "device"):
