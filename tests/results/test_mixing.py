@@ -208,6 +208,100 @@ def test_what_runs_were_made_with_is_noted_where_it_differs(world: World) -> Non
     assert read(world).mixed == ()
 
 
+def test_other_versions_of_torch_and_of_the_code_that_scored_are_noted(world: World) -> None:
+    for key in (BASELINE, BASELINE[:-1] + "3", BASELINE[:-1] + "4"):
+        scores(world, key, torch="2.13.0", made_of="7" * 16)
+    scores(world, SOFTPICK, torch="2.14.0", made_of="8" * 16)
+    assert read(world).notes == (
+        f"Not all scores were made with the same torch: 2.13.0 (3 runs), 2.14.0 ({SOFTPICK}), not recorded ({LARGE}).",
+        f"Not all scores were made with the same code: {'7' * 16} (3 runs), {'8' * 16} ({SOFTPICK}), "
+        f"not recorded ({LARGE}).",
+    )
+
+
+@pytest.mark.parametrize("change", [{}, {"metric": "acc_norm"}, {"primary": False}])
+def test_a_task_that_is_there_twice_is_a_fault(world: World, change: dict[str, Any]) -> None:
+    """The average is right for what stands beside it, so it does not tell."""
+
+    def twice(frame: pd.DataFrame) -> pd.DataFrame:
+        frame = pd.concat([frame.iloc[[0]].assign(value=0.9, **change), frame], ignore_index=True)
+        average = frame["task"] == "climb_avg"
+        return frame.assign(value=frame["value"].mask(average, frame["value"][frame["primary"] & ~average].mean()))
+
+    scores(world, BASELINE, twice)
+    for mixed in (False, True):
+        with pytest.raises(PlumblineError, match=rf"scores of {BASELINE}: piqa is there more than once .*: remove "):
+            read(world, mixed=mixed)
+
+
+def test_a_damaged_label_is_named_with_its_file(world: World) -> None:
+    scores(world, SOFTPICK, items_sha256="{")
+    path = world.root / "scores" / SOFTPICK
+    with pytest.raises(
+        PlumblineError, match=rf"^{path}/scores.parquet is damaged: .* 'items_sha256' .*: remove {path} "
+    ):
+        read(world)
+
+
+READ_WITH = {"torch": "2.13.0", "device": "cpu", "validation_fingerprint": "e" * 16}
+NORMS, COPY = "query_key_norms", "lower_copy"
+
+
+def probed(world: World, key: str, classes: dict[str, str], **labels: Any) -> None:
+    """The run's spec asks for the probes of `classes`, and was read; a label that is None is not there."""
+    content = json.loads((world.root / "runs" / key / "manifest.json").read_text())
+    content["spec"]["probes"] = [{"name": name, "at": [1.0]} for name in classes]
+    manifest(world, key, spec=content["spec"])
+    row = {"run_id": content["run_id"], "step": 6, "fraction": 1.0, "layer": 0, "head": 1}
+    row |= {"probe": "key_norm", "value": 2.5, "null": 1.0, "source": "offline"}
+    said = READ_WITH | {"probes": json.dumps(classes)} | labels
+    said = {name: value for name, value in said.items() if value is not None}
+    frames.write(pd.DataFrame([row]), "probes", world.root / "probes" / key / "probes.parquet", said)
+
+
+def read_probes(world: World, *, mixed: bool = False) -> RunFrames:
+    runs = expected_runs(None, world.study, ["base", "large"], world.root)
+    return load(runs, world.root, average="climb_avg", probes=True, mixed=mixed)
+
+
+def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(world: World) -> None:
+    probed(world, BASELINE, {NORMS: "1" * 16})
+    probed(world, SOFTPICK, {NORMS: "1" * 16, COPY: "2" * 16})
+    assert read_probes(world).mixed == read_probes(world).notes == (), "one has a probe that the other has not"
+    probed(world, SOFTPICK, {NORMS: "3" * 16, COPY: "2" * 16})
+    with pytest.raises(PlumblineError) as refused:
+        read_probes(world)
+    words = str(refused.value)
+    ones = (f"{SOFTPICK} and {BASELINE}", f"{BASELINE} and {SOFTPICK}")
+    assert words.startswith(tuple(f"{both} were probed otherwise, " for both in ones))
+    assert f"the code of probe {NORMS}: {'3' * 16} against {'1' * 16}. Remove {world.root}/probes/" in words
+    assert "so that it is probed anew" in words
+    (said,) = read_probes(world, mixed=True).mixed
+    assert said.startswith(f"Mixed probes: the code of probe {NORMS}: ")
+    probed(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
+    with pytest.raises(
+        PlumblineError, match=r"; the validation pack \(climbmix .* at context 128\): c{16} against e{16}"
+    ):
+        read_probes(world)
+
+
+def test_probes_of_another_corpus_have_their_own_pack_and_old_frames_are_said_not_to_tell(world: World) -> None:
+    probed(world, BASELINE, {NORMS: "1" * 16})
+    content = json.loads((world.root / "runs" / LARGE / "manifest.json").read_text())
+    content["spec"]["data"]["corpus"] = "openwebtext"
+    manifest(world, LARGE, spec=content["spec"])
+    probed(world, LARGE, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
+    assert read_probes(world).notes == ()
+    probed(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint=None, probes=None)
+    assert read_probes(world).notes == (
+        f"Not recorded with the probes of {SOFTPICK}, so not compared with the others': the code of probe {NORMS}, "
+        "the validation pack.",
+    )
+    probed(world, SOFTPICK, {NORMS: "1" * 16}, probes='{"')
+    with pytest.raises(PlumblineError, match=rf"{SOFTPICK}/probes.parquet is damaged: its label 'probes' .* remove "):
+        read_probes(world)
+
+
 def made(world: World, monkeypatch: pytest.MonkeyPatch, *words: str) -> Path:
     out = world.root.parent / f"{words[-1]}.csv"
     monkeypatch.setattr(sys, "argv", ["results", *words, "--work", str(world.root), "--out", str(out)])

@@ -91,11 +91,14 @@ def _evaluate(
     labels: dict[str, Any] = {
         "outcome": finished.outcome,
         "device": device,
+        "torch": str(torch.__version__),
         "weights_sha256": finished.files.get(MODEL, {}).get("sha256", "not recorded"),
         "context": str(finished.spec.model.context),
         "truncated_requests": str(model.truncated),
         "task_yaml_sha256": json.dumps({task.name: harness.yaml_checksums(task, by_task[task.name]) for task in suite}),
     }
+    if arguments.made_of:  # made by hand, nothing is known of the code
+        labels["made_of"] = arguments.made_of.partition("-")[0]
     return scores, examples, labels
 
 

@@ -2,9 +2,10 @@
 
 Refused, as numbers that cannot be compared: runs that read different packs where their specs name the same one; scores
 of another suite, task set, limit, metric policy, harness, precision or task definition; scores of other items, or
-through another tokenizer, within a corpus; scores of weights that are not the run's. A table of whatever is there
-(``--expected found``) has them as warnings. What can change numbers and often has to differ (torch, device, code,
-compilation) is a note; so is what some runs have recorded and others have not.
+through another tokenizer, within a corpus; scores of weights that are not the run's; what other code of one probe
+read, or a probe on another pack, within a corpus and context. A table of whatever is there (``--expected found``) has
+them as warnings. What can change numbers and often has to differ (torch, device, code, compilation) is a note; so is
+what some runs have recorded and others have not.
 
 Runs of different corpora, contexts or packs differ by their specs, so their packs, tokenizers and items are theirs.
 """
@@ -43,6 +44,16 @@ LABELS = {
 #: And those that must be within a corpus.
 LABELS_OF_CORPUS = {"tokenizer_sha256": "the tokenizer", "items_sha256": "the items"}
 
+#: Those that are noted where they differ.
+NOTED_LABELS = {"torch": "torch", "device": "device", "made_of": "code"}
+
+#: What is said of a run's folder that is not as the others', and what asking again does.
+_OTHERWISE: dict[Folder, tuple[str, str]] = {
+    "runs": ("were trained on other data", "pretrained"),
+    "scores": ("were scored otherwise", "evaluated"),
+    "probes": ("were probed otherwise", "probed"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -68,9 +79,8 @@ class Mixing:
     def trained(self, key: str, manifest: Mapping[str, Any]) -> None:
         """What a run's manifest says of its data and of what it was made with."""
         spec = manifest["spec"]
-        data, context = spec.get("data", {}), spec.get("model", {}).get("context")
-        held_out = f"{_corpus(manifest)} at context {context}"
-        pack = f"{data.get('pack')}, {held_out}"
+        held_out = _held_out(manifest)
+        pack = f"{spec.get('data', {}).get('pack')}, {held_out}"
         self._refuse("runs", "the training pack", key, manifest.get("data_fingerprint"), pack)
         self._refuse("runs", "the validation pack", key, manifest.get("validation_fingerprint"), held_out)
         code = manifest.get("code") or [{}]
@@ -88,27 +98,39 @@ class Mixing:
         """What a run's scores say of how they were made; nothing where there are none.
 
         Raises:
-            PlumblineError: a score is no number.
+            PlumblineError: a score is no number, a task or a metric of one is there twice, or a label is damaged.
         """
         if scores.empty:
             return
         self._numbers(key, scores)
+        self._once(key, scores)
         tasks = scores[scores["primary"] & (scores["task"] != average)].set_index("task")
         corpus = _corpus(manifest)
         for label, name in LABELS.items():
-            self._refuse("scores", name, key, _label(labels, label))
+            self._refuse("scores", name, key, self._label("scores", key, labels, label))
         for label, name in LABELS_OF_CORPUS.items():
-            self._refuse("scores", name, key, _label(labels, label), corpus)
+            self._refuse("scores", name, key, self._label("scores", key, labels, label), corpus)
         self._refuse("scores", "the tasks and their metrics", key, tasks["metric"].astype(str).to_dict())
         self._refuse("scores", "the number of items", key, tasks["items"].astype(str).to_dict(), corpus)
         self._refuse("scores", "the harness", key, _then(scores["harness_version"].unique()))
-        self._note("scores", "device", key, _label(labels, "device"))
+        for label, name in NOTED_LABELS.items():
+            self._note("scores", name, key, labels.get(label))
         mine, runs = labels.get("weights_sha256"), manifest.get("files", {}).get(_WEIGHTS, {}).get("sha256")
         if mine not in (None, _NOT_RECORDED) and runs is not None and mine != runs:
             self.weights[key] = (str(mine), str(runs))
 
-    def probed(self, key: str, labels: Mapping[str, str]) -> None:
-        """What a run's probes say of what they were read with."""
+    def probed(self, key: str, labels: Mapping[str, str], manifest: Mapping[str, Any]) -> None:
+        """What a run's probes say of what they were read with. Runs need not have the same probes.
+
+        Raises:
+            PlumblineError: a label is damaged.
+        """
+        classes = self._label("probes", key, labels, "probes")
+        for probe in manifest["spec"]["probes"]:
+            known = classes.get(probe["name"]) if isinstance(classes, Mapping) else None
+            self._refuse("probes", f"the code of probe {probe['name']}", key, known)
+        pack = labels.get("validation_fingerprint")
+        self._refuse("probes", "the validation pack", key, pack, _held_out(manifest))
         for name in ("torch", "device"):
             self._note("probes", name, key, labels.get(name))
 
@@ -162,8 +184,7 @@ class Mixing:
         one = next(key for key in values if forms[key] == usual)
         other = next(key for key in values if forms[key] != usual)
         more = counts[forms[other]] - 1
-        again = "pretrained" if fact.folder == "runs" else "evaluated"
-        what = "were trained on other data" if fact.folder == "runs" else "were scored otherwise"
+        what, again = _OTHERWISE[fact.folder]
         return (
             f"{other}{f' (and {more} more)' if more else ''} and {one} {what}, and cannot stand in one table; "
             f"{fact}: {_against(values[other], values[one])}. Remove {self.work / fact.folder / other} (or the other "
@@ -176,6 +197,30 @@ class Mixing:
 
     def _note(self, folder: Folder, name: str, key: str, value: str | None) -> None:
         self.noted[Fact(folder, name)][key] = value
+
+    def _label(self, folder: Folder, key: str, labels: Mapping[str, str], name: str) -> Any:
+        """A label of a frame: a text, or by task (or probe) what is said of each."""
+        value = labels.get(name)
+        if not value or not value.startswith("{"):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            path = self.work / folder / key
+            raise PlumblineError(
+                f"{path / folder}.parquet is damaged: its label {name!r} is {value[:40]!r}, which is no JSON "
+                f"({error}): remove {path} and ask again, so that it is {_OTHERWISE[folder][1]} anew"
+            ) from error
+
+    def _once(self, key: str, scores: pd.DataFrame) -> None:
+        """Of two values of one task a table would show either."""
+        twice = scores.duplicated(["task", "metric"]) | (scores["primary"] & scores.duplicated(["task", "primary"]))
+        for row in scores[twice].itertuples():
+            raise PlumblineError(
+                f"the scores of {key}: {row.task} is there more than once ({row.metric}, {row.value:g}), and which of "
+                f"its values counts is not said: remove {self.work / 'scores' / key} and ask again, so that it is "
+                "evaluated anew"
+            )
 
     def _numbers(self, key: str, scores: pd.DataFrame) -> None:
         """An accuracy beside log-probabilities that are no numbers is none: it is the argmax over them."""
@@ -193,14 +238,13 @@ def _corpus(manifest: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
+def _held_out(manifest: Mapping[str, Any]) -> str:
+    """Which validation pack a run's spec asks for."""
+    return f"{_corpus(manifest)} at context {manifest['spec'].get('model', {}).get('context')}"
+
+
 def _switch(value: bool | None) -> str | None:
     return None if value is None else "on" if value else "off"
-
-
-def _label(labels: Mapping[str, str], name: str) -> Any:
-    """A label of scores: a text, or by task what is said of each."""
-    value = labels.get(name)
-    return json.loads(value) if value and value.startswith("{") else value
 
 
 def _then(values: Iterable[str | None]) -> str | None:

@@ -160,7 +160,7 @@ def load(
             if probes and manifest["spec"].get("probes"):
                 path = _there(work / "probes" / run.key / "probes.parquet")
                 read = _frame(path, "probes", run)
-                mixing.probed(run.key, frames.metadata(path))
+                mixing.probed(run.key, frames.metadata(path), manifest)
                 probed.append(read.assign(key=run.key, **place))
             if run.instead_of:
                 made_with = manifest["spec"].get("numerics", "not recorded")
