@@ -40,11 +40,10 @@ lint: setup
 	$(BIN)/snakemake --lint
 	$(BIN)/mypy
 
-# The cluster's tests mostly wait, so the others run beside them; the workflow's run whole Snakemakes, which use the cores
-# themselves.
+# The cluster's tests mostly wait, so the others run beside them; the workflow's, two files at a time, run whole Snakemakes.
 test: lint
 	$(MAKE) --jobs=2 --output-sync=target test-units test-cluster
-	$(BIN)/python -m pytest -m "workflow and not cluster" --durations=15
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "workflow and not cluster" --durations=15
 
 test-units: setup
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not workflow and not cluster"
