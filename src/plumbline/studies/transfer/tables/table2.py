@@ -13,6 +13,7 @@ import warnings
 import pandas as pd
 
 from plumbline.results.formats import PROBABILITY
+from plumbline.results.layout import ours
 from plumbline.results.published import Published, printed
 from plumbline.results.runs import COMPLETED, RunFrames
 from plumbline.results.table import (
@@ -38,37 +39,32 @@ from plumbline.stats import NoiseFloor, noise_floor, verdicts
 from plumbline.studies.transfer.headline import BASE, base_values, best_first, headline_runs
 from plumbline.studies.transfer.protocol import sentence
 
-
-def _ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False) -> Column:
-    return Column(name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow)
-
-
 COLUMNS = [
     Column(name="method", header="Method", kind="label", readable=False),
     Column(name="label", header="Method", kind="label", narrow=True),
-    _ours("climb_avg", "CLIMB-avg", ".4f", narrow=True),
+    ours("climb_avg", "CLIMB-avg", ".4f", narrow=True),
     published_column("climb_avg", "CLIMB-avg"),
-    _ours("delta", "Δ", "+.4f", narrow=True),
+    ours("delta", "Δ", "+.4f", narrow=True),
     published_column("delta", "Δ"),
-    _ours("z", "z", "+.2f", narrow=True),
+    ours("z", "z", "+.2f", narrow=True),
     published_column("z", "z", narrow=True),
-    _ours("p", "p", PROBABILITY, readable=False),
-    _ours("p_bonferroni", "p Bonferroni", PROBABILITY, narrow=True),
+    ours("p", "p", PROBABILITY, readable=False),
+    ours("p_bonferroni", "p Bonferroni", PROBABILITY, narrow=True),
     published_column("p_bonferroni", "p Bonferroni"),
-    _ours("p_holm", "p Holm", PROBABILITY),
-    _ours("p_bh", "p BH", PROBABILITY),
-    _ours("prediction_t", "t (prediction)", "+.2f", readable=False),
-    _ours("p_prediction", "p prediction", PROBABILITY),
-    _ours("p_prediction_bonferroni", "p prediction Bonferroni", PROBABILITY),
-    _ours("p_prediction_holm", "p prediction Holm", PROBABILITY, readable=False),
-    _ours("p_prediction_bh", "p prediction BH", PROBABILITY, readable=False),
-    _ours("validation_loss", "val. loss", ".4f"),
+    ours("p_holm", "p Holm", PROBABILITY),
+    ours("p_bh", "p BH", PROBABILITY),
+    ours("prediction_t", "t (prediction)", "+.2f", readable=False),
+    ours("p_prediction", "p prediction", PROBABILITY),
+    ours("p_prediction_bonferroni", "p prediction Bonferroni", PROBABILITY),
+    ours("p_prediction_holm", "p prediction Holm", PROBABILITY, readable=False),
+    ours("p_prediction_bh", "p prediction BH", PROBABILITY, readable=False),
+    ours("validation_loss", "val. loss", ".4f"),
     published_column("validation_loss", "val. loss", readable=False),
     Column(name="outcome", header="outcome", kind="fact"),
     Column(name="n_seeds", header="seeds", kind="fact", format="d"),
     Column(name="value_of", header="value of", kind="fact", readable=False),
-    _ours("climb_avg_all_seeds", "mean of all seeds", ".4f", readable=False),
-    _ours("sigma_all_seeds", "σ of all seeds", ".5f", readable=False),
+    ours("climb_avg_all_seeds", "mean of all seeds", ".4f", readable=False),
+    ours("sigma_all_seeds", "σ of all seeds", ".5f", readable=False),
     Column(name="run_ids", header="runs", kind="fact", readable=False),
     Column(name="category", header="category", kind="fact", readable=False),
     *CONTEXT,

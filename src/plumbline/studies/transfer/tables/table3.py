@@ -10,6 +10,7 @@ import math
 import pandas as pd
 
 from plumbline.results.formats import probability
+from plumbline.results.layout import ours
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import (
@@ -43,26 +44,22 @@ def columns(study: Study) -> list[Column]:
     return [
         Column(name="method", header="Method", kind="label", readable=False),
         Column(name="label", header="Method", kind="label", narrow=True),
-        _ours("climb_avg_base", base, ".4f", narrow=True),
+        ours("climb_avg_base", base, ".4f", narrow=True),
         published_column("climb_avg_base", "1.2B"),
-        _ours("climb_avg_large", large, ".4f", narrow=True),
+        ours("climb_avg_large", large, ".4f", narrow=True),
         published_column("climb_avg_large", "3B"),
-        _ours("delta_base", f"Δ {base}", "+.4f"),
-        _ours("delta_large", f"Δ {large}", "+.4f", narrow=True),
+        ours("delta_base", f"Δ {base}", "+.4f"),
+        ours("delta_large", f"Δ {large}", "+.4f", narrow=True),
         published_column("delta_large", "Δ 3B", narrow=True),
-        _ours("rank_base", f"rank {base}", "g"),
+        ours("rank_base", f"rank {base}", "g"),
         published_column("rank_base", "rank 1.2B"),
-        _ours("rank_large", f"rank {large}", "g", narrow=True),
+        ours("rank_large", f"rank {large}", "g", narrow=True),
         published_column("rank_large", "rank 3B"),
         Column(name="sign_preserved", header="sign preserved", kind="reproduced"),
         Column(name="outcome", header="outcome", kind="fact"),
         Column(name="n_seeds_large", header="seeds", kind="fact", format="d"),
         *CONTEXT,
     ]
-
-
-def _ours(name: str, header: str, how: str, *, narrow: bool = False) -> Column:
-    return Column(name=name, header=header, kind="reproduced", format=how, narrow=narrow)
 
 
 def table3(frames: RunFrames, study: Study, published: Published) -> Table:

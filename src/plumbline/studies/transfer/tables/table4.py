@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from plumbline.model.decoder import on_meta
 from plumbline.model.flops import counted
+from plumbline.results.layout import ours
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import Cell, Column, Table, printed_cells, published_column, reference_of
@@ -19,23 +20,19 @@ from plumbline.studies.transfer.headline import BASE
 SIZE = "paper"
 
 
-def _ours(name: str, header: str, how: str, *, narrow: bool = False) -> Column:
-    return Column(name=name, header=header, kind="reproduced", format=how, narrow=narrow)
-
-
 COLUMNS = [
     Column(name="method", header="Method", kind="label", narrow=True),
     Column(name="category", header="Category", kind="fact"),
-    _ours("parameters", "Parameters", ",d"),
-    _ours("params_b", "Params (B)", ".3f", narrow=True),
+    ours("parameters", "Parameters", ",d"),
+    ours("params_b", "Params (B)", ".3f", narrow=True),
     published_column("params_b", "Params (B)", narrow=True),
-    _ours("delta_params_pct", "ΔP (%)", "+.2f", narrow=True),
+    ours("delta_params_pct", "ΔP (%)", "+.2f", narrow=True),
     published_column("delta_params_pct", "ΔP (%)"),
-    _ours("flops_formula", "step FLOPs, formula", ".4e"),
-    _ours("delta_flops_pct", "ΔF (%)", "+.2f", narrow=True),
+    ours("flops_formula", "step FLOPs, formula", ".4e"),
+    ours("delta_flops_pct", "ΔF (%)", "+.2f", narrow=True),
     published_column("delta_flops_pct", "ΔF (%)"),
-    _ours("flops_counted", "step FLOPs, counted", ".4e"),
-    _ours("delta_flops_counted_pct", "ΔF counted (%)", "+.2f"),
+    ours("flops_counted", "step FLOPs, counted", ".4e"),
+    ours("delta_flops_counted_pct", "ΔF counted (%)", "+.2f"),
     Column(name="spec", header="run id", kind="fact", readable=False),
     Column(name="preset", header="size", kind="fact", readable=False),
     Column(name="scale", header="scale", kind="fact", readable=False),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from plumbline.results.layout import ours
 from plumbline.results.published import NOT_PRINTED, Published, printed
 from plumbline.results.runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.results.table import (
@@ -37,31 +38,27 @@ ARM = "provoked_divergence"
 PROVOKED = "not of the document; an absurd learning rate, so that a divergence is seen end to end."
 
 
-def _ours(name: str, header: str, how: str, *, narrow: bool = False) -> Column:
-    return Column(name=name, header=header, kind="reproduced", format=how, narrow=narrow)
-
-
 COLUMNS = [
     Column(name="run", header="Run", kind="label", narrow=True),
     Column(name="label", header="Method", kind="label", readable=False),
     Column(name="seed", header="seed", kind="fact", format="d", readable=False),
     Column(name="outcome", header="outcome", kind="fact"),
-    _ours("nan_step", "step", "d"),
+    ours("nan_step", "step", "d"),
     published_column("nan_step", "step"),
-    _ours("nan_share", "share of training", ".3f", narrow=True),
+    ours("nan_share", "share of training", ".3f", narrow=True),
     published_column("nan_share", "share of training"),
-    _ours("stable_grad_norm", "stable grad norm", ".3g"),
+    ours("stable_grad_norm", "stable grad norm", ".3g"),
     published_column("stable_grad_norm", "stable grad norm"),
-    _ours("peak_grad_norm", "peak", ".3g"),
-    _ours("last_grad_norm", "last", ".3g"),
-    _ours("elevated_from", "elevated from", ".0f"),
+    ours("peak_grad_norm", "peak", ".3g"),
+    ours("last_grad_norm", "last", ".3g"),
+    ours("elevated_from", "elevated from", ".0f"),
     published_column("elevated_from", "elevated from"),
-    _ours("elevated_steps", "elevated for", "d"),
+    ours("elevated_steps", "elevated for", "d"),
     published_column("elevated_steps", "elevated for"),
     Column(name="signature", header="signature", kind="reproduced", narrow=True),
     Column(name="signature_published", header="signature", kind="published", narrow=True),
     Column(name="mechanism", header="reads", kind="reproduced"),
-    _ours("last_finite_loss", "last finite loss", ".4f"),
+    ours("last_finite_loss", "last finite loss", ".4f"),
     Column(name="reason", header="reason", kind="fact", readable=False),
     Column(name="preset", header="preset", kind="fact", readable=False),
     Column(name="scale", header="scale", kind="fact", readable=False),

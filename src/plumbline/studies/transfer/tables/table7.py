@@ -5,6 +5,7 @@ Source: transfer study, appendix E.1 and Table 7.
 
 from __future__ import annotations
 
+from plumbline.results.layout import ours
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import (
@@ -22,21 +23,16 @@ from plumbline.specs.sheet import Study
 from plumbline.studies.transfer.headline import BASE
 from plumbline.studies.transfer.tables.table2 import table2
 
-
-def _ours(name: str, header: str, how: str, *, narrow: bool = False) -> Column:
-    return Column(name=name, header=header, kind="reproduced", format=how, narrow=narrow)
-
-
 COLUMNS = [
     Column(name="method", header="Method", kind="label", readable=False),
     Column(name="label", header="Method", kind="label", narrow=True),
-    _ours("validation_loss", "val. loss", ".4f", narrow=True),
+    ours("validation_loss", "val. loss", ".4f", narrow=True),
     published_column("validation_loss", "val. loss", narrow=True),
-    _ours("loss_gap", "gap (nats)", "+.4f"),
-    _ours("loss_gap_pct", "gap (%)", "+.2f", narrow=True),
-    _ours("climb_avg", "CLIMB-avg", ".4f", narrow=True),
+    ours("loss_gap", "gap (nats)", "+.4f"),
+    ours("loss_gap_pct", "gap (%)", "+.2f", narrow=True),
+    ours("climb_avg", "CLIMB-avg", ".4f", narrow=True),
     published_column("climb_avg", "CLIMB-avg"),
-    _ours("z", "z", "+.2f", narrow=True),
+    ours("z", "z", "+.2f", narrow=True),
     published_column("z", "z"),
     Column(name="outcome", header="outcome", kind="fact"),
     Column(name="n_seeds", header="seeds", kind="fact", format="d"),
