@@ -18,6 +18,18 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def parse_json(text: str | bytes) -> Any:
+    """The value that a JSON text has.
+
+    Raises:
+        json.JSONDecodeError: it is not JSON, or is nested deeper than Python's parser goes (a RecursionError there).
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deeply", "", 0) from None
+
+
 def sha256_text(text: str) -> str:
     """Hex SHA-256 of a text's UTF-8 bytes."""
     return hashlib.sha256(text.encode()).hexdigest()

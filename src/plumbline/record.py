@@ -5,11 +5,10 @@ Snakemake remembers it too, in `.snakemake`, which may be lost or belong to anot
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from plumbline.files import atomic_write_json
+from plumbline.files import atomic_write_json, parse_json
 
 #: The key; its value is what the rule's parameter of the same name was.
 KEY = "made_of"
@@ -32,7 +31,7 @@ def write(product: str | Path, made_of: str, **facts: Any) -> None:
 def read(path: str | Path) -> dict[str, Any] | None:
     """The content of a JSON file; None where it is not there, cannot be read, or says nothing."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = parse_json(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
-from plumbline.files import canonical_json, sha256_text
+from plumbline.files import canonical_json, parse_json, sha256_text
 
 _PACK_KEYS = ("context", "dtype", "sequences", "sequences_per_shard", "shards", "tokenizer_sha256", "vocabulary")
 
@@ -31,7 +31,7 @@ def fingerprint(manifest: dict[str, Any]) -> str:
 
 def _read(path: Path, keys: tuple[str, ...], rule: str) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text())
+        value = parse_json(path.read_text())
     except FileNotFoundError as error:
         raise PlumblineError(f"{path} is missing: rerun the rule `{rule}`") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

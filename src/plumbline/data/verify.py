@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import platform
 import sys
@@ -27,7 +26,7 @@ from typing import IO, Any
 from plumbline.cli import PlumblineError
 from plumbline.data.loader import Pack
 from plumbline.data.progress import Progress
-from plumbline.files import atomic_write_json
+from plumbline.files import atomic_write_json, parse_json
 
 FOLDER = ".verified"
 
@@ -106,7 +105,7 @@ def _locked(record: Path) -> IO[bytes]:
 def _recorded(record: Path) -> Record:
     """What was verified before. A record that is no record vouches for nothing: everything is read."""
     try:
-        content = json.loads(record.read_bytes())
+        content = parse_json(record.read_bytes())
     except (FileNotFoundError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

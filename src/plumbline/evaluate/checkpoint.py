@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from plumbline.cli import PlumblineError
-from plumbline.files import sha256_file
+from plumbline.files import parse_json, sha256_file
 from plumbline.model.decoder import Decoder
 from plumbline.specs.spec import RunSpec
 
@@ -102,6 +102,6 @@ def _json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise PlumblineError(f"--run: there is no {path}; the run has not finished")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise PlumblineError(f"{path} is not JSON: {error}") from error

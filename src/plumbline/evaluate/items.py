@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from plumbline import record
 from plumbline.cli import PlumblineError, run
 from plumbline.evaluate import hub, packaged, proxy, schema
 from plumbline.evaluate.schema import Item
-from plumbline.files import atomic_write_json, atomic_write_text, path_or_none, sha256_file
+from plumbline.files import atomic_write_json, atomic_write_text, parse_json, path_or_none, sha256_file
 from plumbline.specs import suites
 
 INDEX = "items.json"
@@ -57,12 +56,16 @@ def read_index(folder: Path, tasks: tuple[str, ...]) -> dict[str, Entry]:
     path = folder / INDEX
     if not path.is_file():
         raise PlumblineError(f"--items: there is no {path}; make it with 'python -m plumbline.evaluate.items'")
-    listed = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        listed = parse_json(path.read_text(encoding="utf-8"))
+        found = {task: Entry(**listed[task]) for task in tasks if task in listed}
+    except (ValueError, KeyError, TypeError) as error:
+        raise PlumblineError(f"{path} is no index of items ({error}); make the items again") from error
     entries = {}
     for task in tasks:
         if task not in listed:
             raise PlumblineError(f"{path} has no items of task {task!r}; it has {sorted(listed)}")
-        entries[task] = Entry(**listed[task])
+        entries[task] = found[task]
         file = folder / f"{task}.jsonl"
         if not file.is_file() or sha256_file(file) != entries[task].sha256:
             raise PlumblineError(f"{file} is not the file that {INDEX} describes; make the items again")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from plumbline.cli import PlumblineError
 from plumbline.evaluate.schema import Item
+from plumbline.files import parse_json
 
 # Characters: short enough for a demo model's context of 128 tokens to hold an item.
 _SENTENCE = (40, 160)
@@ -64,7 +65,7 @@ class Documents:
             if not line.strip():
                 continue
             try:
-                texts.append(json.loads(line)["text"])
+                texts.append(parse_json(line)["text"])
             except (json.JSONDecodeError, KeyError, TypeError) as error:
                 raise PlumblineError(f"{path} line {number}: not a document with a 'text' ({error!r})") from error
         return cls(texts)

@@ -18,6 +18,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 
 from plumbline.cli import PlumblineError, nearest
+from plumbline.files import parse_json
 
 Item = dict[str, Any]
 
@@ -161,7 +162,7 @@ def _lines(path: Path, limit: int | None) -> Iterator[tuple[int, str]]:
 
 def _parse(line: str, path: Path, number: int) -> Any:
     try:
-        return json.loads(line)
+        return parse_json(line)
     except json.JSONDecodeError as error:
         raise PlumblineError(f"{path} line {number}: not JSON ({error})") from error
 

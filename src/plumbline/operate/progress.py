@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from plumbline.files import parse_json
+
 #: The file in a run's state directory; `plumbline.train.progress` writes it.
 FILE = "progress.jsonl"
 #: Bytes of its end that are read.
@@ -18,7 +20,7 @@ def events(state: Path) -> list[dict[str, Any]]:
     found = []
     for line in tail(state / FILE).splitlines():
         try:
-            found.append(json.loads(line))
+            found.append(parse_json(line))
         except json.JSONDecodeError:
             continue
     return [event for event in found if isinstance(event, dict)]

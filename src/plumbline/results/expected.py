@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.cli import PlumblineError
+from plumbline.files import parse_json
 from plumbline.specs.sheet import Study, expected_digest, expected_json
 
 #: On the command line: the runs that are there, whichever spec or version they were made with.
@@ -82,7 +83,7 @@ def require_planned(digest: str, study: Study, groups: Iterable[str]) -> None:
 def _listed(text: str) -> list[Expected]:
     try:
         return [
-            Expected(key=item["key"], run_id=item["run_id"], groups=tuple(item["groups"])) for item in json.loads(text)
+            Expected(key=item["key"], run_id=item["run_id"], groups=tuple(item["groups"])) for item in parse_json(text)
         ]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise PlumblineError(f"--expected must be a JSON list of key, run_id and groups: {error!r}") from error
@@ -94,7 +95,7 @@ def _found(run: Expected, work: Path) -> Expected:
     if not path.exists():
         return run
     try:
-        run_id = json.loads(path.read_text(encoding="utf-8"))["run_id"]
+        run_id = parse_json(path.read_text(encoding="utf-8"))["run_id"]
     except (json.JSONDecodeError, KeyError) as error:
         raise PlumblineError(f"{path} names no run ({error!r}); remove the run's directory and rerun it") from error
     if run_id == run.run_id:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.cli import PlumblineError
-from plumbline.files import atomic_write_json, sha256_file
+from plumbline.files import atomic_write_json, parse_json, sha256_file
 
 if TYPE_CHECKING:  # what plans look at is the file beside a frame
     import pandas as pd
@@ -63,7 +62,7 @@ def made_with(path: Path) -> dict[str, Any]:
         PlumblineError: the file that says so is not there, or damaged.
     """
     try:
-        content = json.loads(beside(path).read_text(encoding="utf-8"))
+        content = parse_json(beside(path).read_text(encoding="utf-8"))
         content["frame_sha256"], content["made_of"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise PlumblineError(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.cli import PlumblineError
-from plumbline.files import canonical_json, sha256_file, sha256_text
+from plumbline.files import canonical_json, parse_json, sha256_file, sha256_text
 from plumbline.results import measured
 
 if TYPE_CHECKING:  # a finished table is shown and traced without loading what makes one
@@ -118,8 +117,12 @@ def read(table: Path) -> dict[str, Any]:
     path = beside(table)
     if not path.exists():
         raise PlumblineError(f"there is no {path}, so that nothing is known of {table}; make the table again")
-    content = json.loads(path.read_text(encoding="utf-8"))
-    if content["csv_sha256"] != sha256_file(table):
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+        made_from = content["csv_sha256"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise PlumblineError(f"{path} does not say where numbers came from ({error}); make the table again") from error
+    if made_from != sha256_file(table):
         raise PlumblineError(f"{path} belongs to another state of {table}; make the table again")
     return content
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from plumbline import NUMERICS, frames
 from plumbline.cli import PlumblineError, nearest
+from plumbline.files import parse_json
 from plumbline.results import measured
 from plumbline.results.expected import Expected
 from plumbline.results.mixing import Mixing
@@ -208,9 +209,11 @@ def _read(path: Path, run: Expected) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise PlumblineError(f"{path} is not JSON ({error}); remove the run's directory and rerun it") from error
+    if not isinstance(content, dict):
+        raise PlumblineError(f"{path} is no JSON object; remove the run's directory and rerun it")
     _same_run(content.get("run_id"), path, run)
     return content
 

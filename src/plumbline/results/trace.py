@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from plumbline.cli import PlumblineError, nearest, run
-from plumbline.files import canonical_json, sha256_file, sha256_text
+from plumbline.files import canonical_json, parse_json, sha256_file, sha256_text
 from plumbline.results import measured, provenance
 
 #: What is printed of a manifest, in this order.
@@ -88,8 +87,12 @@ def _run(key: str, facts: dict[str, Any]) -> list[str]:
     lines.append(f"  manifest         {path}")
     if not path.exists():
         return [*lines, "  (the manifest is not on this machine; what the table recorded:)", *_show(facts)]
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    if sha256_text(canonical_json(manifest["spec"])) != facts["spec_sha256"]:
+    try:
+        manifest = parse_json(path.read_text(encoding="utf-8"))
+        spec = canonical_json(manifest["spec"])
+    except (ValueError, KeyError, TypeError) as error:
+        return [*lines, f"  DAMAGED: the manifest is no manifest ({error}); what the table recorded:", *_show(facts)]
+    if sha256_text(spec) != facts["spec_sha256"]:
         lines.append("  CHANGED since the table was made: the manifest's spec is another one")
     return [*lines, *_show(manifest), *_scores(facts), *_probes(facts)]
 

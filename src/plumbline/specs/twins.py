@@ -20,7 +20,7 @@ Trained = dict[tuple[str, str], str]
 def unmeant(study: Study, extended: Study | None = None) -> list[str]:
     """A sentence for each method, reading, point or arm of a study that trains what another one trains.
 
-    Seeds, probes and the suite do not count: they do not make another method.
+    Seeds, validation, probes and the suite do not count: they do not make another method.
 
     Args:
         extended: the study that it extends, whose methods are compared with its own.
@@ -64,7 +64,10 @@ def _trained(study: Study) -> Trained:
 
 def _bare(spec: RunSpec) -> RunSpec:
     """The spec without names, seed and what only reads the model; code follows from the components' names."""
-    return msgspec.structs.replace(spec, study="", method="", init_seed=0, probes=(), suite="", components={})
+    train = msgspec.structs.replace(spec.train, validate_every=1, validation_sequences=1)
+    return msgspec.structs.replace(
+        spec, study="", method="", init_seed=0, train=train, probes=(), suite="", components={}
+    )
 
 
 def _entry(name: str, study: Study, extended: Study | None) -> dict[str, Any]:

@@ -18,7 +18,6 @@ directory counts only if its metadata and every file of it are as they were writ
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import shutil
@@ -34,6 +33,7 @@ from plumbline.files import (
     free_name,
     fsync_directory,
     fsync_file,
+    parse_json,
     sha256_file,
     sha256_text,
 )
@@ -231,7 +231,7 @@ def damage(path: Path, checksums: bool = True) -> str | None:
 
 def _metadata(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads((path / METADATA).read_bytes())
+        content = parse_json((path / METADATA).read_bytes())
         checksum = content.pop("sha256")
     except _NOT_THERE:
         raise Damaged(f"{METADATA} is missing") from None

@@ -6,7 +6,6 @@ updates made, and the batch of step n is number n - 1 of the data order.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from plumbline.data.loader import Pack, batch_indices
-from plumbline.files import atomic_write_json
+from plumbline.files import atomic_write_json, parse_json
 from plumbline.probes import read_all
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness, schedule, snapshot
@@ -302,7 +301,7 @@ class Loop:
         """Go on from a checkpoint, whoever saved it on however many ranks."""
         parts = self.parts
         assert checkpoint.metadata["run_id"] == parts.spec.run_id, f"{checkpoint.path} is another run's"
-        loop = json.loads((checkpoint.path / "loop.json").read_text(encoding="utf-8"))
+        loop = parse_json((checkpoint.path / "loop.json").read_text(encoding="utf-8"))
         snapshot.load(checkpoint.path, parts.model, parts.optimizer)
         self.metrics = Metrics.load(checkpoint.path / "metrics.npy")
         self.online.load(checkpoint.path)

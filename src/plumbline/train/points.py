@@ -10,7 +10,6 @@ be given again. The last step's point is the run's own ``model.safetensors``.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -21,7 +20,7 @@ from typing import Any
 import torch
 
 from plumbline.cli import PlumblineError
-from plumbline.files import atomic, atomic_write_json, free_name, fsync_directory, sha256_file
+from plumbline.files import atomic, atomic_write_json, free_name, fsync_directory, parse_json, sha256_file
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint import METADATA, Checkpoints, damage
 from plumbline.train.snapshot import MODEL, write_weights
@@ -52,7 +51,7 @@ class Points:
             return False
         fault = damage(path)
         if fault is None:
-            metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
+            metadata = parse_json((path / METADATA).read_text(encoding="utf-8"))
             others = [key for key, value in made_with.items() if metadata.get(key) != value]
             if not others:
                 return True
@@ -118,7 +117,7 @@ class Points:
             with open(kept / MODEL, "rb") as original, atomic(target) as copy:
                 shutil.copyfileobj(original, copy, 1 << 20)
         fsync_directory(directory)
-        metadata = json.loads((kept / METADATA).read_text(encoding="utf-8"))
+        metadata = parse_json((kept / METADATA).read_text(encoding="utf-8"))
         return {"file": target.name, "sha256": metadata["files"][MODEL]["sha256"]}
 
     def _set_aside(self, path: Path, why: str) -> None:
@@ -135,7 +134,7 @@ def read_index(run: Path) -> dict[str, Any]:
     """
     path = run / FOLDER / INDEX
     try:
-        index = json.loads(path.read_text(encoding="utf-8"))
+        index = parse_json(path.read_text(encoding="utf-8"))
         if not all({"fraction", "step", "reached", "file", "sha256"} <= entry.keys() for entry in index["points"]):
             raise KeyError("an entry lacks a key")
     except FileNotFoundError as error:

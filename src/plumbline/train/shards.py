@@ -7,14 +7,13 @@ is: reading such a file runs nothing of it (torch.distributed.checkpoint keeps i
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 
 from plumbline.cli import PlumblineError
-from plumbline.files import canonical_json
+from plumbline.files import canonical_json, parse_json
 from plumbline.train.distributed import Ranks, held_rows, local
 
 #: Key of a header's own entry.
@@ -75,7 +74,7 @@ class Shards:
         """Take in a file; returns how many ranks wrote."""
         try:
             with safe_open(path, framework="pt") as file:
-                header = json.loads((file.metadata() or {})[HEADER])
+                header = parse_json((file.metadata() or {})[HEADER])
                 for name, place in header["tensors"].items():
                     shape, first = torch.Size(place["shape"]), place["first"]
                     rows = file.get_slice(name)

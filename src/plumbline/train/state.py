@@ -11,7 +11,6 @@ afresh who had got anywhere, unless that is asked for (``python -m plumbline.ope
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 import sys
@@ -21,7 +20,7 @@ from typing import Any
 
 from plumbline import holders
 from plumbline.cli import PlumblineError
-from plumbline.files import atomic_write_json, canonical_json, free_name, fsync_directory, sha256_text
+from plumbline.files import atomic_write_json, canonical_json, free_name, fsync_directory, parse_json, sha256_text
 from plumbline.train import lease
 from plumbline.train.checkpoint import Checkpoints
 
@@ -200,7 +199,7 @@ def _aside(identity: dict[str, Any]) -> str:
 def read_json(path: Path) -> Any:
     """A JSON file's content; None if it is not there or not whole."""
     try:
-        return json.loads(path.read_bytes())
+        return parse_json(path.read_bytes())
     except (FileNotFoundError, ValueError):
         return None
 
@@ -208,7 +207,7 @@ def read_json(path: Path) -> Any:
 def read_or_set_aside(path: Path) -> Any:
     """A JSON file's content; None if it is not there. One that is not whole is named and renamed ``….damaged``."""
     try:
-        return json.loads(path.read_bytes())
+        return parse_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except ValueError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from plumbline.cli import PlumblineError
 from plumbline.data.sources import Document
+from plumbline.files import parse_json
 
 _KEYS = ("id", "source", "text")
 
@@ -30,7 +31,7 @@ def read(path: Path, name: str = "") -> Iterator[Document]:
 def parse(line: bytes, where: str, otherwise: dict[str, str] | None = None) -> Document:
     """One line; `where` names it in messages, `otherwise` holds what a key left out is. Raises as `read`."""
     try:
-        row = json.loads(line)
+        row = parse_json(line)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise PlumblineError(f"{where}: not a line of JSON in UTF-8 ({error})") from error
     if not isinstance(row, dict):
