@@ -14,6 +14,12 @@ class PlumblineError(ValueError):
     """An error a user can mend. Its message names the key or file at fault and the remedy."""
 
 
+def prog(module: str) -> str:
+    """How the verb at work was called, for its own help: `plumbline <verb>`, or as the module that it is."""
+    called = sys.argv[0]
+    return called if called.partition(" ")[0] == "plumbline" else module
+
+
 def nearest(given: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` where something known is near to what was given, else nothing."""
     close = difflib.get_close_matches(given, list(known), n=1)

@@ -91,6 +91,32 @@ def test_an_edited_component_trains_what_uses_it(finished: Project) -> None:
     assert planned == ONE_CHAIN and "pretrain/transfer.base.gated_attn_qknorm.s42.log" in done.stdout
 
 
+def test_by_hand_a_run_is_the_workflows_bit_for_bit_and_is_scored_and_read_as_there(finished: Project) -> None:
+    key, corpus = "transfer/base/qknorm/s42", "work/smoke/corpora/climbmix"
+    tokenizer = ("--tokenizer", f"{corpus}/tokenizer/tokenizer.json")
+    train = ("-m", "plumbline", "train", key, "--preset", "smoke")
+    for words in (
+        (*train, "--out", "mine/run"),
+        (*train, "--out", "mine/short", "--set", "train.steps=2"),
+        ("-m", "plumbline", "sample", "mine/run", *tokenizer),
+        ("-m", "plumbline", "score", "mine/run", *tokenizer, "--items", f"{corpus}/items/climb12", "--limit", "2",
+         "--out", "mine/scores.csv"),
+    ):  # fmt: skip
+        done = finished.python(*words)
+        assert done.returncode == 0, done.stdout[-4000:]
+    mine, theirs = (finished.root / folder / "model.safetensors" for folder in ("mine/run", f"work/smoke/runs/{key}"))
+    assert mine.read_bytes() == theirs.read_bytes()
+    assert (
+        finished.read("mine/run/outcome.json")["run_id"]
+        == finished.read(f"work/smoke/runs/{key}/outcome.json")["run_id"]
+    )
+    assert finished.read("mine/short/outcome.json")["step"] == 2
+    with open(finished.root / "mine/scores.csv") as lines:
+        value = {row["task"]: row["value"] for row in csv.DictReader(lines)}["climb_avg"]
+    assert float(value) == pytest.approx(float(rows(finished)["qknorm"]["climb_avg"]), abs=1e-6)
+    assert "Nothing to be done" in finished.snakemake(TARGET, *SMOKE).stdout
+
+
 def test_another_baseline_seed_is_one_run_more(finished: Project) -> None:
     seed = {"scale": "base", "methods": ["baseline"], "seeds": [45]}
     with finished.changed(lambda study: study["runs"]["noise_floor"].append(seed)):

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from plumbline import frames, record
-from plumbline.cli import PlumblineError, run
+from plumbline.cli import PlumblineError, prog, run
 from plumbline.evaluate import items
 from plumbline.files import sha256_file
 from plumbline.specs import suites
@@ -24,39 +24,37 @@ from plumbline.specs import suites
 
 def main() -> None:
     """Score the run that the command line names."""
-    arguments = _parser().parse_args()
-    suite = suites.suite(arguments.suite)
-    if arguments.limit is not None and arguments.limit < 1:
-        raise PlumblineError(f"--limit must be at least 1, not {arguments.limit}")
-    entries = items.read_index(arguments.items, suite.task_names)
-    if not arguments.tokenizer.is_file():
-        raise PlumblineError(f"--tokenizer: there is no file {arguments.tokenizer}")
+    given = arguments().parse_args()
+    suite = suites.suite(given.suite)
+    if given.limit is not None and given.limit < 1:
+        raise PlumblineError(f"--limit must be at least 1, not {given.limit}")
+    entries = items.read_index(given.items, suite.task_names)
+    if not given.tokenizer.is_file():
+        raise PlumblineError(f"--tokenizer: there is no file {given.tokenizer}")
     labels = {
         "suite": suite.name,
-        "metric_policy": arguments.metric_policy,
-        "limit": "none" if arguments.limit is None else str(arguments.limit),
+        "metric_policy": given.metric_policy,
+        "limit": "none" if given.limit is None else str(given.limit),
         "harness_version": version("lm_eval"),
-        "tokenizer_sha256": sha256_file(arguments.tokenizer),
+        "tokenizer_sha256": sha256_file(given.tokenizer),
         "items_sha256": json.dumps({task: entry.sha256 for task, entry in entries.items()}, sort_keys=True),
         "precision": "float32",
     }
     # Progress bars are of no use in a log; the harness's libraries read this when they are imported.
     os.environ.setdefault("TQDM_DISABLE", "1")
-    scores, examples, more = _evaluate(arguments, suite, entries, labels["harness_version"])
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    frames.write(examples, "examples", arguments.out / "examples.parquet", labels | more)
-    frames.write(scores, "scores", arguments.out / "scores.parquet", labels | more)
-    record.write(arguments.out / "scores.parquet", arguments.made_of, **labels)
+    scores, examples, more = _evaluate(given, suite)
+    given.out.mkdir(parents=True, exist_ok=True)
+    frames.write(examples, "examples", given.out / "examples.parquet", labels | more)
+    frames.write(scores, "scores", given.out / "scores.parquet", labels | more)
+    record.write(given.out / "scores.parquet", given.made_of, **labels)
     if len(scores):
         print(f"{suite.average} {scores['value'].iloc[-1]:.4f} ({int(scores['items'].iloc[-1])} items)")
 
 
-def _evaluate(
-    arguments: argparse.Namespace, suite: suites.Suite, entries: dict[str, items.Entry], harness_version: str
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
+def _evaluate(given: argparse.Namespace, suite: suites.Suite) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
     from plumbline.evaluate.checkpoint import MODEL, FinishedRun
 
-    finished = FinishedRun.read(arguments.run)
+    finished = FinishedRun.read(given.run)
     if finished.outcome != "completed":
         print(f"{finished.spec.key}: {finished.outcome}, there is no model to score")
         return _empty("scores"), _empty("examples"), {"outcome": finished.outcome}
@@ -65,29 +63,20 @@ def _evaluate(
     from tokenizers import Tokenizer
 
     from plumbline.evaluate import harness
-    from plumbline.evaluate import scores as scoring
     from plumbline.evaluate.adapter import CheckpointLM
+    from plumbline.evaluate.score import score
 
-    device = arguments.device
+    device = given.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.backends.cuda.matmul.allow_tf32 = False
     model = CheckpointLM(
         finished.model(),
-        Tokenizer.from_file(str(arguments.tokenizer)),
+        Tokenizer.from_file(str(given.tokenizer)),
         context=finished.spec.model.context,
         device=device,
-        batch_tokens=arguments.batch_tokens,
+        batch_tokens=given.batch_tokens,
     )
-    by_task = {
-        task.name: harness.leaves(task, arguments.items / f"{task.name}.jsonl", arguments.limit) for task in suite
-    }
-    results = harness.run(model, {name: leaf for leaves in by_task.values() for name, leaf in leaves.items()})
-    found = {task.name: scoring.examples(task, by_task[task.name], results) for task in suite}
-    sources: dict[str, str] = {task: entry.task_source for task, entry in entries.items()}
-    scores, examples = scoring.frames(
-        finished.spec.run_id, suite, found, sources, arguments.metric_policy, harness_version
-    )
+    scores, examples, by_task = score(model, finished.spec.run_id, suite, given.items, given.limit, given.metric_policy)
     labels: dict[str, Any] = {
         "outcome": finished.outcome,
         "device": device,
@@ -97,8 +86,8 @@ def _evaluate(
         "truncated_requests": str(model.truncated),
         "task_yaml_sha256": json.dumps({task.name: harness.yaml_checksums(task, by_task[task.name]) for task in suite}),
     }
-    if arguments.made_of:  # made by hand, nothing is known of the code
-        labels["made_of"] = arguments.made_of.partition("-")[0]
+    if given.made_of:  # made by hand, nothing is known of the code
+        labels["made_of"] = given.made_of.partition("-")[0]
     return scores, examples, labels
 
 
@@ -106,8 +95,9 @@ def _empty(name: str) -> pd.DataFrame:
     return frames.SCHEMAS[name].empty_table().to_pandas()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m plumbline.evaluate", description=__doc__)
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.evaluate"), description=__doc__)
     parser.add_argument("--run", required=True, type=Path, help="a run's folder: outcome, manifest, weights")
     parser.add_argument("--items", required=True, type=Path, help="folder made by plumbline.evaluate.items")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")

@@ -37,6 +37,18 @@ class Segment:
     scored: int
 
 
+def end_of_text(tokenizer: Tokenizer) -> int:
+    """The token that separates documents.
+
+    Raises:
+        PlumblineError: the tokenizer has none.
+    """
+    for name in END_OF_TEXT:
+        if (token := tokenizer.token_to_id(name)) is not None:
+            return token
+    raise PlumblineError(f"the tokenizer has none of {list(END_OF_TEXT)} to begin a text with")
+
+
 class CheckpointLM(TemplateLM):
     """A decoder and its tokenizer as a harness model.
 
@@ -69,10 +81,7 @@ class CheckpointLM(TemplateLM):
         self._device = torch.device(device)
         self.batch_tokens = batch_tokens or BATCH_TOKENS.get(self._device.type, BATCH_TOKENS["cuda"])
         self.truncated = 0
-        found = [token for name in END_OF_TEXT if (token := tokenizer.token_to_id(name)) is not None]
-        if not found:
-            raise PlumblineError(f"the tokenizer has none of {list(END_OF_TEXT)} to begin a text with")
-        self._eot = found[0]
+        self._eot = end_of_text(tokenizer)
 
     @property
     def eot_token_id(self) -> int:

@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from plumbline import holders
-from plumbline.cli import PlumblineError, run
+from plumbline.cli import PlumblineError, prog, run
 from plumbline.train import lease
 from plumbline.train.state import IDENTITY, StateDirectory, is_aside, read_json
 
@@ -142,10 +142,10 @@ def _human(size: float) -> str:
     return f"{size:.1f} TB"
 
 
-def main() -> None:
-    """The verb."""
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m plumbline.operate.leftovers",
+        prog=prog("python -m plumbline.operate.leftovers"),
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -156,7 +156,12 @@ def main() -> None:
         "--remove", action="append", choices=KINDS, metavar="KIND", default=[], help="one of the kinds; again for more"
     )
     parser.add_argument("--afresh", type=Path, metavar="DIR", help="set this run's state aside")
-    given = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    """The verb."""
+    given = arguments().parse_args()
     if given.afresh is not None:
         print(f"{given.afresh}: set aside as {afresh(given.afresh)}; the run's next start begins at step 0")
         return

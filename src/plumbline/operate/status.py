@@ -175,14 +175,20 @@ def _details(entry: dict[str, Any]) -> str:
     return "; ".join(words)
 
 
-def main() -> int:
-    """Run the verb."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.operate.status", description="The runs and how they do.")
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    prog = cli.prog("python -m plumbline.operate.status")
+    parser = argparse.ArgumentParser(prog=prog, description="The runs and how they do.")
     parser.add_argument("--work", type=Path, default=Path("work"), help="where presets keep their work (default: work)")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.add_argument("--watch", action="store_true", help="go on until interrupted")
     parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="with --watch (default: 2)")
-    given = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    """Run the verb."""
+    given = arguments().parse_args()
     if given.json:
         print(json.dumps(collect(given.work), indent=2))
         return 0

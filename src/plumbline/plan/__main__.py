@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import run
+from plumbline.cli import prog, run
 from plumbline.files import atomic_write_text
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
@@ -16,9 +16,9 @@ from plumbline.project import plan
 from plumbline.specs.config import PRESETS, load_config
 
 
-def main() -> None:
-    """Print the plan for a terminal; with --out also write it, with all columns, as csv and md."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.plan", description=__doc__)
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.plan"), description=__doc__)
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--machine", help="an entry of config/machines.yaml (default: config/config.yaml's)")
     parser.add_argument("--price", type=float, help="price of a device-hour, in any currency")
@@ -28,7 +28,12 @@ def main() -> None:
         "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
     parser.add_argument("--out", type=Path, metavar="PLAN.csv", help="also write PLAN.csv and PLAN.md")
-    given = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    """Print the plan for a terminal; with --out also write it, with all columns, as csv and md."""
+    given = arguments().parse_args()
     config = _configuration(given)
     machine = machines.load(config["machine"])
     if given.price is not None:

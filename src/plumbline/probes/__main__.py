@@ -15,14 +15,16 @@ import sys
 from pathlib import Path
 
 from plumbline import record
-from plumbline.cli import PlumblineError, nearest, run
+from plumbline.cli import PlumblineError, nearest, prog, run
 from plumbline.specs.components import available, options
 
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m plumbline.probes", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=prog("python -m plumbline.probes"),
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--run", type=Path, help="folder of a finished run")

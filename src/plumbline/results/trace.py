@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from plumbline.cli import PlumblineError, nearest, run
+from plumbline.cli import PlumblineError, nearest, prog, run
 from plumbline.files import canonical_json, parse_json, sha256_file, sha256_text
 from plumbline.results import measured, provenance
 
@@ -148,13 +148,18 @@ def _probes(facts: dict[str, Any]) -> list[str]:
     return [f"  probes           {path}", *(["  CHANGED since the table was made"] if changed else [])]
 
 
-def main() -> None:
-    """Trace one cell."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.results.trace"), description=__doc__)
     parser.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
     parser.add_argument("row", help="a row's name or label, such as softpick or 'QK-Norm'")
     parser.add_argument("column", help="a column's name or heading, such as z or 'CLIMB-avg (reproduced)'")
-    given = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    """Trace one cell."""
+    given = arguments().parse_args()
     print(trace(given.table, given.row, given.column))
 
 

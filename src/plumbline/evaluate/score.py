@@ -1,0 +1,137 @@
+"""``plumbline score FOLDER``: any model on a suite: a finished run of ours, or a folder in Hugging Face form.
+
+Items are those that the workflow makes (``work/PRESET/corpora/CORPUS/items/SUITE``), or that ``python -m
+plumbline.evaluate.items`` does; among them are proxies where a source has no items, and each line says which. A Hugging
+Face folder is scored by the harness's own `hf` model, in float32; no hub is asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from plumbline import cli
+from plumbline.cli import PlumblineError
+from plumbline.evaluate import items
+from plumbline.specs import suites
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from lm_eval.api.model import LM
+
+
+def score(
+    model: LM,
+    name: str,
+    suite: suites.Suite,
+    folder: Path,
+    limit: int | None,
+    policy: suites.MetricPolicy,
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
+    """The `scores` and `examples` frames of a harness model, and the harness's tasks by the suite's.
+
+    Args:
+        name: stands in the frames as the run's id.
+        folder: items of the suite's tasks.
+        limit: the first items of a task that are evaluated.
+
+    Raises:
+        PlumblineError: items that are not there, or not what they should be.
+    """
+    import torch
+
+    from plumbline.evaluate import harness
+    from plumbline.evaluate import scores as scoring
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    entries = items.read_index(folder, suite.task_names)
+    by_task = {task.name: harness.leaves(task, folder / f"{task.name}.jsonl", limit) for task in suite}
+    results = harness.run(model, {leaf: task for leaves in by_task.values() for leaf, task in leaves.items()})
+    found = {task.name: scoring.examples(task, by_task[task.name], results) for task in suite}
+    sources: dict[str, str] = {task: entry.task_source for task, entry in entries.items()}
+    return *scoring.frames(name, suite, found, sources, policy, version("lm_eval")), by_task
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=cli.prog("plumbline score"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", type=Path, help="folder of a finished run, or of a model in Hugging Face form")
+    parser.add_argument("--items", required=True, type=Path, metavar="DIR", help="items of the suite's tasks")
+    parser.add_argument(
+        "--tokenizer", type=Path, help="tokenizer.json of a run's corpus; a Hugging Face folder has one"
+    )
+    parser.add_argument("--suite", default="climb12", metavar="NAME", help="a file of config/suites (default: climb12)")
+    parser.add_argument("--limit", type=int, help="the first LIMIT items of each task (default: all)")
+    parser.add_argument("--metric-policy", choices=get_args(suites.MetricPolicy), default="acc_norm_where_defined",
+                        help="which metric of a task enters the average (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 (default: cpu)")
+    parser.add_argument("--out", type=Path, metavar="SCORES.csv", help="also write every metric there")
+    return parser
+
+
+def main() -> None:
+    """The verb."""
+    given = arguments().parse_args()
+    suite = suites.suite(given.suite)
+    if given.limit is not None and given.limit < 1:
+        raise PlumblineError(f"--limit must be at least 1, not {given.limit}")
+    items.read_index(given.items, suite.task_names)  # before anything slow
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    name, model = _model(given)
+    frame, _, _ = score(model, name, suite, given.items, given.limit, given.metric_policy)
+    shown = frame[frame["primary"] | (frame["task"] == suite.average)]
+    print(shown[["task", "metric", "value", "stderr", "items", "task_source"]].to_string(index=False))
+    if given.out is not None:
+        from plumbline.files import atomic_write_text
+
+        atomic_write_text(given.out, frame.to_csv(index=False))
+        print(given.out)
+
+
+def _model(given: argparse.Namespace) -> tuple[str, Any]:
+    """A name for the model, and the harness's view of it."""
+    if (given.model / "outcome.json").is_file():
+        return _ours(given)
+    if not (given.model / "config.json").is_file():
+        raise PlumblineError(
+            f"{given.model}: neither a finished run (outcome.json) nor a model in Hugging Face form (config.json)"
+        )
+    if given.tokenizer is not None:
+        raise PlumblineError(
+            f"--tokenizer: {given.model} is in Hugging Face form, with a tokenizer of its own; leave it out"
+        )
+    from lm_eval.models.huggingface import HFLM
+
+    try:
+        model = HFLM(pretrained=str(given.model), device=given.device, dtype="float32", batch_size=8)
+    except (OSError, ValueError, KeyError) as error:
+        raise PlumblineError(f"{given.model}: transformers cannot read it ({error})") from error
+    return f"hf:{given.model.resolve().name}", model
+
+
+def _ours(given: argparse.Namespace) -> tuple[str, Any]:
+    from tokenizers import Tokenizer
+
+    from plumbline.evaluate.adapter import CheckpointLM
+    from plumbline.evaluate.checkpoint import FinishedRun
+
+    run = FinishedRun.read(given.model)
+    if run.outcome != "completed":
+        raise PlumblineError(f"{given.model}: {run.outcome}; there is no model to score")
+    if given.tokenizer is None or not given.tokenizer.is_file():
+        where = f"work/{run.spec.preset}/corpora/{run.spec.data.corpus}/tokenizer/tokenizer.json"
+        raise PlumblineError(
+            f"--tokenizer: there is no file {given.tokenizer}; give the one of the run's corpus ({where})"
+        )
+    tokenizer = Tokenizer.from_file(str(given.tokenizer))
+    model = CheckpointLM(run.model(), tokenizer, context=run.spec.model.context, device=given.device)
+    return run.spec.run_id, model
+
+
+if __name__ == "__main__":
+    cli.run(main)

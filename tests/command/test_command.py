@@ -1,0 +1,93 @@
+"""`plumbline`: every verb answers, says how it was called, and knows its options; lists; overrides of one run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from plumbline.cli import PlumblineError
+from plumbline.command import VERBS, main
+from plumbline.command import ls as listing
+from plumbline.command.train import changed
+from plumbline.specs import sheet
+from plumbline.specs.config import studies
+
+
+def plumbline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "plumbline", *words], cwd=cwd, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_help_under_its_own_name(verb: str, repository: Path) -> None:
+    done = plumbline(verb, "--help", cwd=repository)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"usage: plumbline {verb} ")
+
+
+def test_a_list_of_verbs_waits_for_no_torch(repository: Path) -> None:
+    code = "import sys, plumbline.command; print(sorted({'torch', 'pandas', 'snakemake'} & set(sys.modules)))"
+    assert subprocess.check_output([sys.executable, "-c", code], cwd=repository, text=True) == "[]\n"
+
+
+def test_an_error_is_a_sentence_and_a_verb_that_is_not_there_too(repository: Path) -> None:
+    done = plumbline("train", "transfer/base/qknrm/s42", "--out", "x", cwd=repository)
+    assert done.returncode == 1 and "did you mean 'transfer/base/qknorm/s42'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "No such command 'tabel'" in plumbline("tabel", cwd=repository).stderr
+
+
+def test_a_shell_is_told_verbs_options_and_files() -> None:
+    shell = ShellComplete(main, {}, "plumbline", "_PLUMBLINE_COMPLETE")
+    assert [item.value for item in shell.get_completions([], "st")] == ["status"]
+    assert "--planned" in [item.value for item in shell.get_completions(["table"], "--p")]
+    assert [item.type for item in shell.get_completions(["show"], "results/")] == ["file"]
+
+
+@pytest.mark.parametrize("what", ["studies", "presets", *listing.OF_A_STUDY])
+def test_lists(what: str) -> None:
+    found = listing.rows(what, None, "smoke")
+    assert found and all(
+        row.keys() == found[0].keys() and all(isinstance(text, str) for text in row.values()) for row in found
+    )
+
+
+def test_lists_are_the_sheets() -> None:
+    assert [row["study"] for row in listing.rows("studies", None, "demo")] == studies()
+    study = sheet.load("transfer", "smoke")
+    assert [row["run"] for row in listing.rows("runs", "transfer", "smoke")] == list(study.runs)
+    assert len(listing.rows("methods", "transfer", "smoke")) == 20
+    assert {"softpick.original"} <= {row["reading"] for row in listing.rows("readings", "transfer", "smoke")}
+    with pytest.raises(PlumblineError, match=r"no study 'transfr'; did you mean 'transfer'"):
+        listing.rows("methods", "transfr", "smoke")
+
+
+def test_a_list_as_json(repository: Path) -> None:
+    done = plumbline("ls", "targets", "--study", "key_norms", "--json", cwd=repository)
+    assert [row["target"] for row in json.loads(done.stdout)] == list(sheet.load("key_norms", "demo").sheet["targets"])
+
+
+def test_what_is_set_is_checked_as_the_yaml_is() -> None:
+    spec = sheet.load("transfer", "smoke").runs["transfer/base/softpick/s42"].spec
+    same = changed(spec, [])
+    assert same == spec and same.run_id == spec.run_id
+    shorter = changed(spec, ["train.steps=3", "schedule.floor=0.2"])
+    assert (shorter.train.steps, shorter.schedule.options["floor"]) == (3, 0.2) and shorter.run_id != spec.run_id
+    # Another component takes its own defaults and its own code's class.
+    other = changed(spec, ["model.mixer.name=softmax_cap"])
+    assert other.model.slots["mixer"] == {"name": "softmax_cap", "cap": 50.0}
+    assert other.components["model.mixer"] != spec.components["model.mixer"]
+    for words, message in (
+        ("train.step=3", r"--set: .*unknown key 'step'; did you mean 'steps'"),
+        ("train.steps=many", r"--set: .*steps"),
+        ("model.mixer.name=softpik", r"softpik.*did you mean 'softpick'"),
+        ("trian.steps=3", r"no part 'trian'; did you mean 'train'"),
+        ("train.steps", r"write it as part.key=value"),
+        ("init_seed=3", r"no part 'init_seed'"),
+    ):
+        with pytest.raises(PlumblineError, match=message):
+            changed(spec, [words])

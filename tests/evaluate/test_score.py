@@ -1,0 +1,75 @@
+"""`plumbline score` gives what the workflow gives, of our form and of Hugging Face's; `plumbline sample` writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from plumbline import frames
+from plumbline.cli import PlumblineError
+from plumbline.command import sample
+from plumbline.evaluate import __main__ as evaluation
+from plumbline.evaluate import score
+from plumbline.evaluate.checkpoint import FinishedRun
+from plumbline.model import hf
+
+
+def verb(monkeypatch: pytest.MonkeyPatch, module, *words: object) -> None:
+    monkeypatch.setattr("sys.argv", ["plumbline x", *map(str, words)])
+    module.main()
+
+
+def test_both_forms_of_a_model_have_the_workflows_scores(
+    finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = ("--items", items_folder, "--suite", "climb12", "--limit", 2)
+    own = (*shared, "--tokenizer", tokenizer_file)
+    verb(monkeypatch, evaluation, "--run", finished, *own, "--out", tmp_path / "workflow")
+    verb(monkeypatch, score, finished, *own, "--out", tmp_path / "ours.csv")
+    hf.export(FinishedRun.read(finished).model(), tokenizer_path=tokenizer_file, directory=tmp_path / "llama")
+    verb(monkeypatch, score, tmp_path / "llama", *shared, "--out", tmp_path / "theirs.csv")
+    expected = frames.read(tmp_path / "workflow/scores.parquet", "scores")
+    for name, run_id in (("ours", expected["run_id"].iloc[0]), ("theirs", "hf:llama")):
+        found = pd.read_csv(tmp_path / f"{name}.csv")
+        assert set(found["run_id"]) == {run_id} and list(found["metric"]) == list(expected["metric"])
+        assert list(found["value"]) == pytest.approx(list(expected["value"]), rel=1e-4, abs=1e-3)
+
+
+def test_a_folder_of_no_model_and_a_tokenizer_too_many(
+    finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(PlumblineError, match=r"neither a finished run .* nor a model in Hugging Face form"):
+        verb(monkeypatch, score, tmp_path, "--items", items_folder)
+    with pytest.raises(PlumblineError, match=r"--tokenizer: there is no file None; give the one of the run's corpus"):
+        verb(monkeypatch, score, finished, "--items", items_folder)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(PlumblineError, match=r"with a tokenizer of its own; leave it out"):
+        verb(monkeypatch, score, tmp_path, "--items", items_folder, "--tokenizer", tokenizer_file)
+    with pytest.raises(PlumblineError, match=r"transformers cannot read it"):
+        verb(monkeypatch, score, tmp_path, "--items", items_folder)
+
+
+def test_a_sample_is_the_models_own_and_repeats(
+    finished: Path, tokenizer_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, prompt = FinishedRun.read(finished).model().eval(), [0, 17, 40, 5]
+    likeliest = sample.continuation(model, prompt, 8, 0, torch.Generator(), end=None)
+    with torch.inference_mode():  # without a cache, all at once
+        logits_BTV = model(torch.tensor([prompt + likeliest]))
+    assert likeliest == logits_BTV[0, len(prompt) - 1 : -1].argmax(dim=-1).tolist()
+    assert sample.continuation(model, prompt, 8, 0, torch.Generator(), end=likeliest[3]) == likeliest[:3]
+    words = (finished, "--tokenizer", tokenizer_file, "--prompt", "Harbour", "--tokens", 9, "--seed", 3)
+    told = []
+    for _ in range(2):
+        verb(monkeypatch, sample, *words)
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1] and told[0].count("--\nHarbour") == 3
+    verb(monkeypatch, sample, *words[:-1], 4)
+    assert capsys.readouterr().out != told[0]
+    with pytest.raises(PlumblineError, match=r"--temperature must be at least 0, not -1"):
+        verb(monkeypatch, sample, *words, "--temperature", -1)
+    with pytest.raises(PlumblineError, match=r"--prompt has \d+ tokens, the model reads 64; give less"):
+        verb(monkeypatch, sample, *words, "--prompt", "harbour " * 80)
