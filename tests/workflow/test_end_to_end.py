@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shlex
 
 import pytest
 
@@ -91,29 +92,33 @@ def test_an_edited_component_trains_what_uses_it(finished: Project) -> None:
     assert planned == ONE_CHAIN and "pretrain/transfer.base.gated_attn_qknorm.s42.log" in done.stdout
 
 
-def test_by_hand_a_run_is_the_workflows_bit_for_bit_and_is_scored_and_read_as_there(finished: Project) -> None:
+def test_by_hand_a_run_is_the_workflows_bit_for_bit(finished: Project) -> None:
     key, corpus = "transfer/base/qknorm/s42", "work/smoke/corpora/climbmix"
-    tokenizer = ("--tokenizer", f"{corpus}/tokenizer/tokenizer.json")
-    train = ("-m", "plumbline", "train", key, "--preset", "smoke")
+    items = ("--tokenizer", f"{corpus}/tokenizer/tokenizer.json", "--items", f"{corpus}/items/climb12", "--limit", "2")
     for words in (
-        (*train, "--out", "mine/run"),
-        (*train, "--out", "mine/short", "--set", "train.steps=2"),
-        ("-m", "plumbline", "sample", "mine/run", *tokenizer),
-        ("-m", "plumbline", "score", "mine/run", *tokenizer, "--items", f"{corpus}/items/climb12", "--limit", "2",
-         "--out", "mine/scores.csv"),
-    ):  # fmt: skip
-        done = finished.python(*words)
+        ("train", key, "--preset", "smoke", "--out", "mine/run"),
+        ("score", "mine/run", *items, "--out", "mine/scores.csv"),
+    ):
+        done = finished.python("-m", "plumbline", *words)
         assert done.returncode == 0, done.stdout[-4000:]
-    mine, theirs = (finished.root / folder / "model.safetensors" for folder in ("mine/run", f"work/smoke/runs/{key}"))
-    assert mine.read_bytes() == theirs.read_bytes()
-    assert (
-        finished.read("mine/run/outcome.json")["run_id"]
-        == finished.read(f"work/smoke/runs/{key}/outcome.json")["run_id"]
-    )
-    assert finished.read("mine/short/outcome.json")["step"] == 2
+    theirs = f"work/smoke/runs/{key}"
+    mine, workflows = (finished.root / folder / "model.safetensors" for folder in ("mine/run", theirs))
+    assert mine.read_bytes() == workflows.read_bytes()
+    ids = {finished.read(f"{folder}/outcome.json")["run_id"] for folder in ("mine/run", theirs)}
+    assert len(ids) == 1
     with open(finished.root / "mine/scores.csv") as lines:
         value = {row["task"]: row["value"] for row in csv.DictReader(lines)}["climb_avg"]
-    assert float(value) == pytest.approx(float(rows(finished)["qknorm"]["climb_avg"]), abs=1e-6)
+    assert float(value) == pytest.approx(float(rows(finished)["qknorm"]["climb_avg"]), abs=1e-9)
+
+
+def test_the_commands_of_the_page_on_the_command(finished: Project) -> None:
+    block = (finished.root / "docs/command.md").read_text().split("```console\n")[1].split("```")[0]
+    commands = [shlex.split(line.removeprefix("$ ")) for line in block.replace("\\\n", " ").splitlines()]
+    assert [words[:2] for words in commands][2:] == [["plumbline", verb] for verb in ("train", "sample", "score")]
+    for words in commands:
+        done = finished.python("-m", *words)
+        assert done.returncode == 0, done.stdout[-4000:]
+    assert finished.read("mine/softpick/outcome.json")["step"] == 20
     assert "Nothing to be done" in finished.snakemake(TARGET, *SMOKE).stdout
 
 
