@@ -1,8 +1,8 @@
 """Which gains the transfer study's `mini` can resolve: its base scale at a tenth of the size, on two cores.
 
-    python benchmarks/pilot.py                       # a quarter of a tenth of mini's tokens; pilot.md and pilot.json
-    python benchmarks/pilot.py --share 1             # a tenth of mini's tokens, about three times as long
-    python benchmarks/pilot.py --only-write          # the table again, from the runs that are there
+    python benchmarks/pilot.py                          # a tenth of mini's tokens: two hours of two quiet cores
+    python benchmarks/pilot.py --share 0.1              # a tenth of that, as the committed pilot.md and pilot.json
+    python benchmarks/pilot.py --share 0.1 --only-write # the table again, from the runs that are there
 
 The size follows from mini's own spec (`small`): a third of its width in as many heads, half its vocabulary, and as
 many layers as bring the parameters nearest to a tenth; the spread of initial logits, the learning rate's 1/width and
@@ -143,7 +143,9 @@ def carry_out(folder: Path, study: sheet.Study, methods: list[str], cores: int) 
         command = [sys.executable, "-m", "snakemake", *targets, "--cores", str(cores)]
         command += ["--config", f"preset={PRESET}", f"studies=[{STUDY}]"]
         if subprocess.run(command, cwd=folder, env=environment).returncode:
-            raise PlumblineError(f"a job failed or was stopped: see {folder / 'logs'}; the same command goes on from there")
+            raise PlumblineError(
+                f"a job failed or was stopped: see {folder / 'logs'}; the same command goes on from there"
+            )
 
 
 def measured(frames: RunFrames) -> pd.DataFrame:
@@ -179,7 +181,7 @@ def figures(runs: pd.DataFrame, m: int) -> dict[str, Any]:
 def page(found: dict[str, Any], spec: RunSpec, study: sheet.Study, runs: pd.DataFrame, share: float) -> str:
     """The table as Markdown."""
     model, train = spec.model, spec.train
-    tokens, m = train.steps * train.batch_tokens, study.m
+    tokens, m, whole = train.steps * train.batch_tokens, study.m, share / SHRINK
     n = found["average"]["seeds"]
     left_out = [name for name in METHODS if name not in set(runs["method"])]
     lines = [
@@ -188,15 +190,16 @@ def page(found: dict[str, Any], spec: RunSpec, study: sheet.Study, runs: pd.Data
         f"{describe()}. {int(runs['parameters'].max()):,} parameters ({model.layers} layers of width {model.width}, "
         f"{model.heads} heads x {model.head_width}, {model.key_value_heads} key/value heads, FFN {model.ffn_width}, "
         f"{model.vocabulary:,} entries, context {model.context}), N(0, {model.init_std:g}^2), learning rate "
-        f"{spec.optimizer.learning_rate:g}; {train.steps} steps of {train.batch_tokens:,} tokens: {tokens / 1e6:.2f} M, "
-        f"{share:g} of a tenth of mini's. Validation on {train.validation_sequences:,} sequences, scores on at most "
-        f"{ITEMS} items a task (seven tasks of proxies). `python benchmarks/pilot.py --share {share:g}`",
+        f"{spec.optimizer.learning_rate:g}, {train.steps} steps of {train.batch_tokens:,} ({tokens / 1e6:.2f} M, "
+        f"{whole:g} of mini's {tokens / whole / 1e6:.0f} M. Validation on "
+        f"{train.validation_sequences:,} sequences, scores on at most {ITEMS} items a task (seven tasks of proxies). "
+        f"`python benchmarks/pilot.py --share {share:g}`",
         "",
         f"{n} seeds of the baseline. *Resolves*: how far one run of a method must lie from the seeds' mean for the "
-        f"prediction t to stay at p <= 0.05 after Bonferroni over {m} methods; *in 80 %*: the true gain that is seen so in "
-        "80 % of runs; *with 3*: how far with three seeds of this sigma.",
+        f"prediction t to stay at p <= 0.05 after Bonferroni over {m} methods; *in 80 %*: the true gain seen so "
+        "in 80 % of runs; *with 3*: how far with three seeds of this sigma.",
         "",
-        f"| measure | mean | sigma | resolves | in 80 % | with 3 |",
+        "| measure | mean | sigma | resolves | in 80 % | with 3 |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for name, (label, _, digits) in MEASURES.items():
@@ -205,7 +208,7 @@ def page(found: dict[str, Any], spec: RunSpec, study: sheet.Study, runs: pd.Data
         lines.append(f"| {label} | " + " | ".join(f"{number:.{digits}f}" for number in numbers) + " |")
     lines += [
         "",
-        "Gains of one run (seed 42) over the seeds' mean, better upwards, and in units of sigma; **bold** where resolved:",
+        "Gains of one run (seed 42) over the seeds' mean, better upwards, also in sigma; **bold** where resolved:",
         "",
         "| method | " + " | ".join(label for label, _, _ in MEASURES.values()) + " |",
         "|---|" + "---:|" * len(MEASURES),
@@ -219,7 +222,7 @@ def page(found: dict[str, Any], spec: RunSpec, study: sheet.Study, runs: pd.Data
             cells.append(f"**{text}**" if abs(gain) >= one["distance"] else text)
         lines.append(f"| {study.label(method)} | " + " | ".join(cells) + " |")
     if left_out:
-        lines += ["", f"Not reached: {', '.join(left_out)}."]
+        lines += ["", f"Not reached, or without a score: {', '.join(left_out)}."]
     lines += [
         "",
         f"Sigma from {n} seeds is itself within a factor of {_interval(n)[0]:.2f} to {_interval(n)[1]:.2f} (95 %). "
@@ -245,7 +248,7 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--share", type=float, default=0.25, help="of a tenth of mini's tokens (default: %(default)g)")
+    parser.add_argument("--share", type=float, default=1.0, help="of a tenth of mini's tokens (default: %(default)g)")
     parser.add_argument("--methods", nargs="*", default=METHODS)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--only-write", action="store_true", help="train nothing")

@@ -148,9 +148,12 @@ def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
 
 def _resamples(counts: list[int]) -> str:
     """How few samples there are to draw: n of n with replacement, in any order."""
-    return " and ".join(
-        f"{n} seeds have {math.comb(2 * n - 1, n)} distinct resamples" for n in sorted({n for n in counts if n > 1})
-    ) or "there are too few seeds to resample"
+    return (
+        " and ".join(
+            f"{n} seeds have {math.comb(2 * n - 1, n)} distinct resamples" for n in sorted({n for n in counts if n > 1})
+        )
+        or "there are too few seeds to resample"
+    )
 
 
 def _intervals(values: pd.Series, word: str, own: tuple[str, ...]) -> dict[str, Cell]:
