@@ -190,8 +190,8 @@ def page(found: dict[str, Any], spec: RunSpec, study: sheet.Study, runs: pd.Data
         f"{describe()}. {int(runs['parameters'].max()):,} parameters ({model.layers} layers of width {model.width}, "
         f"{model.heads} heads x {model.head_width}, {model.key_value_heads} key/value heads, FFN {model.ffn_width}, "
         f"{model.vocabulary:,} entries, context {model.context}), N(0, {model.init_std:g}^2), learning rate "
-        f"{spec.optimizer.learning_rate:g}, {train.steps} steps of {train.batch_tokens:,} ({tokens / 1e6:.2f} M, "
-        f"{whole:g} of mini's {tokens / whole / 1e6:.0f} M. Validation on "
+        f"{spec.optimizer.learning_rate:g}; {train.steps} steps of {train.batch_tokens:,} tokens, "
+        f"{tokens / 1e6:.2f} M in all ({whole:g} of mini's {tokens / whole / 1e6:.0f} M). Validation on "
         f"{train.validation_sequences:,} sequences, scores on at most {ITEMS} items a task (seven tasks of proxies). "
         f"`python benchmarks/pilot.py --share {share:g}`",
         "",
