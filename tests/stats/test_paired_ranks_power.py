@@ -10,14 +10,19 @@ from statsmodels.stats.power import TTestIndPower
 
 from plumbline.cli import PlumblineError
 from plumbline.stats import (
+    NoiseFloor,
     descending_ranks,
     first_at_or_below,
     paired_difference,
     power_of_gain,
+    resolved_distance,
+    resolved_gain,
     seeds_needed,
     signs_preserved,
     spearman,
+    verdicts,
 )
+from plumbline.stats.protocol_error import shares
 
 
 def test_paired_difference_agrees_with_scipy_and_counts_what_is_missing():
@@ -77,6 +82,18 @@ def test_seeds_for_half_a_point_over_the_printed_noise_floor():
         seeds_needed(0.0, 1.0)
     with pytest.raises(PlumblineError, match="sigma"):
         power_of_gain(1.0, 0.0, 3)
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_a_gain_that_is_resolved_is_found_by_the_simulated_protocol(n):
+    gain = resolved_gain(2.0, n, m=19, power=0.8) / 2.0
+    found = shares("prediction", "bonferroni", m=19, n=n, gains=(gain,)).found[gain]
+    assert found == pytest.approx(0.8, abs=0.015)
+    p = verdicts(pd.Series([resolved_distance(1.0, n, m=19)]), NoiseFloor(mean=0.0, sigma=1.0, n=n), m=19)
+    assert p["p_prediction_bonferroni"].iloc[0] == pytest.approx(0.05)
+    for wrong in ({"n": 1}, {"m": 0}, {"power": 1.0}):
+        with pytest.raises(PlumblineError, match=r"two seeds|power must"):
+            resolved_gain(**{"sigma": 1.0, "n": n, **wrong})
 
 
 def test_crossing_interpolates_and_says_when_there_is_none():

@@ -115,7 +115,8 @@ def items(task: str, documents: Documents, count: int) -> list[Item]:
     if len(found) < count:
         raise PlumblineError(
             f"the held-out documents give {len(found)} proxy items for {task}, {count} are asked for; "
-            "lower --proxy-items or hold out more documents"
+            "lower --proxy-items (evaluation.proxy_items of the preset's file) or hold out more documents "
+            "(held_out.percent of the corpus's file)"
         )
     return found
 

@@ -6,6 +6,7 @@ import json
 from math import log2
 from pathlib import Path
 
+from plumbline.evaluate.packaged import MEMBERS
 from plumbline.plan.warn import warn
 from plumbline.project import Plan
 from plumbline.specs import suites
@@ -20,7 +21,8 @@ def amount(plan: Plan, run: Run) -> tuple[int, float] | None:
     """Items and tokens of the evaluation of a run whose study has a suite; None: a task's size is not known."""
     model, limit = run.spec.model, plan.preset["evaluation"]["limit"]
     items = Path(plan.items_index(run.spec.data.corpus, run.spec.suite))
-    return suite_size(suites.suite(run.spec.suite, plan.root), limit, items, model.context, model.vocabulary)
+    suite = suites.suite(run.spec.suite, plan.root)
+    return suite_size(suite, limit, items, model.context, model.vocabulary, _packaged(plan, suite))
 
 
 def inside_evaluation(amount: tuple[int, float], forward: float, flops_per_second: float) -> float:
@@ -29,7 +31,9 @@ def inside_evaluation(amount: tuple[int, float], forward: float, flops_per_secon
     return items * HARNESS_SECONDS_PER_ITEM + tokens * forward / flops_per_second
 
 
-def suite_size(suite: Suite, limit: int, items: Path, context: int, vocabulary: int) -> tuple[int, float] | None:
+def suite_size(
+    suite: Suite, limit: int, items: Path, context: int, vocabulary: int, known: dict[str, int] | None = None
+) -> tuple[int, float] | None:
     """Items of a suite, and the tokens that are read for them. None: a task's size is not known.
 
     An item is read in `rows` passes of `text` bytes (`Task.size`), the question repeated for each answer.
@@ -37,9 +41,10 @@ def suite_size(suite: Suite, limit: int, items: Path, context: int, vocabulary: 
     Args:
         limit: items a task; 0 means all.
         items: the index of the items that were made, which says how many there are; it need not be there yet.
+        known: how many items a task will have, where they are not the published split's.
     """
     number, tokens = 0, 0.0
-    made = _made(items)
+    made = (known or {}) | _made(items)
     for task in suite.tasks:
         size = task.size
         if size is None:
@@ -49,6 +54,14 @@ def suite_size(suite: Suite, limit: int, items: Path, context: int, vocabulary: 
         number += here
         tokens += here * size.rows * min(context, size.text / bytes_per_token(vocabulary))
     return number, tokens
+
+
+def _packaged(plan: Plan, suite: Suite) -> dict[str, int]:
+    """Items of each task where they come from packages, and are made where no package has them."""
+    if plan.evaluation_source != "packaged":
+        return {}
+    made = plan.preset["evaluation"]["proxy_items"]
+    return {task.name: MEMBERS[task.name].items if task.name in MEMBERS else made for task in suite.tasks}
 
 
 def bytes_per_token(vocabulary: int) -> float:

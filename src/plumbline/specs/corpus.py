@@ -118,7 +118,7 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
             "packs": sizes,
             "validation": _size(here["validation"]),
             "sequences_per_shard": here["sequences_per_shard"],
-            "held_out_percent": content["held_out"]["percent"],
+            "held_out_percent": here.get("held_out", content["held_out"])["percent"],
         },
         type=Corpus,
     )

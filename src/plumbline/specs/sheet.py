@@ -151,9 +151,12 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     for group, entries in sheet["runs"].items():
         for entry in entries:
             where = f"{path}: runs.{group}"
-            _check_scale(sheet, entry["scale"], preset, path)
+            here = preset in entry.get("presets", [preset])
+            if here:
+                _check_scale(sheet, entry["scale"], preset, path)
             for method in sweep.named_runs(sheet, entry, where):
-                if not _wanted(sheet, method, preset, where):
+                # Names are checked under every preset.
+                if not _wanted(sheet, method, preset, where) or not here:
                     continue
                 for seed in entry["seeds"]:
                     run = _run(sheet, parent, read, preset, entry["scale"], method, seed, path)

@@ -16,7 +16,7 @@ from plumbline.stats.crossing import first_at_or_below
 from plumbline.stats.multiplicity import adjust, family_wise_error_rate
 from plumbline.stats.noise_floor import NoiseFloor, noise_floor, two_sided_normal, two_sided_t, verdicts
 from plumbline.stats.paired import PairedRatio, PairedResult, paired_difference, paired_ratio
-from plumbline.stats.power import power_of_gain, seeds_needed
+from plumbline.stats.power import power_of_gain, resolved_distance, resolved_gain, seeds_needed
 from plumbline.stats.ranks import SpearmanResult, descending_ranks, signs_preserved, spearman
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
     "paired_ratio",
     "power_of_gain",
     "probability_not_above",
+    "resolved_distance",
+    "resolved_gain",
     "seeds_needed",
     "signs_preserved",
     "spearman",

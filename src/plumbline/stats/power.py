@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from scipy import stats
+from scipy import optimize, stats
 
 from plumbline.cli import PlumblineError
 
@@ -56,6 +56,40 @@ def seeds_needed(gain: float, sigma: float, *, alpha: float = 0.05, power: float
         else:
             high = middle
     return high
+
+
+def resolved_distance(sigma: float, n: int, *, m: int = 1, alpha: float = 0.05) -> float:
+    """How far one run must lie from the mean of `n` seeds for `NoiseFloor.prediction` to be significant at alpha / m.
+
+    In units of `sigma`, which is taken as the seeds' own spread.
+
+    Raises:
+        PlumblineError: sigma not above 0, alpha outside (0, 1), n below 2 or m below 1.
+    """
+    return sigma * _critical(sigma, n, m, alpha) * math.sqrt(1 + 1 / n)
+
+
+def resolved_gain(sigma: float, n: int, *, m: int = 1, alpha: float = 0.05, power: float = 0.8) -> float:
+    """The true gain that one run against `n` seeds shows as significant, in the right direction, in `power` of cases.
+
+    `sigma` is the true spread: (x - mean) / (s sqrt(1 + 1/n)) is noncentral t with n - 1 degrees of freedom.
+
+    Raises:
+        PlumblineError: as `resolved_distance`, or power outside (0, 1).
+    """
+    if not 0 < power < 1:
+        raise PlumblineError(f"power must be in (0, 1); got {power}")
+    critical = _critical(sigma, n, m, alpha)
+    # Above this many standard errors the gain is seen all but surely.
+    ncp = optimize.brentq(lambda ncp: stats.nct.sf(critical, n - 1, ncp) - power, 0.0, 20 * critical)
+    return float(sigma * ncp * math.sqrt(1 + 1 / n))
+
+
+def _critical(sigma: float, n: int, m: int, alpha: float) -> float:
+    _check(sigma, alpha)
+    if n < 2 or m < 1:
+        raise PlumblineError(f"need at least two seeds and one method; got {n=}, {m=}")
+    return float(stats.t.isf(alpha / m / 2, n - 1))
 
 
 def _check(sigma: float, alpha: float) -> None:

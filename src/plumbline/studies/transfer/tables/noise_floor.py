@@ -107,11 +107,12 @@ def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
     tasks = {method: seeds_by_task(frames, method) for method in references}
     correlation = _correlation(tasks)
     printed_floor = published.table("noise_floor")
-    rows = []
+    rows, counts = [], []
     for method in references:
         runs = frames.select(BASE, [method]).sort_values("seed")
         own, word = tuple(runs.index), absent(runs["outcome"])
         floor = floor_of(runs["average"]) if len(runs) else floor_of([math.nan])
+        counts.append(floor.n)
         row = {
             "method": Cell(method),
             "label": Cell(study.label(method)),
@@ -135,13 +136,23 @@ def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
         columns=COLUMNS,
         rows=rows,
         notes=[
-            "σ is unbiased. Bootstrap: 10,000 resamples, random state 0; three seeds have ten distinct resamples, so "
+            f"σ is unbiased. Bootstrap: 10,000 resamples, random state 0; {_resamples(counts)}, so "
             "the intervals cover less than 95 %. Welch: two-sided. Stouffer combines the tasks' one-sided Welch tests; "
             "the correlated variant divides by the tasks' correlation, pooled within the references and of low rank.",
             *notes_of(study),
         ],
         warnings=warnings_of(study, frames),
         published=published.shown("noise_floor"),
+    )
+
+
+def _resamples(counts: list[int]) -> str:
+    """How few samples there are to draw: n of n with replacement, in any order."""
+    return (
+        " and ".join(
+            f"{n} seeds have {math.comb(2 * n - 1, n)} distinct resamples" for n in sorted({n for n in counts if n > 1})
+        )
+        or "there are too few seeds to resample"
     )
 
 

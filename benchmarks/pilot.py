@@ -1,0 +1,277 @@
+"""Which gains the transfer study's `mini` can resolve: its base scale at a tenth of the size, on two cores.
+
+    python benchmarks/pilot.py                          # a tenth of mini's tokens: two hours of two quiet cores
+    python benchmarks/pilot.py --share 0.1              # a tenth of that, as the committed pilot.md and pilot.json
+    python benchmarks/pilot.py --share 0.1 --only-write # the table again, from the runs that are there
+
+The size follows from mini's own spec (`small`): a third of its width in as many heads, half its vocabulary, and as
+many layers as bring the parameters nearest to a tenth; the spread of initial logits, the learning rate's 1/width and
+the warm-up's share of steps stay. Corpus, held-out text and items are mini's; training is in float32.
+
+Runs are made by the project's own workflow, from a copy of it under benchmarks/runs/pilot in which these sizes stand.
+What is finished is kept, and the same command goes on from there. The six seeds of the baseline come first, then each
+method; a method that was not reached is left out of the table, which says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+from machine import describe
+
+from plumbline import cli
+from plumbline.cli import PlumblineError
+from plumbline.plan.size import reckoned
+from plumbline.results.expected import expected_runs
+from plumbline.results.runs import RunFrames, load
+from plumbline.specs import sheet
+from plumbline.specs.config import ROOT, read_yaml
+from plumbline.specs.spec import RunSpec
+from plumbline.stats.noise_floor import noise_floor
+from plumbline.stats.power import resolved_distance, resolved_gain
+
+STUDY, PRESET, SCALE = "transfer", "mini", "base"
+METHODS = ["qknorm", "ssmax", "sigmoid_attn", "relu_squared", "layerscale", "value_residual"]
+
+#: What divides mini's parameters and tokens, and its width. A tenth of the parameters is most of all the embedding, so
+#: that the vocabulary is halved.
+SHRINK, NARROWER, VOCABULARY = 10, 3, 2
+
+#: Tokens of a step, and items a task: what two cores manage.
+BATCH, ITEMS = 2048, 100
+
+RUNS = ROOT / "benchmarks" / "runs" / "pilot"
+COPIED = ("Snakefile", "workflow", "config", "profiles", "envs")
+
+#: Name in the frames -> what it is called, whether more is better, and digits shown.
+MEASURES = {
+    "validation_loss": ("Validation loss (nats a token)", False, 4),
+    "logprob_gold": ("Mean log-probability of the right answer (nats)", True, 3),
+    "average": ("CLIMB-avg", True, 4),
+}
+
+
+def small(spec: RunSpec, share: float) -> dict[str, Any]:
+    """The scale at a tenth of `spec`'s size and `share` of a tenth of its tokens, as an entry of the study's YAML."""
+    model, train = spec.model, spec.train
+    width, vocabulary = model.width // NARROWER, model.vocabulary // VOCABULARY
+    sizes: dict[str, Any] = {
+        "width": width,
+        "heads": model.heads,
+        "key_value_heads": model.key_value_heads,
+        "head_width": width // model.heads,
+        "ffn_width": model.ffn_width // NARROWER,
+        "vocabulary": vocabulary,
+        "context": model.context,
+        "init_std": round(model.init_std * math.sqrt(model.width / width), 4),
+    }
+    wished = reckoned(model).parameters / SHRINK
+    layers = min(
+        range(2, model.layers + 1), key=lambda layers: abs(_parameters(spec, sizes | {"layers": layers}) - wished)
+    )
+    steps = round(share * train.steps * train.batch_tokens / SHRINK / BATCH)
+    warmup = max(1, round(steps * spec.schedule.warmup_steps / train.steps))
+    return {
+        "label": f"{_parameters(spec, sizes | {'layers': layers}) / 1e6:.1f}M",
+        "model": {"layers": layers} | sizes,
+        "optimizer": {"learning_rate": round(spec.optimizer.learning_rate * model.width / width, 5)},
+        "schedule": {"warmup_steps": warmup},
+        "train": {
+            "steps": steps,
+            "batch_tokens": BATCH,
+            "precision": "float32",
+            "validate_every": steps,
+            "validation_sequences": train.validation_sequences,
+        },
+    }
+
+
+def project(share: float) -> Path:
+    """The copy of the project in which these sizes stand for mini's; made again each time, but for what it has made."""
+    folder = RUNS / f"share{share:g}"
+    for name in COPIED:
+        source, target = ROOT / name, folder / name
+        if source.is_dir():
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(source, target)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+    spec = sheet.load(STUDY, PRESET).runs[f"{STUDY}/{SCALE}/baseline/s42"].spec
+    study, scale = folder / "config" / "studies" / STUDY / "study.yaml", small(spec, share)
+    content = read_yaml(study)
+    content["scales"] = {
+        name: {PRESET: presets[PRESET] | scale if name == SCALE else presets[PRESET]}
+        for name, presets in content["scales"].items()
+    }
+    vocabulary = scale["model"]["vocabulary"]
+    for presets in content["scales"].values():
+        presets[PRESET]["model"]["vocabulary"] = vocabulary
+    _write(study, content)
+    corpus = folder / "config" / "corpora" / f"{content['corpus']}.yaml"
+    read = read_yaml(corpus)
+    read["presets"][PRESET]["tokenizer"]["vocabulary"] = vocabulary
+    _write(corpus, read)
+    preset = folder / "config" / "presets" / f"{PRESET}.yaml"
+    asked = read_yaml(preset)
+    asked["evaluation"]["limit"] = ITEMS
+    _write(preset, asked)
+    return folder
+
+
+def carry_out(folder: Path, study: sheet.Study, methods: list[str], cores: int) -> None:
+    """Train and score: the baseline's seeds, then the methods, each as far as it is not yet done.
+
+    Raises:
+        PlumblineError: Snakemake failed; its logs are named.
+    """
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    for chosen in (["baseline"], methods):
+        wanted = [key for key, run in study.runs.items() if run.spec.scale == SCALE and run.spec.method in chosen]
+        wanted = [key for key in wanted if "baseline" in chosen or key.endswith("/s42")]
+        targets = [f"work/{PRESET}/scores/{key}/scores.parquet" for key in wanted]
+        command = [sys.executable, "-m", "snakemake", *targets, "--cores", str(cores)]
+        command += ["--config", f"preset={PRESET}", f"studies=[{STUDY}]"]
+        if subprocess.run(command, cwd=folder, env=environment).returncode:
+            raise PlumblineError(
+                f"a job failed or was stopped: see {folder / 'logs'}; the same command goes on from there"
+            )
+
+
+def measured(frames: RunFrames) -> pd.DataFrame:
+    """Every run that is finished and scored, on its key: method, seed and the MEASURES."""
+    found = frames.runs[frames.runs["average"].notna()]
+    gold = frames.scores[frames.scores["metric"] == "logprob_gold"].groupby("key")["value"].mean()
+    return found[["method", "seed", "validation_loss", "average", "parameters"]].assign(logprob_gold=gold)
+
+
+def figures(runs: pd.DataFrame, m: int) -> dict[str, Any]:
+    """Sigma over the baseline's seeds, the gains that it resolves, and each method's distance, by measure."""
+    seeds = runs[runs["method"] == "baseline"]
+    found = {}
+    for name, (_, upwards, _) in MEASURES.items():
+        floor, sign = noise_floor(seeds[name]), 1 if upwards else -1
+        gains = {
+            str(run.method): sign * float(floor.delta(getattr(run, name)))
+            for run in runs.itertuples()
+            if run.method != "baseline"
+        }
+        found[name] = {
+            "seeds": floor.n,
+            "mean": floor.mean,
+            "sigma": floor.sigma,
+            "distance": resolved_distance(floor.sigma, floor.n, m=m),
+            "gain_80": resolved_gain(floor.sigma, floor.n, m=m),
+            "distance_of_3": resolved_distance(floor.sigma, 3, m=m),
+            "gains": gains,
+        }
+    return found
+
+
+def page(found: dict[str, Any], spec: RunSpec, study: sheet.Study, runs: pd.DataFrame, share: float) -> str:
+    """The table as Markdown."""
+    model, train = spec.model, spec.train
+    tokens, m, whole = train.steps * train.batch_tokens, study.m, share / SHRINK
+    n = found["average"]["seeds"]
+    left_out = [name for name in METHODS if name not in set(runs["method"])]
+    lines = [
+        "# What the transfer study's `mini` can resolve: a pilot at a tenth of its size",
+        "",
+        f"{describe()}. {int(runs['parameters'].max()):,} parameters ({model.layers} layers of width {model.width}, "
+        f"{model.heads} heads x {model.head_width}, {model.key_value_heads} key/value heads, FFN {model.ffn_width}, "
+        f"{model.vocabulary:,} entries, context {model.context}), N(0, {model.init_std:g}^2), learning rate "
+        f"{spec.optimizer.learning_rate:g}; {train.steps} steps of {train.batch_tokens:,} tokens, "
+        f"{tokens / 1e6:.2f} M in all ({whole:g} of mini's {tokens / whole / 1e6:.0f} M). Validation on "
+        f"{train.validation_sequences:,} sequences, scores on at most {ITEMS} items a task (seven tasks of proxies). "
+        f"`python benchmarks/pilot.py --share {share:g}`",
+        "",
+        f"{n} seeds of the baseline. *Resolves*: how far one run of a method must lie from the seeds' mean for the "
+        f"prediction t to stay at p <= 0.05 after Bonferroni over {m} methods; *in 80 %*: the true gain seen so "
+        "in 80 % of runs; *with 3*: how far with three seeds of this sigma.",
+        "",
+        "| measure | mean | sigma | resolves | in 80 % | with 3 |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for name, (label, _, digits) in MEASURES.items():
+        one = found[name]
+        numbers = [one[key] for key in ("mean", "sigma", "distance", "gain_80", "distance_of_3")]
+        lines.append(f"| {label} | " + " | ".join(f"{number:.{digits}f}" for number in numbers) + " |")
+    lines += [
+        "",
+        "Gains of one run (seed 42) over the seeds' mean, better upwards, also in sigma; **bold** where resolved:",
+        "",
+        "| method | " + " | ".join(label for label, _, _ in MEASURES.values()) + " |",
+        "|---|" + "---:|" * len(MEASURES),
+    ]
+    for method in found["average"]["gains"]:
+        cells = []
+        for name, (_, _, digits) in MEASURES.items():
+            one = found[name]
+            gain = one["gains"][method]
+            text = f"{gain:+.{digits}f} ({gain / one['sigma']:+.1f} σ)"
+            cells.append(f"**{text}**" if abs(gain) >= one["distance"] else text)
+        lines.append(f"| {study.label(method)} | " + " | ".join(cells) + " |")
+    if left_out:
+        lines += ["", f"Not reached, or without a score: {', '.join(left_out)}."]
+    lines += [
+        "",
+        f"Sigma from {n} seeds is itself within a factor of {_interval(n)[0]:.2f} to {_interval(n)[1]:.2f} (95 %). "
+        "A tenth of the size has another sigma than mini itself; `noise_floor` at mini measures its own.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _interval(n: int) -> tuple[float, float]:
+    from scipy import stats
+
+    low, high = stats.chi2.ppf([0.975, 0.025], n - 1)
+    return math.sqrt((n - 1) / low), math.sqrt((n - 1) / high)
+
+
+def _parameters(spec: RunSpec, sizes: dict[str, Any]) -> int:
+    return reckoned(spec.model.from_dict(spec.model.to_dict() | sizes)).parameters
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--share", type=float, default=1.0, help="of a tenth of mini's tokens (default: %(default)g)")
+    parser.add_argument("--methods", nargs="*", default=METHODS)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--only-write", action="store_true", help="train nothing")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    given = parser.parse_args()
+    if not 0 < given.share <= 1:
+        raise PlumblineError(f"--share {given.share:g}: a share of a tenth of mini's tokens is above 0 and at most 1")
+    folder = project(given.share)
+    study = sheet.load(STUDY, PRESET, folder)
+    if not given.only_write:
+        carry_out(folder, study, given.methods, given.cores)
+    assert study.suite is not None
+    expected = expected_runs(None, study, ["base", "noise_floor"], folder)
+    asked = {"baseline", *given.methods}
+    chosen = [run for run in expected if run.scale == SCALE and run.method in asked]
+    frames = load(chosen, folder / "work" / PRESET, average=study.suite.average)
+    runs = measured(frames)
+    found = figures(runs, study.m)
+    spec = study.runs[f"{STUDY}/{SCALE}/baseline/s42"].spec
+    given.out.write_text(page(found, spec, study, runs, given.share), encoding="utf-8")
+    given.out.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(given.out.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    cli.run(main)

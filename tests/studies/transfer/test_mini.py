@@ -1,0 +1,75 @@
+"""What is said of the preset `mini` is what its specs, its corpus and the statistics give."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from plumbline.plan.data import CORPUS_TOKENS
+from plumbline.plan.size import reckoned
+from plumbline.specs import corpus, sheet
+from plumbline.specs.config import ROOT, load_preset
+from plumbline.specs.spec import RunSpec
+from plumbline.stats import resolved_distance
+
+STUDY = sheet.load("transfer", "mini")
+RULINGS = {ruling["id"]: " ".join([ruling["text"], ruling["choice"]]) for ruling in STUDY.sheet["rulings"]}
+
+
+def spec(scale: str, preset: str = "mini") -> RunSpec:
+    return sheet.load("transfer", preset).runs[f"transfer/{scale}/baseline/s42"].spec
+
+
+def spread(one: RunSpec) -> float:
+    """The standard deviation of initial scores."""
+    return one.model.width * one.model.init_std**2
+
+
+@pytest.mark.parametrize(("scale", "printed", "head_width"), [("base", 0.82, 48), ("large", 1.23, 72)])
+def test_initial_scores_are_spread_as_at_paper_size(scale: str, printed: float, head_width: int) -> None:
+    small, paper = spec(scale), spec(scale, "paper")
+    assert spread(small) == pytest.approx(spread(paper), rel=2e-3) and round(spread(paper), 2) == printed
+    assert small.model.head_width == head_width
+    assert small.model.heads == 4 * small.model.key_value_heads and small.model.heads * head_width == small.model.width
+    assert f"{printed:.2f}" in RULINGS["mini_initialisation"]
+    assert f"N(0, {small.model.init_std:g}^2)" in RULINGS["mini_initialisation"]
+
+
+def test_flat_initial_scores_are_those_of_demo_and_smoke() -> None:
+    said = next(ruling for ruling in STUDY.sheet["rulings"] if ruling["id"] == "small_initialisation")
+    assert said["presets"] == ["demo", "smoke"]
+    names = {"paper": "1.2B", "demo": "demo", "smoke": "smoke"}
+    for preset, name in names.items():
+        assert f"{spread(spec('base', preset)):.2f} at {name}" in said["text"]
+
+
+def test_items_and_held_out_text_are_as_many_as_is_said() -> None:
+    evaluation = load_preset("mini")["evaluation"]
+    assert evaluation["limit"] == 0 and evaluation["proxy_items"] == 2000
+    assert f"{evaluation['proxy_items']:,} made ones a task" in RULINGS["small_evaluation"]
+    sequences = {run.spec.train.validation_sequences for run in STUDY.runs.values()}
+    assert sequences == {1024} and corpus.load("climbmix", "mini").validation == 1024
+    assert "1,024 held-out sequences" in RULINGS["small_models"]
+
+
+def test_tokens_a_parameter_and_epochs_are_those_of_the_specs() -> None:
+    tokens = {scale: spec(scale).train.steps * spec(scale).train.batch_tokens for scale in ("base", "large")}
+    each = [f"{tokens[scale] / reckoned(spec(scale).model).parameters:.1f}" for scale in ("base", "large")]
+    assert f"{each[0]} and {each[1]} tokens a parameter at mini" in RULINGS["small_models"]
+    epochs = tokens["base"] / CORPUS_TOKENS[corpus.load("climbmix", "mini").source]
+    assert tokens["base"] == tokens["large"] and f"goes over them {epochs:.1f} times" in RULINGS["small_data"]
+    row = re.search(r"\| `mini` .*\| (\d+) M parameters, (\d+) M tokens \|", (ROOT / "README.md").read_text())
+    assert row is not None
+    assert list(row.groups()) == [f"{reckoned(spec('base').model).parameters / 1e6:.0f}", f"{tokens['base'] / 1e6:.0f}"]
+
+
+def test_six_seeds_are_worth_what_is_said() -> None:
+    needed = [f"{resolved_distance(1.0, n, m=STUDY.m):.1f}" for n in (3, len(_seeds()))]
+    assert f"{needed[0]} standard deviations" in RULINGS["mini_seeds"] and needed[1] in RULINGS["mini_seeds"]
+    assert len(_seeds()) == 6
+
+
+def _seeds() -> list[RunSpec]:
+    chosen = STUDY.group("base", "noise_floor")
+    return [run.spec for run in chosen if run.spec.method == "baseline"]
