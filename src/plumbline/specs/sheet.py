@@ -60,6 +60,11 @@ class Study:
         named = [(name, entries[name.partition(".")[0]]) for name in self.sheet["comparison"]]
         return {method: entry for name, entry in named for method in self.points(name) or [name]}
 
+    @property
+    def readings(self) -> list[str]:
+        """``<method>.<reading>`` for every reading of a method of the comparison, in the YAML's order."""
+        return sweep.readings(self.sheet)
+
     def points(self, method: str) -> dict[str, sweep.Point]:
         """Full name -> axis -> value, for all points of a swept method or for the one named; empty without a sweep."""
         name = method.partition(".")[0]
