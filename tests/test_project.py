@@ -280,6 +280,17 @@ def test_a_target_and_the_claims_read_measurements(root: Path) -> None:
         planned(root, preset="demo")
 
 
+def test_claims_wait_for_no_run_that_is_a_table_s_alone_of_which_they_say_nothing(root: Path) -> None:
+    smoke = planned(root, preset="smoke", work="/scratch/w")
+    needed = {path for path in smoke.target_files("transfer", "readings") if "/runs/" in path or "/scores/" in path}
+    claimed, before = set(smoke.claims_files("transfer")), smoke.study_expected("transfer")
+    own = {path for path in needed if any(f"/{name}/" in path for name in smoke.study("transfer").readings)}
+    assert own and own == needed - claimed and needed - own <= claimed
+    change(root / "config/studies/transfer/study.yaml", targets={"readings": {"claims": True}})
+    asked = planned(root, preset="smoke", work="/scratch/w")
+    assert needed <= set(asked.claims_files("transfer")) and asked.study_expected("transfer") != before
+
+
 def test_options_of_a_measurement_remake_no_table_by_themselves(root: Path) -> None:
     """It is the frame that a table is made of; the page of deviations says the options."""
     measuring(root, smoke={"rounds": 3})

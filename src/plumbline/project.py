@@ -175,13 +175,14 @@ class Plan(MadeOf, Flags, Measurements):
         return expected_digest(self.target_runs(study, target))
 
     def study_expected(self, study: str) -> str:
-        """Changes with the runs of a study."""
-        return expected_digest(list(self.studies[study].runs.values()))
+        """Changes with the runs of a study on which its claims rest."""
+        found = self.studies[study]
+        return expected_digest(found.group(*found.claimed_groups))
 
     def claims_files(self, study: str) -> list[str]:
-        """What the claims of a study rest on: its runs, what any of its targets reads, and all that is printed."""
-        entries = self.studies[study].sheet["targets"]
-        paths = {path for target in entries for path in self.target_files(study, target)}
+        """What the claims of a study rest on: what its targets read, but for those that say otherwise, and all that is
+        printed."""
+        paths = {path for target in self.studies[study].claimed for path in self.target_files(study, target)}
         return sorted(paths | set(self.printed_files(study)))
 
     def printed_files(self, study: str, names: list[str] | None = None) -> list[str]:

@@ -45,6 +45,17 @@ def test_half_width_is_the_formula() -> None:
         torch.testing.assert_close(built(q, k, v, plain(9))[:, head], expected)
 
 
+@pytest.mark.parametrize("variant", ["half_width", "per_head_lambda"])
+def test_the_whole_heads_width_divides_by_the_root_of_two_more(variant: str) -> None:
+    q, k, v = inputs(9)
+    half, whole = (mixer("differential", variant=variant, divisor=divisor) for divisor in ("half", "whole"))
+    torch.testing.assert_close(whole(q, k, v, plain(9)), half(q / 2**0.5, k, v, plain(9)))
+    half_width = WIDTH // 2
+    first = causal_softmax(scores(q[..., :half_width], k[..., :half_width], WIDTH**-0.5))
+    force_lambda(whole, 0.0)
+    torch.testing.assert_close(whole.weights(q, k, plain(9)), first)
+
+
 def test_half_width_norm_is_group_norm_of_single_tokens() -> None:
     q, k, v = inputs(9)
     built = mixer("differential", one_minus_lambda_init=False)

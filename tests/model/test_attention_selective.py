@@ -7,7 +7,7 @@ import torch
 
 from plumbline.cli import PlumblineError
 from plumbline.model.decoder import create
-from tests.model.attention_cases import GROUPS, HEADS, inputs, mixer, padded, plain, scores
+from tests.model.attention_cases import GROUPS, HEADS, inputs, mixer, padded, plain, scores, with_scores
 from tests.model_specs import small
 
 PER_GROUP = HEADS // GROUPS
@@ -70,13 +70,55 @@ def test_a_selection_never_raises_a_score_and_spares_the_first_key_and_the_query
         assert not (selection * spared).any()
 
 
-def test_silent_masking_heads_leave_plain_attention() -> None:
+@pytest.mark.parametrize("mask", ["before", "after"])
+def test_silent_masking_heads_leave_plain_attention(mask: str) -> None:
     q, k, v = inputs(9)
     q = q.detach().clone()
     q[:, ::PER_GROUP] = 0
     attending = [head for head in range(HEADS) if head % PER_GROUP]
     expected = mixer("softmax")(q, k, v, plain(9))[:, attending]
-    torch.testing.assert_close(mixer("selective")(q, k, v, plain(9)), expected)
+    torch.testing.assert_close(mixer("selective", mask=mask)(q, k, v, plain(9)), expected)
+
+
+@pytest.mark.parametrize("variant", ["masking_heads", "halved_key_values", "original"])
+def test_after_the_softmax_the_mask_is_a_gate_on_its_weights(variant: str) -> None:
+    """softmax(z) e^-S: never more than plain attention, the same at the first key and at the query itself, and with its
+    rows normalised again the mask before the softmax."""
+    before, after = mixer("selective", variant=variant), mixer("selective", variant=variant, mask="after")
+    q, k, _ = inputs(9, groups=before.groups)
+    for visibility in (plain(9), padded(9, left=3, right=2)):
+        real_BQ = (visibility.query_positions_BQ >= 0).expand(2, -1)
+        masked, plainly = after.weights(q, k, visibility), softmax_of(after, q, k, visibility)
+        assert (masked <= plainly).all() and (masked < plainly - 1e-3).any()
+        query, key = visibility.query_positions_BQ[:, None, :, None], visibility.key_positions_BK[:, None, None, :]
+        spared = ((key == 0) | (key == query)).expand_as(masked)
+        assert torch.equal(masked[spared], plainly[spared])
+        again = masked / masked.sum(-1, keepdim=True)
+        expected = before.weights(q, k, visibility)
+        rows = real_BQ[:, None, :, None]
+        torch.testing.assert_close((again * rows).nan_to_num(), expected * rows)
+
+
+def softmax_of(built, q: torch.Tensor, k: torch.Tensor, visibility) -> torch.Tensor:
+    """Plain attention's weights in the heads that come out."""
+    per_group = HEADS // built.groups
+    heads = [head for head in range(HEADS) if built.variant != "masking_heads" or head % per_group]
+    plainly = mixer("softmax")
+    plainly.groups = built.groups
+    return plainly.weights(q, k, visibility)[:, heads]
+
+
+def test_three_tokens_by_hand() -> None:
+    """The third query scores its keys log 1, log 2, log 3; of its masking head's log 5, log 4, log 7 the middle one
+    alone masks: (1, 2, 3) / 6 becomes (1, 2 / 4, 3) / 6 after the softmax, (1, 2 / 4, 3) / 4.5 before it."""
+    z = torch.zeros(HEADS, 3, 3, dtype=torch.float64)
+    z[:, 2] = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64).log()
+    z[::PER_GROUP, 2] = torch.tensor([5.0, 4.0, 7.0], dtype=torch.float64).log()
+    left = torch.tensor([1.0, 0.5, 3.0], dtype=torch.float64)
+    for mask, total in (("after", 6.0), ("before", 4.5)):
+        weights = mixer("selective", mask=mask).weights(*with_scores(z), plain(3))
+        torch.testing.assert_close(weights[0, :, 2], (left / total).expand(6, 3))
+        torch.testing.assert_close(weights[0, :, 1, :2], torch.full((6, 2), 0.5, dtype=torch.float64))
 
 
 def test_masking_heads_do_not_attend_but_learn() -> None:

@@ -43,6 +43,15 @@ def test_bias_limits() -> None:
     torch.testing.assert_close(with_bias(0.0)(0 * q, k, v, plain(9)), total / 64)
 
 
+def test_a_bias_for_each_head_is_its_heads_own() -> None:
+    q, k, v = inputs(9)
+    built = mixer("sigmoid", bias="head", noise=0.0)
+    torch.testing.assert_close(built(q, k, v, plain(9)), mixer("sigmoid", noise=0.0)(q, k, v, plain(9)))
+    built.bias.data[3] = -1e4
+    silent = built(q, k, v, plain(9)).abs().amax(dim=(0, 2, 3)) == 0
+    assert silent.tolist() == [head == 3 for head in range(8)]
+
+
 def test_keys_do_not_compete() -> None:
     q, k, _ = inputs(9)
     changed = k.detach().clone()

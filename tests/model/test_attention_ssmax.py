@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from plumbline.model.mixers.ssmax import ORIGINAL_SCALE
-from tests.model.attention_cases import HEADS, inputs, mixer, plain, scores, with_scores
+from tests.model.attention_cases import HEADS, WIDTH, inputs, mixer, plain, scores, with_scores
 
 
 def sharpness(built) -> torch.Tensor:
@@ -29,6 +29,15 @@ def test_is_the_formula(variant: str, n: str, count) -> None:
         expected = (row / factor if variant == "divide" else row * factor).softmax(-1)
         torch.testing.assert_close(weights[:, :, i, : i + 1], expected, rtol=1e-5, atol=1e-7)
     torch.testing.assert_close(weights[:, :, 0, 0], torch.ones_like(weights[:, :, 0, 0]))
+
+
+def test_plain_scores_are_not_divided_by_the_root_of_the_width() -> None:
+    q, k, v = inputs(9, spread=0.5)
+    built, scaled = mixer("ssmax", scores="plain"), mixer("ssmax")
+    torch.testing.assert_close(built(q, k, v, plain(9)), scaled(q * WIDTH**0.5, k, v, plain(9)))
+    built.scale_parameter.data.fill_(-1e4)  # s = 0.5
+    expected = (0.5 * math.log(9) * scores(q, k, scale=1.0)[:, :, -1]).softmax(-1)
+    torch.testing.assert_close(built.weights(q, k, plain(9))[:, :, -1], expected, rtol=1e-5, atol=1e-7)
 
 
 def test_neutral_scale_is_softmax() -> None:

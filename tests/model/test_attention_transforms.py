@@ -72,6 +72,19 @@ def test_value_residual_blends_with_the_first_layers_values() -> None:
     torch.testing.assert_close(values[3](later, context), 0.75 * later + 0.25 * first)
 
 
+def test_value_residual_may_have_a_share_for_each_key_value_head() -> None:
+    built = model(values={"name": "value_residual", "shares": "head"})
+    context = ForwardContext(visibility=plain(5), cache=None)
+    first, later = torch.randn(2, 1, GROUPS, 5, WIDTH).unbind()
+    values = [block.attention.values for block in built.blocks]
+    values[0](first, context)
+    torch.testing.assert_close(values[2](later, context), 0.5 * later + 0.5 * first)
+    values[2].share.data[1] = 0.0
+    blended = values[2](later, context)
+    torch.testing.assert_close(blended[:, 0], 0.5 * later[:, 0] + 0.5 * first[:, 0])
+    torch.testing.assert_close(blended[:, 1], later[:, 1])
+
+
 def test_value_residual_of_one_cuts_later_value_projections_off() -> None:
     built = model(values={"name": "value_residual", "initial": 1.0})
     built(TOKENS).square().sum().backward()

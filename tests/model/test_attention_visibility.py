@@ -111,6 +111,8 @@ ADDED = {
     "ssmax": {"mixer.scale_parameter": ("scalar", (32,))},
     "sigmoid_attn": {"mixer.bias": ("scalar", (1,))},
     "value_residual": {"values.share": ("scalar", (1,))},
+    "value_residual.share_per_head": {"values.share": ("scalar", (8,))},
+    "sigmoid_attn.bias_per_head": {"mixer.bias": ("scalar", (32,))},
     "gated_attn_qknorm": {"output.gate.weight": ("attention_gate", (32, 2048))},
     "diff_attn": {
         "mixer.lambda_query_1": ("scalar", (32,)),

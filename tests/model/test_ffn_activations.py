@@ -59,6 +59,13 @@ class TestReLUSquared:
         torch.testing.assert_close(module(X), hidden**2 @ module.down.weight.T)
         assert (module(X) < 0).any()
 
+    def test_the_square_of_the_output(self):
+        module, inside = ffn(name="relu_squared", square="output"), ffn(name="relu_squared")
+        hidden = (X @ module.up.weight.T).clamp(min=0)
+        torch.testing.assert_close(module(X), (hidden @ module.down.weight.T) ** 2)
+        torch.testing.assert_close(module(3 * X), 9 * module(X))
+        assert (module(X) >= 0).all() and all(map(torch.equal, module.parameters(), inside.parameters()))
+
     def test_negative_units_add_nothing(self):
         module = ffn(name="relu_squared")
         with torch.no_grad():

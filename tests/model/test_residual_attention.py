@@ -23,10 +23,12 @@ def logits64(spec) -> torch.Tensor:
 
 class TestAttentionResiduals:
     @pytest.mark.parametrize("queries", ["per_sublayer", "per_layer"])
+    @pytest.mark.parametrize("sources", ["sublayers", "layers"])
     @pytest.mark.parametrize("scaled", [True, False])
-    def test_zero_queries_are_the_baseline(self, queries, scaled):
+    def test_zero_queries_are_the_baseline(self, queries, sources, scaled):
         """The mean of all outputs is their sum over their number, which each pre-norm and the final norm remove."""
         chosen = {"name": "attention_residuals", "queries": queries, "query_std": 0.0, "inverse_sqrt_width": scaled}
+        chosen["sources"] = sources
         difference = logits64(small(residual=chosen, **SHARP)) - logits64(small(**SHARP))
         assert difference.abs().max() < 5e-6
 
@@ -45,6 +47,17 @@ class TestAttentionResiduals:
         for sublayer, read in enumerate(reads):
             torch.testing.assert_close(read, torch.stack(sources[: sublayer + 1]).mean(dim=0))
         torch.testing.assert_close(end, torch.stack(sources).mean(dim=0))
+
+    def test_whole_layers_are_one_source_each_and_the_one_at_hand_its_part(self):
+        module, _ = residual(name="attention_residuals", query_std=0.0, sources="layers")
+        x, *branches = streams(9)
+        reads, end = run_by_hand(module, x, branches)
+        layers = [branches[i] + branches[i + 1] for i in range(0, 8, 2)]
+        for layer in range(4):
+            whole = [x, *layers[:layer]]
+            torch.testing.assert_close(reads[2 * layer], torch.stack(whole).mean(dim=0))
+            torch.testing.assert_close(reads[2 * layer + 1], torch.stack([*whole, branches[2 * layer]]).mean(dim=0))
+        torch.testing.assert_close(end, torch.stack([x, *layers]).mean(dim=0))
 
     @pytest.mark.parametrize("scaled", [True, False])
     def test_against_the_formula(self, scaled):

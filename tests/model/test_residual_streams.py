@@ -152,7 +152,7 @@ class TestDenseFormer:
 
 
 class TestHyperConnections:
-    @pytest.mark.parametrize("variant", ["per_sublayer", "per_layer"])
+    @pytest.mark.parametrize("variant", ["per_sublayer", "per_layer", "at_output"])
     def test_starts_as_the_baseline_but_learns(self, baseline, variant):
         model = create(small(residual={"name": "hyper_connections", "variant": variant}), 0)
         logits = model(TOKENS)
@@ -160,7 +160,7 @@ class TestHyperConnections:
         logits.square().sum().backward()
         assert all((alpha.grad != 0).all() for alpha in model.residual.alphas)
 
-    @pytest.mark.parametrize(("variant", "count"), [("per_sublayer", 96), ("per_layer", 48)])
+    @pytest.mark.parametrize(("variant", "count"), [("per_sublayer", 96), ("per_layer", 48), ("at_output", 49)])
     def test_scalars_at_24_layers(self, variant, count):
         module = build("residual", small(layers=24, residual={"name": "hyper_connections", "variant": variant}))
         assert sum(parameter.numel() for parameter in module.parameters()) == count
@@ -194,6 +194,18 @@ class TestHyperConnections:
             slow = (1 - beta) * slow + beta * branch
             stream = stream + branch + 0.5 * slow
         torch.testing.assert_close(run_by_hand(module, x, branches)[1], stream)
+
+    def test_at_the_output_the_lane_enters_once_and_no_sublayer_reads_it(self):
+        module, _ = residual(name="hyper_connections", variant="at_output")
+        set_all(module.alphas, 0.5)
+        x, *branches = streams(9)
+        reads, end = run_by_hand(module, x, branches)
+        beta, slow = torch.sigmoid(torch.tensor(-2.2)), torch.zeros_like(x)
+        for branch in branches:
+            slow = (1 - beta) * slow + beta * branch
+        torch.testing.assert_close(end, x + sum(branches) + 0.5 * slow)
+        for sublayer, read in enumerate(reads):
+            torch.testing.assert_close(read, x + sum(branches[:sublayer]))
 
     def test_a_pair_for_a_layer_is_used_by_both_of_its_sublayers(self):
         module, _ = residual(name="hyper_connections", variant="per_layer")

@@ -83,7 +83,7 @@ def test_u4_padding_changes_no_real_row(name: str) -> None:
     close(model(following, cache=cache), model(torch.cat([whole, following], dim=1))[:, -1:])
 
 
-MIXERS = {name: ALL[name]["mixer"] for name in ALL if "mixer" in ALL[name] and name != "selective_qknorm"}
+MIXERS = {name: ALL[name]["mixer"] for name in ALL if "mixer" in ALL[name] and "selective_qknorm" not in name}
 
 
 @pytest.mark.parametrize("padding", [False, True])
@@ -116,7 +116,7 @@ def test_u6_extreme_scores_give_finite_gradients_in_bfloat16(name: str, kind: st
     arguments = [x.detach().bfloat16() for x in inputs(length, groups=built.groups, spread=1.0)]
     if kind == "huge":
         # Keys are their queries' mirror in one half and opposed to them in the other: |z| up to about 1000.
-        size = 19.0 * MIXERS[name].get("divisor", 1.0) ** 0.5
+        size = (1000 / (8 * built.scale)) ** 0.5
         arguments[0] = torch.full_like(arguments[0], size)
         arguments[1] = torch.full_like(arguments[1], size)
         arguments[1][:, :, ::2] *= -1
@@ -152,15 +152,18 @@ PARAMETERS = {
     "selective_attn": -25_165_824,
     "selective_attn.halved_key_values": -25_165_824,
     "selective_attn.original": 0,
+    "selective_attn.after_softmax": -25_165_824,
     "selective_qknorm": -25_162_752,
     "sigmoid_attn": 24,
     "sigmoid_attn.original": 0,
+    "sigmoid_attn.bias_per_head": 768,
     "ssmax": 768,
     "ssmax.original": 768,
     "diff_attn": 101_376,
     "diff_attn.per_head_lambda": 98_304 + 1_536,
     "diff_attn.official": 24 * (4 * 64 + 128),
     "value_residual": 23,
+    "value_residual.share_per_head": 184,
     "gated_attn_qknorm": 1_575_936,
     "softmax_cap": 0,
     "hybrid_norm": 0,
@@ -169,13 +172,16 @@ PARAMETERS = {
     "geglu_ffn": 0,
     "qknorm_geglu": 3_072,
     "relu_squared": 0,
+    "relu_squared.squared_output": 0,
     "denseformer": 300,
     "denseformer.official": 324,
     "layerscale": 49_152,
     "layerscale.two_vectors": 98_304,
     "hyper": 96,
     "hyper.per_layer": 48,
+    "hyper.at_output": 49,
     "attnres": 200_704,
+    "attnres.whole_layers": 200_704,
 }
 
 
@@ -202,7 +208,7 @@ def test_shared_parameters_start_the_same(name: str) -> None:
 
 
 #: Start with the baseline's logits: bit by bit where the arithmetic is the same.
-EXACT = ("denseformer", "denseformer.official", "hyper", "hyper.per_layer")
+EXACT = ("denseformer", "denseformer.official", "hyper", "hyper.per_layer", "hyper.at_output")
 CLOSE = ("softmax_cap", "attnres.official", "attnres.zero_queries", "hyper.official")
 
 

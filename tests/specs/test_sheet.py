@@ -121,6 +121,19 @@ def test_a_reading_is_its_method_with_a_change(changed) -> None:
     assert study.label("softmax_cap.low_cap") == "Softmax-Cap (low cap)"
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_readings_are_every_reading_of_every_method(changed, preset: str) -> None:
+    def one_more(content: dict[str, Any]) -> None:
+        content["methods"]["softmax_cap"]["readings"] = {"low_cap": {"model": {"mixer": {"cap": 30.0}}}}
+
+    before, after = sheet.load("transfer", preset), sheet.load("transfer", preset, changed(one_more))
+    expected = [f"{name}.{word}" for name, entry in ORIGINAL["methods"].items() for word in entry.get("readings", {})]
+    assert [run.spec.method for run in before.group("readings")] == before.readings == expected
+    assert {(run.spec.scale, run.spec.init_seed) for run in before.group("readings")} == {("base", 42)}
+    assert after.runs.keys() - before.runs.keys() == {"transfer/base/softmax_cap.low_cap/s42"}, "in one place"
+    assert (after.m, list(after.methods)) == (before.m, list(before.methods)) and before.m == 19
+
+
 def test_an_arm_is_its_method_under_the_presets_circumstance() -> None:
     precision = {}
     for preset in PRESETS:
@@ -246,6 +259,7 @@ def test_a_study_that_extends_another_reuses_its_runs(mine) -> None:
     assert study.code == "transfer" and study.label("capped") == "Capped" and study.label("softpick") == "Softpick"
     assert {"table2", "noise_floor", "fig2"} <= study.sheet["targets"].keys()
     assert not {"table5", "table6"} & study.sheet["targets"].keys(), "their arms are the parent's own"
+    assert "readings" not in study.sheet["targets"], "and the readings are of the parent's methods"
     assert len(sheet.load("transfer", "smoke", root).methods) == 20 and parent.m == 19
 
 

@@ -111,9 +111,9 @@ def _claims(given: argparse.Namespace) -> None:
         )
     published = Published.of(study.code)
     own = find.part(study.code, "claims")
-    reads = {name for entry in study.sheet["targets"].values() for name in entry["reads"]}
-    named = {name for entry in study.sheet["targets"].values() for name in entry.get("measurements", ())}
-    frames = _frames(given, study, study.sheet["runs"], reads=reads, measurements=named)
+    reads = {name for entry in study.claimed.values() for name in entry["reads"]}
+    named = {name for entry in study.claimed.values() for name in entry.get("measurements", ())}
+    frames = _frames(given, study, study.claimed_groups, reads=reads, measurements=named)
     evidence = getattr(own, "Evidence", measures.Evidence)(frames, study, published)
     rows = judge.judge(published.claims(), own.MEASURES, evidence)
     page = judge.to_markdown(rows, study.sheet["title"], study.preset, frames.notes)

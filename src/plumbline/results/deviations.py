@@ -48,6 +48,13 @@ def arm_change(study: Study, name: str) -> str:
     return _spell(sheet.overlay({part: arm[part] for part in sheet.PARTS if part in arm}, arm.get(study.preset, {})))
 
 
+def reading_change(study: Study, name: str) -> str:
+    """What a reading ``<method>.<reading>`` says of itself, or what it changes of its method, in words."""
+    method, _, reading = name.partition(".")
+    change = study.sheet["methods"][method]["readings"][reading]
+    return change.get("note", "").strip() or _spell(change)
+
+
 def _ruling(ruling: dict[str, Any]) -> list[str]:
     lines = [f"### {ruling['id'].replace('_', ' ')}", "", ruling["text"], ""]
     lines += [f"- Source: {ruling['source']}", f"- Choice: {ruling['choice']}"]
@@ -75,11 +82,7 @@ def _arms(study: Study) -> list[str]:
 
 
 def _readings(study: Study) -> list[str]:
-    lines = [
-        f"- `{name}.{reading}`: {change.get('note', '').strip() or _spell(change)}"
-        for name, entry in _entries(study).items()
-        for reading, change in entry.get("readings", {}).items()
-    ]
+    lines = [f"- `{name}`: {reading_change(study, name)}" for name in study.readings]
     return [*lines, ""] if lines else ["None is declared; the components' options are the alternatives.", ""]
 
 

@@ -14,8 +14,8 @@ def extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
     """A study on its own as it is; one that extends another with everything that it does not say itself.
 
     The comparison is then the reference and the study's own methods. Groups of runs of `all` methods hold these and all
-    references of the noise floor, other groups the references among what they name. A target is inherited if each of
-    its groups still has a run.
+    references of the noise floor, other groups the references among what they name (of `readings` none). A target is
+    inherited if each of its groups still has a run.
 
     Raises:
         PlumblineError: the study says what it can only take from the other one, or that one cannot be extended.
@@ -44,8 +44,9 @@ def extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
             if entry["methods"] == "all":
                 kept.append(entry | {"methods": references})
                 kept.append(entry | {"methods": list(sheet["methods"]), "seeds": sheet.get("seeds", entry["seeds"])})
-            elif named := [method for method in sweep.named_runs(parent, entry, path) if method in references]:
-                kept.append(entry | {"methods": named})
+            elif entry["methods"] != "readings":
+                named = [method for method in sweep.named_runs(parent, entry, path) if method in references]
+                kept += [entry | {"methods": named}] if named else []
         if kept:
             runs[group] = kept
     runs |= sheet.get("runs", {})

@@ -60,6 +60,11 @@ class Study:
         named = [(name, entries[name.partition(".")[0]]) for name in self.sheet["comparison"]]
         return {method: entry for name, entry in named for method in self.points(name) or [name]}
 
+    @property
+    def readings(self) -> list[str]:
+        """``<method>.<reading>`` for every reading of a method of the comparison, in the YAML's order."""
+        return sweep.readings(self.sheet)
+
     def points(self, method: str) -> dict[str, sweep.Point]:
         """Full name -> axis -> value, for all points of a swept method or for the one named; empty without a sweep."""
         name = method.partition(".")[0]
@@ -103,6 +108,20 @@ class Study:
     def group(self, *names: str) -> list[Run]:
         """Runs of any of the named groups, in order."""
         return [run for run in self.runs.values() if set(run.groups) & set(names)]
+
+    @property
+    def claimed(self) -> dict[str, dict[str, Any]]:
+        """The targets on whose runs, scores, probes and measurements claims rest: all that do not say otherwise."""
+        return {name: entry for name, entry in self.sheet["targets"].items() if entry.get("claims", True)}
+
+    @property
+    def claimed_groups(self) -> list[str]:
+        """The groups of runs on which claims rest: all but those of targets alone on which they do not."""
+        read, claimed = (
+            {group for entry in targets.values() for group in entry["runs"]}
+            for targets in (self.sheet["targets"], self.claimed)
+        )
+        return [group for group in self.sheet["runs"] if group in claimed or group not in read]
 
     def key(self, scale: str, method: str, seed: int) -> str:
         """Where a run of this study belongs: a method of the study that is extended has its run there."""

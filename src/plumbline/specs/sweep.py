@@ -43,10 +43,16 @@ def points(name: str, entry: dict[str, Any]) -> dict[str, Point]:
 def named_runs(sheet: dict[str, Any], entry: dict[str, Any], where: str) -> list[str]:
     """What an entry of `runs` stands for: methods, readings, points and arms; a swept method is all of its points.
 
+    `all` stands for the methods of the comparison, `readings` for every reading of one of them.
+
     Raises:
         PlumblineError: a point is named beside its method.
     """
-    asked = sheet["comparison"] if entry["methods"] == "all" else entry["methods"]
+    asked = entry["methods"]
+    if asked == "all":
+        asked = sheet["comparison"]
+    elif asked == "readings":
+        asked = readings(sheet)
     found = [run for name in asked for run in points(name, sheet["methods"].get(name, {})) or [name]]
     twice = [name for name, count in Counter(found).items() if count > 1]
     if twice:
@@ -54,6 +60,12 @@ def named_runs(sheet: dict[str, Any], entry: dict[str, Any], where: str) -> list
             f"{where}: {twice[0]!r} stands there twice; its method stands for all of its points, so remove one of them"
         )
     return found
+
+
+def readings(sheet: dict[str, Any]) -> list[str]:
+    """``<method>.<reading>`` for every reading of a method of the comparison, in the YAML's order."""
+    methods = dict.fromkeys(name.partition(".")[0] for name in sheet["comparison"])
+    return [f"{name}.{reading}" for name in methods for reading in sheet["methods"][name].get("readings", {})]
 
 
 def label(point: Point) -> str:

@@ -184,6 +184,67 @@ def test_task_deltas(tables):
     assert frame.loc["baseline", "piqa":"truthfulqa_mc2"].astype(float).abs().max() == 0
 
 
+def test_readings(tmp_path):
+    world = World(tmp_path, "demo")
+    for seed, value in ((42, 0.30), (43, 0.31), (44, 0.305)):
+        world.completed("base", "baseline", seed, tasks_of(value), 5.0 + seed / 1000)
+    world.completed("base", "baseline.decayed_norms", 42, tasks_of(0.312), 5.0)
+    world.completed("base", "ssmax", 42, tasks_of(0.28), 5.4)
+    world.completed("base", "ssmax.divide", 42, tasks_of(0.295), 5.1)
+    world.diverged("base", "ssmax.original", 42, 7, [(5, 1.0), (6, 9.0), (7, math.nan)])
+    world.completed("base", "hyper.official", 42, tasks_of(0.31), 5.0)
+    table = made(world, "readings")
+    frame = table.frame.set_index("reading")
+    own = [f"ssmax.{name}" for name in world.study.sheet["methods"]["ssmax"]["readings"]]
+    assert list(frame.index[:1]) == ["baseline"] and {"ssmax.divide", "ssmax.original"} < set(own)
+    at = list(frame.index).index("ssmax")
+    assert list(frame.index[at + 1 : at + 1 + len(own)]) == own, "each below its default"
+    assert set(frame.index) >= set(world.study.readings) and "qknorm" not in frame.index
+    row = frame.loc["ssmax.divide"]
+    assert (row["z"], row["delta"]) == (pytest.approx(-2.0), pytest.approx(-0.01))
+    assert row["delta_less_default"] == pytest.approx(0.015) and row["loss_less_default"] == pytest.approx(-0.3)
+    assert row["rulings"] == "ssmax_scale" and '"variant": "divide"' in row["says"] and row["n_seeds"] == 1
+    # A reading of the reference: z from the mean of all its seeds, the difference from the run of the same seed.
+    decayed = frame.loc["baseline.decayed_norms"]
+    assert decayed["z"] == pytest.approx(1.4) and decayed["delta_less_default"] == pytest.approx(0.012)
+    assert decayed["loss_less_default"] == pytest.approx(-0.042) and decayed["rulings"] == "weight_decay_groups"
+    assert frame.loc["baseline", "n_seeds"] == 3 and table.cell("baseline", "delta_less_default").word == "default"
+    numbers = ("validation_loss", "climb_avg", "z", "p_prediction", "delta_less_default", "loss_less_default")
+    assert {table.cell("ssmax.original", name).word for name in numbers} == {"diverged"}
+    assert {table.cell("ssmax.context", name).word for name in (*numbers, "parameters")} == {"missing"}
+    assert table.cell("hyper.official", "delta_less_default").word == "missing", "its default is not there"
+    assert frame.loc["hyper.official", "climb_avg"] == pytest.approx(0.31)
+    # What Table 4 prints tells readings apart, at the size of the document alone.
+    shares = frame.loc[["diff_attn", "diff_attn.per_head_lambda", "diff_attn.official"], "delta_params_pct_paper"]
+    assert [f"{share:.2f}" for share in shares] == ["0.01", "0.01", "0.00"]
+    assert frame.loc["diff_attn.official", "delta_params_pct_paper_published"] == 0.01
+    assert table.cell("ssmax", "z_published").text == "-29.94"
+    assert table.cell("ssmax.divide", "z_published").word == "not printed"
+
+
+def test_readings_enter_no_other_table(tmp_path):
+    world = World(tmp_path, "demo")
+    for seed, value in ((42, 0.30), (43, 0.31), (44, 0.305)):
+        world.completed("base", "baseline", seed, tasks_of(value), 5.0)
+    world.completed("base", "ssmax", 42, tasks_of(0.28), 5.4)
+    world.completed("large", "baseline", 42, tasks_of(0.32), 4.8)
+    world.completed("large", "ssmax", 42, tasks_of(0.33), 4.8)
+    others = sorted(set(TABLES) - {"readings", "table1", "table4", "protocol_error"})
+    everything = [name for name in world.study.sheet["runs"] if name != "readings"]
+
+    def all_made(*groups: str) -> dict[str, str]:
+        made_of = world.load(*groups)
+        return {
+            name: render.to_csv(find.function("transfer", "tables", name)(made_of, world.study, PUBLISHED))
+            for name in others
+        }
+
+    before = all_made(*everything)
+    for name in ("baseline.decayed_norms", "ssmax.divide", "softpick.original"):
+        world.completed("base", name, 42, tasks_of(0.5), 4.0)
+    assert all_made(*everything, "readings") == before and world.study.m == 19
+
+
 def test_an_empty_world_has_every_row_and_no_number(tmp_path):
     world = World(tmp_path, "demo")
     for name in TABLES:
@@ -191,7 +252,7 @@ def test_an_empty_world_has_every_row_and_no_number(tmp_path):
             continue
         table = made(world, name)
         for column in table.columns:
-            if column.kind == "reproduced" and column.numeric:
+            if column.kind == "reproduced" and column.numeric and column.name != "delta_params_pct_paper":
                 # A count of nothing is a number that is true.
                 assert not [row for row in table.rows if row[column.name].value], column.name
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import nn
 
@@ -15,15 +17,23 @@ from plumbline.specs.spec import ModelSpec
 class ReLUSquared(nn.Module):
     """down(relu(up x)^2), inner width `width_ratio` times `ffn_width`.
 
-    The square is of the hidden units, as in Primer; the document's parentheses would square the output. A ratio of
-    1.5 gives two matrices the parameters of a gated network's three.
+    `square`: of the hidden units, as in Primer, or of the output, (down relu(up x))^2, as the document's parentheses
+    are set. A ratio of 1.5 gives two matrices the parameters of a gated network's three.
 
     Raises:
         PlumblineError: the inner width is not a whole number.
     """
 
-    def __init__(self, model: ModelSpec, layer: int, *, width_ratio: float = 1.5) -> None:
+    def __init__(
+        self,
+        model: ModelSpec,
+        layer: int,
+        *,
+        width_ratio: float = 1.5,
+        square: Literal["hidden", "output"] = "hidden",
+    ) -> None:
         super().__init__()
+        self.square = square
         inner = width_ratio * model.ffn_width
         if inner != int(inner) or inner < 1:
             raise PlumblineError(
@@ -34,4 +44,5 @@ class ReLUSquared(nn.Module):
         self.down = linear(int(inner), model.width, role="down", layer=layer, residual=True)
 
     def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
-        return self.down(self.up(x_BTD).relu().square())
+        hidden_BTF = self.up(x_BTD).relu()
+        return self.down(hidden_BTF.square()) if self.square == "hidden" else self.down(hidden_BTF).square()

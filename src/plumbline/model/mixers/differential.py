@@ -20,7 +20,7 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class Differential(Mixer):
-    """norm((softmax(q1 k1) - lambda softmax(q2 k2)) v) (1 - lambda_init), with scores scaled by their own width.
+    """norm((softmax(q1 k1) - lambda softmax(q2 k2)) v) (1 - lambda_init), with scaled scores.
 
     lambda = exp(lq1 . lk1) - exp(lq2 . lk2) + lambda_init, lambda_init = 0.8 - 0.6 exp(-0.3 layer), layers from 0.
 
@@ -30,6 +30,7 @@ class Differential(Mixer):
     - "official": heads 2i and 2i + 1 are the two maps of one head with their values side by side, so that there are
       half as many; lambda one a layer; RMSNorm with a shared gain (Ye et al. 2024, and the code they published).
 
+    `divisor` of the halves' scores: the root of a half's width, or of the whole head's. "official" has no halves.
     `one_minus_lambda_init` leaves the fixed last factor out when false; the study does not mention it, its original
     has it. Source: transfer study, appendix B.7; the first two readings have the parameter count of its Table 4.
     Norms are over one token's head, never over time.
@@ -42,9 +43,12 @@ class Differential(Mixer):
         *,
         variant: Literal["half_width", "per_head_lambda", "official"] = "half_width",
         one_minus_lambda_init: bool = True,
+        divisor: Literal["half", "whole"] = "half",
     ) -> None:
         self.splits = 1 if variant == "official" else 2
         super().__init__(model, layer)
+        if divisor == "whole":
+            self.scale = model.head_width**-0.5
         if variant == "official" and model.key_value_heads % 2:
             raise PlumblineError(
                 f"model.mixer 'differential' with variant 'official' pairs heads, and model.key_value_heads "

@@ -27,6 +27,9 @@ class Selective(Mixer):
     - "original": query head 0 masks all heads and attends, and S is summed over all earlier queries: what they put
       aside stays aside (Leviathan et al. 2024, section 3.3).
 
+    `mask`: "before" the softmax, as above, or "after" it: weights = softmax(z) e^-S, an element-wise gate of at most 1
+    (1 where S is 0), so that rows may sum to less than one. Rows normalised again would be "before" once more.
+
     Source: transfer study, appendix B.4, without a sum over queries. Both first readings have the parameter count
     that its Table 4 prints; the first is the default. Appendix B.18 speaks of masking weights after the softmax; B.4
     is followed. "First token" is the first of the packed sequence, padding left out.
@@ -38,9 +41,10 @@ class Selective(Mixer):
         layer: int,
         *,
         variant: Literal["masking_heads", "halved_key_values", "original"] = "masking_heads",
+        mask: Literal["before", "after"] = "before",
     ) -> None:
         super().__init__(model, layer)
-        self.variant = variant
+        self.variant, self.gated = variant, mask == "after"
         if variant == "masking_heads":
             self.output_heads = model.heads - model.key_value_heads
             if not self.output_heads:
@@ -82,14 +86,21 @@ class Selective(Mixer):
         selection = self.selection(q_BHQW, k_BGKW, visibility)
         if self.variant == "original":
             selection = self._earlier(selection, masked_before_B1K)
-            return masked_softmax(self.scores(q_BHQW, k_BGKW) - selection, visibility)
+            scores_BHQK = self.scores(q_BHQW, k_BGKW)
+            if self.gated:
+                return masked_softmax(scores_BHQK, visibility) * (-selection).exp()
+            return masked_softmax(scores_BHQK - selection, visibility)
         q_BGRQW = q_BHQW.unflatten(1, (self.groups, -1))
         if self.variant == "masking_heads":
             q_BGRQW = q_BGRQW[:, :, 1:]
-        # The penalty and the causal mask are one addend for the heads of a group.
-        addend_BGQK = visibility.bias_B1QK(selection.dtype) - selection
         scores_BGRQK = self.scores(q_BGRQW.flatten(1, 2), k_BGKW).unflatten(1, (self.groups, -1))
-        return (scores_BGRQK + addend_BGQK[:, :, None]).softmax(dim=-1).flatten(1, 2)
+        bias_B1QK = visibility.bias_B1QK(selection.dtype)
+        if self.gated:
+            weights_BGRQK = (scores_BGRQK + bias_B1QK[:, :, None]).softmax(dim=-1) * (-selection).exp()[:, :, None]
+        else:
+            # The penalty and the causal mask are one addend for the heads of a group.
+            weights_BGRQK = (scores_BGRQK + (bias_B1QK - selection)[:, :, None]).softmax(dim=-1)
+        return weights_BGRQK.flatten(1, 2)
 
     def forward(
         self,

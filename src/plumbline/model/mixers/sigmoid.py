@@ -19,6 +19,7 @@ class Sigmoid(Mixer):
 
     Source: transfer study, appendix B.5 ("divided": b learned, one a layer, from 0); Ramapuram et al. 2024
     ("original": the bias is fixed and nothing is divided). Divided, no weight ever exceeds 1 / n.
+    `bias` of "divided": one b a layer, or one a head; the study says that it is a scalar.
     `n`: the training context, all keys of the call, or the keys that the query sees; the study does not say which.
     Only the second depends on what follows a token.
     """
@@ -30,12 +31,14 @@ class Sigmoid(Mixer):
         *,
         variant: Literal["divided", "original"] = "divided",
         n: Literal["context", "sequence", "visible"] = "context",
+        bias: Literal["layer", "head"] = "layer",
     ) -> None:
         super().__init__(model, layer)
         self.n, self.context = n, model.context
         self.bias = None
         if variant == "divided":
-            self.bias = parameter(1, role="scalar", layer=layer, init=Constant(value=0.0))
+            biases = model.heads if bias == "head" else 1
+            self.bias = parameter(biases, role="scalar", layer=layer, init=Constant(value=0.0))
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
         gates_BHQK, divisor_B1Q1 = self._gates(q_BHQW, k_BGKW, visibility)
@@ -57,4 +60,4 @@ class Sigmoid(Mixer):
         n_B1Q1 = visibility.count_B1Q1(self.n, self.context).to(scores_BHQK.dtype)
         if self.bias is None:
             return (scores_BHQK + (bias_B1QK - n_B1Q1.log())).sigmoid(), torch.ones_like(n_B1Q1)
-        return (scores_BHQK + (bias_B1QK + self.bias)).sigmoid(), n_B1Q1
+        return (scores_BHQK + (bias_B1QK + self.bias[:, None, None])).sigmoid(), n_B1Q1

@@ -30,6 +30,7 @@ class SSMax(Mixer):
     - "original": m = s log n with s itself learned, from 0.168 (Nakanishi 2025).
 
     `n`: the keys that the query sees, or the training context, with which m is the same in every row.
+    `scores`: z is divided by sqrt(d_k), or m stands in its place and z is the plain dot product.
     """
 
     def __init__(
@@ -39,8 +40,11 @@ class SSMax(Mixer):
         *,
         variant: Literal["multiply", "divide", "original"] = "multiply",
         n: Literal["visible", "context"] = "visible",
+        scores: Literal["scaled", "plain"] = "scaled",
     ) -> None:
         super().__init__(model, layer)
+        if scores == "plain":
+            self.scale = 1.0
         self.variant, self.n, self.context = variant, n, model.context
         start = ORIGINAL_SCALE if variant == "original" else 0.0
         self.scale_parameter = parameter(model.heads, role="scalar", layer=layer, init=Constant(value=start))

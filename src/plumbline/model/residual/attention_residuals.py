@@ -16,14 +16,15 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class AttentionResiduals(Residual):
-    """h = sum_i a_i v_i with a = softmax_i(w . norm(v_i) / sqrt(width)); v_0 is the embedding, v_i sublayer i's output.
+    """h = sum_i a_i v_i with a = softmax_i(w . norm(v_i) / sqrt(width)); v_0 is the embedding, v_i what was written.
 
     There is no residual stream: `h` is what a sublayer reads, and what the final norm reads where `final_mix`
     (otherwise it reads the sum of all v). Each reader has a pseudo-query w and the gain of a root-mean-square norm.
 
-    `queries`: a pair for each sublayer, which Table 4's count needs, or one for both sublayers of a layer, as B.1
-    words it. `query_std`: w starts at N(0, query_std^2); the method's authors start at 0, a plain mean.
-    `inverse_sqrt_width`: the factor 1/sqrt(width), which the authors do not have.
+    `sources`: an output of each sublayer, or of each layer, where the layer at hand stands with its attention's output
+    until its FFN has written. `queries`: a pair for each sublayer, which Table 4's count needs, or one for both
+    sublayers of a layer, as B.1 words it. `query_std`: w starts at N(0, query_std^2); the method's authors start at 0,
+    a plain mean. `inverse_sqrt_width`: the factor 1/sqrt(width), which the authors do not have.
     """
 
     single_stream = False
@@ -32,6 +33,7 @@ class AttentionResiduals(Residual):
         self,
         model: ModelSpec,
         *,
+        sources: Literal["sublayers", "layers"] = "sublayers",
         queries: Literal["per_sublayer", "per_layer"] = "per_sublayer",
         query_std: float = 0.02,
         inverse_sqrt_width: bool = True,
@@ -41,7 +43,7 @@ class AttentionResiduals(Residual):
         self.eps = model.norm_eps
         self.scale = model.width**-0.5 if inverse_sqrt_width else 1.0
         self.sublayers_each = 2 if queries == "per_layer" else 1
-        self.final_mix = final_mix
+        self.final_mix, self.whole_layers = final_mix, sources == "layers"
         layers: list[int | None] = [
             index * self.sublayers_each // 2 for index in range(2 * model.layers // self.sublayers_each)
         ]
@@ -63,6 +65,8 @@ class AttentionResiduals(Residual):
 
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
         source_BTD = branch_BTD.to(state[0].dtype)
+        if self.whole_layers and sublayer % 2:
+            source_BTD, state = state[-2] + source_BTD, state[:-2]
         return (*state, source_BTD, self._inverse_rms(source_BTD))
 
     def finish(self, state: State) -> torch.Tensor:

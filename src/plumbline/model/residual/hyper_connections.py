@@ -22,7 +22,8 @@ class HyperConnections(Residual):
         s <- (1 - beta) s + beta f,  x <- x + f + alpha s,  beta = sigmoid(beta_logit)
 
     `beta_logit` starts at -2.2 (beta near 0.1) and alpha at 0, the standard stream. `variant`: "per_sublayer" has an
-    (alpha, beta_logit) for each sublayer, "per_layer" one for both sublayers of a layer. "official" is another
+    (alpha, beta_logit) for each sublayer, "per_layer" one for both sublayers of a layer. "at_output" leaves the slow
+    lane out of the stream, x <- x + f, and adds alpha s once, to what the final norm reads. "official" is another
     method: `streams` copies of the embedding that each sublayer reads from, mixes and writes to by learned static
     and dynamic weights, summed at the end (Zhu et al. 2024).
     """
@@ -31,12 +32,13 @@ class HyperConnections(Residual):
         self,
         model: ModelSpec,
         *,
-        variant: Literal["per_sublayer", "per_layer", "official"] = "per_sublayer",
+        variant: Literal["per_sublayer", "per_layer", "at_output", "official"] = "per_sublayer",
         streams: int = 4,
     ) -> None:
         super().__init__()
         self.official = variant == "official"
         self.single_stream = not self.official
+        self.at_output = variant == "at_output"
         self.streams = streams
         self.sublayers_each = 2 if variant == "per_layer" else 1
         if streams < 1:
@@ -49,7 +51,8 @@ class HyperConnections(Residual):
             return
         layers = [index * self.sublayers_each // 2 for index in range(2 * model.layers // self.sublayers_each)]
         self.alphas = nn.ParameterList(
-            parameter(1, role="scalar", layer=layer, init=Constant(value=0.0)) for layer in layers
+            parameter(1, role="scalar", layer=layer, init=Constant(value=0.0))
+            for layer in (layers[-1:] if self.at_output else layers)
         )
         self.beta_logits = nn.ParameterList(
             parameter(1, role="scalar", layer=layer, init=Constant(value=-2.2)) for layer in layers
@@ -67,11 +70,15 @@ class HyperConnections(Residual):
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
         if self.official:
             return (self.connections[sublayer].write(state[0], branch_BTD),)
-        alpha = self.alphas[sublayer // self.sublayers_each]
         beta = self.beta_logits[sublayer // self.sublayers_each].sigmoid()
         x_BTD, slow_BTD = state
         slow_BTD = (1 - beta) * slow_BTD + beta * branch_BTD
+        if self.at_output:
+            return (x_BTD + branch_BTD, slow_BTD)
+        alpha = self.alphas[sublayer // self.sublayers_each]
         return (x_BTD + branch_BTD + alpha * slow_BTD, slow_BTD)
 
     def finish(self, state: State) -> torch.Tensor:
-        return state[0].sum(dim=2) if self.official else state[0]
+        if self.official:
+            return state[0].sum(dim=2)
+        return state[0] + self.alphas[0] * state[1] if self.at_output else state[0]
