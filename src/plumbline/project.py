@@ -100,6 +100,10 @@ class Plan(MadeOf, Flags, Measurements):
         """The scores of a run."""
         return f"{self.work}/scores/{run.key}/scores.parquet"
 
+    def examples_file(self, run: Run) -> str:
+        """What each item gave of a run's scores."""
+        return f"{self.work}/scores/{run.key}/examples.parquet"
+
     def probes_file(self, run: Run) -> str:
         """What probes read of a run."""
         return f"{self.work}/probes/{run.key}/probes.parquet"
@@ -166,6 +170,8 @@ class Plan(MadeOf, Flags, Measurements):
         paths += [self.run_file(run, "metrics.parquet") for run in runs]
         if "scores" in entry["reads"]:
             paths += [self.scores_file(run) for run in runs]
+        if "examples" in entry["reads"]:
+            paths += [self.examples_file(run) for run in runs]
         if "probes" in entry["reads"]:
             paths += [self.probes_file(run) for run in runs]
         return paths + self.measured_files(study, target) + self.printed_files(study, entry["published"])

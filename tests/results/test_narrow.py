@@ -46,15 +46,16 @@ def test_table2_at_demo_with_a_long_name(tmp_path: Path) -> None:
     lines = show(tmp_path / "t.csv").splitlines()
     assert max(map(len, lines)) <= 80 and "".join(lines).count("x") >= 60, "folded, and nothing cut off"
     head = next(i for i, line in enumerate(lines) if line.startswith("Method"))
-    assert lines[head].split() == ["Method", "CLIMB-avg", "Δ", "z", "p", "Bonferroni", "z", "(published)"]
+    assert lines[head].split() == ["Method", "believed", "CLIMB-avg", "Δ", "z", "z", "(published)"]
     above = " ".join(lines[:head])
-    assert above.startswith("Preset: demo.") and "say nothing about the methods" in above
+    assert above.startswith("To be believed (Bonferroni): none of 19 methods differ from Baseline on other seeds")
+    assert "Preset: demo." in above and "say nothing about the methods" in above
     assert "Stand-in: 12 of 12 tasks are scored on proxies" in above
     softpick = next(line for line in lines if line.startswith("Softpick"))
-    assert softpick.split()[-5:] == ["0.3200", "+0.0160", "+3.02", "0.047", "4.47"]
+    assert softpick.split()[-4:] == ["0.3200", "+0.0160", "+3.02", "4.47"] and "cannot tell: 3 seeds" in softpick
     hyper = next(line for line in lines if line.startswith("HyperConnections"))
     assert hyper.split()[-5:] == ["missing", "missing", "missing", "missing", "-9.79"]
-    assert "t.md (10 more columns)" in " ".join(lines[-2:])
+    assert "t.md (15 more columns)" in " ".join(lines[-2:])
 
 
 def test_without_marked_columns_as_many_as_there_is_room_for(published: World, tmp_path: Path) -> None:

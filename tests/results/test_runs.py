@@ -37,8 +37,9 @@ def made_otherwise(world: World, key: str, run_id: str, numerics: int) -> None:
         if name == "manifest.json":
             content["spec"]["numerics"] = numerics
         path.write_text(json.dumps(content))
-    path = world.root / "scores" / key / "scores.parquet"
-    frames.write(frames.read(path, "scores").assign(run_id=run_id), "scores", path)
+    for name in ("scores", "examples"):
+        path = world.root / "scores" / key / f"{name}.parquet"
+        frames.write(frames.read(path, name).assign(run_id=run_id), name, path)
 
 
 def test_the_average_is_the_suites(world: World) -> None:

@@ -146,6 +146,7 @@ def _frames(
         work,
         average=average,
         scores="scores" in reads,
+        examples="examples" in reads,
         probes="probes" in reads,
         measurements=keys,
         mixed=given.expected == FOUND,

@@ -90,8 +90,9 @@ def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
     if manifest is None:
         return facts
     facts["manifest"] = (frames.work / "runs" / key / "manifest.json").as_posix()
-    for name in ("scores", "probes"):
-        path = frames.work / name / key / f"{name}.parquet"
+    places = {"scores": "scores", "probes": "probes"} | ({"examples": "scores"} if frames.per_item else {})
+    for name, folder in places.items():
+        path = frames.work / folder / key / f"{name}.parquet"
         if path.exists():
             facts |= {name: path.as_posix(), f"{name}_sha256": sha256_file(path)}
     facts["spec_sha256"] = sha256_text(canonical_json(manifest["spec"]))

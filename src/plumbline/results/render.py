@@ -21,7 +21,7 @@ STATUS = "status"
 
 #: Signs that TeX's text fonts lack.
 SIGNS = {"Δ": r"$\Delta$", "σ": r"$\sigma$", "−": "$-$", "√": r"$\surd$", "ρ": r"$\rho$", "±": r"$\pm$"}
-SIGNS |= {"→": r"$\to$", "≤": r"$\le$", "×": r"$\times$", "²": "$^2$"}
+SIGNS |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\to$", "≤": r"$\le$", "×": r"$\times$", "²": "$^2$"}
 
 
 def write(table: Table, frames: RunFrames, out: str | Path, made_of: str = "") -> list[Path]:

@@ -32,7 +32,8 @@ class RunFrames:
     the name of the average in the scores: that of the study's suite, empty where it has none. `others` says which
     runs are of another spec than the study's present one, `mixed` what about the runs cannot be compared (neither is
     ever so unless a table asks for the runs that are there), `notes` what else they were made differently with.
-    `measurements`: name -> key (``measured/study/name``) of what the target reads beside runs.
+    `measurements`: name -> key (``measured/study/name``) of what the target reads beside runs. `per_item`: whether the
+    target reads what each item of a task gave.
     """
 
     work: Path
@@ -46,6 +47,7 @@ class RunFrames:
     mixed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     measurements: Mapping[str, str] = field(default_factory=dict)
+    per_item: bool = False
 
     def select(self, scale: str, methods: Iterable[str] | None = None) -> pd.DataFrame:
         """The runs of a scale, and of some methods if named."""
@@ -60,8 +62,40 @@ class RunFrames:
 
     def task_scores(self, key: str) -> pd.Series:
         """The run's primary metric per task, in the order of its scores; empty where it has no scores."""
-        mine = self.scores[(self.scores["key"] == key) & self.scores["primary"] & (self.scores["task"] != self.average)]
+        return self._primary(key)["value"]
+
+    def metric_scores(self, key: str, metric: str) -> pd.Series:
+        """The run's values of one metric, primary or not, per task; empty where it has none."""
+        mine = self.scores[(self.scores["key"] == key) & (self.scores["metric"] == metric)]
         return mine.set_index("task")["value"]
+
+    def examples(self, key: str) -> pd.Series:
+        """The run's primary metric item by item, on (task, item), named by the run; empty where it has no scores.
+
+        Read when asked for: at full size they are more than a hundred thousand rows a run.
+
+        Raises:
+            PlumblineError: the target does not say that it reads them, they are not there, or not of the run's scores.
+        """
+        if not self.per_item:
+            raise PlumblineError(
+                f"the items of {key} are read, but `reads` of the target in the study's YAML has no `examples`; add it"
+            )
+        task_scores = self.task_scores(key).astype(float)
+        if task_scores.empty:
+            return pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[], []], names=["task", "item"]), name=key)
+        path = self.work / "scores" / key / "examples.parquet"
+        read = frames.read(_there(path), "examples")
+        primary = read["metric"] == read["task"].map(self._primary(key)["metric"])
+        mine = read[primary].set_index(["task", "item"])["value"]
+        off = mine.groupby("task").mean().reindex(task_scores.index) - task_scores
+        same_run = set(read["run_id"]) == {self.runs.loc[key, "run_id"]}
+        if not same_run or not mine.index.is_unique or not (off.abs() < 1e-9).all():
+            raise PlumblineError(
+                f"{path} is not of the scores beside it (another run's, an item twice, or other means): remove "
+                f"{path.parent} and ask again, so that it is evaluated anew"
+            )
+        return mine.rename(key)
 
     def metrics(self, key: str) -> pd.DataFrame:
         """The run's metrics frame; without rows for a run that is missing."""
@@ -106,6 +140,10 @@ class RunFrames:
             for task, rows in tasks.groupby("task", sort=False)
         }
 
+    def _primary(self, key: str) -> pd.DataFrame:
+        mine = self.scores[(self.scores["key"] == key) & self.scores["primary"] & (self.scores["task"] != self.average)]
+        return mine.set_index("task")
+
 
 #: Columns of `RunFrames.runs` beside its key, and those of them that are numbers with or without a value.
 _COLUMNS = ["study", "scale", "method", "seed", "groups", "run_id", "outcome", "steps", "step", "last_finite_step"]
@@ -119,6 +157,7 @@ def load(
     *,
     average: str = "",
     scores: bool = True,
+    examples: bool = False,
     probes: bool = False,
     measurements: Mapping[str, str] | None = None,
     mixed: bool = False,
@@ -127,6 +166,7 @@ def load(
 
     Args:
         average: the name of the average in the scores frames; empty where nothing is evaluated.
+        examples: let `RunFrames.examples` read what each item gave.
         measurements: name -> key of what the target reads beside runs.
         mixed: take runs that cannot be compared, and say so in `RunFrames.mixed`.
 
@@ -186,6 +226,7 @@ def load(
         mixed=tuple(mixing.warnings()),
         notes=tuple(mixing.notes()),
         measurements=measurements or {},
+        per_item=examples,
     )
 
 

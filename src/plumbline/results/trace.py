@@ -94,7 +94,7 @@ def _run(key: str, facts: dict[str, Any]) -> list[str]:
         return [*lines, f"  DAMAGED: the manifest is no manifest ({error}); what the table recorded:", *_show(facts)]
     if sha256_text(spec) != facts["spec_sha256"]:
         lines.append("  CHANGED since the table was made: the manifest's spec is another one")
-    return [*lines, *_show(manifest), *_scores(facts), *_probes(facts)]
+    return [*lines, *_show(manifest), *_scores(facts), *_beside(facts, "examples"), *_beside(facts, "probes")]
 
 
 def _measured(key: str, facts: dict[str, Any]) -> list[str]:
@@ -140,12 +140,13 @@ def _scores(facts: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _probes(facts: dict[str, Any]) -> list[str]:
-    if "probes" not in facts:
+def _beside(facts: dict[str, Any], name: str) -> list[str]:
+    """Where a frame lies that a table read beside scores, and whether it is still that one."""
+    if name not in facts:
         return []
-    path = Path(facts["probes"])
-    changed = path.exists() and sha256_file(path) != facts["probes_sha256"]
-    return [f"  probes           {path}", *(["  CHANGED since the table was made"] if changed else [])]
+    path = Path(facts[name])
+    changed = path.exists() and sha256_file(path) != facts[f"{name}_sha256"]
+    return [f"  {name:<16} {path}", *(["  CHANGED since the table was made"] if changed else [])]
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -292,6 +292,8 @@ def _check_names(sheet: dict[str, Any], path: str, preset: str) -> None:
                 )
         if "scores" in entry["reads"] and "suite" not in sheet:
             raise PlumblineError(f"{path}: targets.{target}.reads: scores, but the study has no `suite`; name one")
+        if "examples" in entry["reads"] and "scores" not in entry["reads"]:
+            raise PlumblineError(f"{path}: targets.{target}.reads: examples stand beside scores; add `scores`")
     measurement.check(sheet, path, preset)
     for name, entry in sheet["methods"].items():
         sweep.check(name, entry, path)

@@ -3,6 +3,7 @@
 Missing values are NaN going in and NaN coming out: never zero, never dropped from an index.
 """
 
+from plumbline.stats.believed import believed
 from plumbline.stats.bootstrap import Interval, bootstrap_interval, probability_not_above
 from plumbline.stats.combine import (
     StoufferResult,
@@ -13,6 +14,15 @@ from plumbline.stats.combine import (
     welch_per_task,
 )
 from plumbline.stats.crossing import first_at_or_below
+from plumbline.stats.items import (
+    Distance,
+    at_chance,
+    item_distance,
+    item_verdicts,
+    mean_by_item,
+    sampling_error,
+    with_seeds,
+)
 from plumbline.stats.multiplicity import adjust, family_wise_error_rate
 from plumbline.stats.noise_floor import NoiseFloor, noise_floor, two_sided_normal, two_sided_t, verdicts
 from plumbline.stats.paired import PairedRatio, PairedResult, paired_difference, paired_ratio
@@ -20,6 +30,7 @@ from plumbline.stats.power import power_of_gain, resolved_distance, resolved_gai
 from plumbline.stats.ranks import SpearmanResult, descending_ranks, signs_preserved, spearman
 
 __all__ = [
+    "Distance",
     "Interval",
     "NoiseFloor",
     "PairedRatio",
@@ -28,10 +39,15 @@ __all__ = [
     "StoufferResult",
     "WelchResult",
     "adjust",
+    "at_chance",
+    "believed",
     "bootstrap_interval",
     "descending_ranks",
     "family_wise_error_rate",
     "first_at_or_below",
+    "item_distance",
+    "item_verdicts",
+    "mean_by_item",
     "noise_floor",
     "paired_difference",
     "paired_ratio",
@@ -39,6 +55,7 @@ __all__ = [
     "probability_not_above",
     "resolved_distance",
     "resolved_gain",
+    "sampling_error",
     "seeds_needed",
     "signs_preserved",
     "spearman",
@@ -49,4 +66,5 @@ __all__ = [
     "verdicts",
     "welch",
     "welch_per_task",
+    "with_seeds",
 ]

@@ -54,6 +54,22 @@ class NoiseFloor:
             return np.asarray(values) * math.nan
         return (values - self.mean) / (self.sigma * math.sqrt(1 + 1 / self.n))
 
+    def sigma_range(self, level: float = 0.95) -> tuple[float, float]:
+        """Between which multiples of `sigma` the true spread lies at this confidence, for normal seeds; or NaN."""
+        if not self.usable:
+            return math.nan, math.nan
+        low, high = stats.chi2.ppf([(1 + level) / 2, (1 - level) / 2], self.n - 1)
+        return math.sqrt((self.n - 1) / low), math.sqrt((self.n - 1) / high)
+
+    def smallest_called(self, *, m: int = 1, alpha: float = 0.05) -> float:
+        """The smallest |x - mean| that the prediction calls different at level alpha over m tests (Bonferroni), in the
+        units of the values: t_(n - 1)(alpha / 2m) sigma sqrt(1 + 1/n). A true gain of that size is called in half of
+        all repeats or somewhat more. NaN where the floor is no floor.
+        """
+        if not self.usable:
+            return math.nan
+        return float(stats.t.isf(alpha / m / 2, self.n - 1)) * self.sigma * math.sqrt(1 + 1 / self.n)
+
 
 def noise_floor(values: Iterable[float]) -> NoiseFloor:
     """Mean, unbiased sigma and n of a reference's seeds; NaN marks a seed without a value.

@@ -42,6 +42,9 @@ SHIFTS = {
     "layerscale": {"winogrande": 0.015, "race": 0.015},
 }
 
+#: How far a run's luck with an item goes, so that the error of items is near the printed spread of seeds.
+LUCK = 0.06
+
 #: What manifests say of the document's two devices.
 PRIMARY = {"device": "cuda", "device_name": "NVIDIA H100 80GB HBM3"}
 SECOND = {"device": "cuda", "device_name": "NVIDIA A100-SXM4-80GB"}
@@ -102,6 +105,20 @@ def tasks_of(aggregate: float, shifts: dict[str, float] | None = None) -> pd.Ser
     rest = [task for task in values.index if task not in fixed.index]
     values[rest] += (aggregate * 12 - values.sum()) / len(rest)
     return values
+
+
+def answers_of(tasks: pd.Series, key: str, items: int = 100) -> pd.Series:
+    """What each of so many items a task gave, on (task, item), with the means `tasks`: items are as easy for one run as
+    for the other, and each run has its own luck with them."""
+    ease, luck = (_centred(seed, len(tasks), items) for seed in ("ease", key))
+    values = tasks.to_numpy(dtype=float)[:, None] + 0.2 * ease + LUCK * luck
+    index = pd.MultiIndex.from_product([tasks.index, [f"i{n}" for n in range(items)]], names=["task", "item"])
+    return pd.Series(values.ravel(), index=index)
+
+
+def _centred(seed: str, tasks: int, items: int) -> np.ndarray:
+    drawn = np.random.default_rng(list(seed.encode())).standard_normal((tasks, items))
+    return drawn - drawn.mean(axis=1, keepdims=True)
 
 
 def curve(steps: int, final: float, *, every: int = 100, grad_norm: float = 0.17, until: int | None = None):

@@ -131,8 +131,10 @@ def test_golden_renderings(published, table):
     softpick = next(line for line in markdown if line.startswith("| Softpick"))
     x = base_value(printed_rows("table2")[0])
     assert f"| {x:.4f} | 0.4922 | +0.0093 | 0.009 | +4.47 | 4.47 | 1.5e-04 | 1.5e-4 |" in softpick
-    assert "| CLIMB-avg (reproduced) | CLIMB-avg (published) |" in markdown[4]
-    assert markdown[2].startswith("Preset: paper. Sizes and budget")  # above the table
+    head = next(number for number, line in enumerate(markdown) if line.startswith("| Method"))
+    assert markdown[head].startswith("| Method | believed | CLIMB-avg (reproduced) | CLIMB-avg (published) |")
+    assert markdown[2].startswith("To be believed (Bonferroni): 3 of 19 methods differ from Baseline on other seeds")
+    assert any(line.startswith("Preset: paper. Sizes and budget") for line in markdown[:head])
     latex = render.to_tex(table)
     assert r"ReLU$^2$ & 0.4878 & 0.4878 &" in latex and r"\bottomrule" in latex
     assert "Preset: paper" in latex
@@ -152,7 +154,7 @@ def test_the_verb_writes_four_files(published, tmp_path, repository):
     ]  # fmt: skip
     assert len(pd.read_csv(out)) == 20
     shown = subprocess.run([*command[:3], "show", str(out)], cwd=repository, capture_output=True, text=True)
-    assert shown.returncode == 0 and shown.stdout.startswith("Preset: paper.") and "Softpick" in shown.stdout
+    assert shown.returncode == 0 and shown.stdout.startswith("To be believed") and "Softpick" in shown.stdout
     wrong = subprocess.run([*command[:5], "tabel2", *command[6:]], cwd=repository, capture_output=True, text=True)
     assert wrong.returncode == 1 and wrong.stderr.startswith(
         "error: config/studies/transfer/study.yaml: targets: no table 'tabel2'; did you mean 'table2'"

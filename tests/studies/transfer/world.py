@@ -18,7 +18,16 @@ from plumbline import frames
 from plumbline.results.expected import expected_runs
 from plumbline.results.runs import RunFrames, load
 from plumbline.specs import sheet
-from tests.studies.transfer.facts import PUBLISHED, base_value, curve, history, printed_rows, right, tasks_of
+from tests.studies.transfer.facts import (
+    PUBLISHED,
+    answers_of,
+    base_value,
+    curve,
+    history,
+    printed_rows,
+    right,
+    tasks_of,
+)
 
 __all__ = ["PUBLISHED", "World", "base_value", "curve", "history", "printed_rows", "published_once", "tasks_of"]
 
@@ -36,13 +45,27 @@ class World:
         self.study = of or sheet.load("transfer", self.preset)
 
     def completed(
-        self, scale, method, seed, tasks: pd.Series | None, loss: float, metrics=None, source="benchmark", made_on=None
+        self,
+        scale,
+        method,
+        seed,
+        tasks: pd.Series | None,
+        loss: float,
+        metrics=None,
+        source="benchmark",
+        made_on=None,
+        answers: pd.Series | None = None,
+        more: dict[str, pd.Series] | None = None,
     ):
-        """A finished run with its scores."""
+        """A finished run with its scores: of `tasks` with made-up answers item by item, or of these `answers` on
+        (task, item); and `more` metrics than accuracy, by task."""
         spec = self._run(scale, method, seed, "completed", validation_loss=loss, made_on=made_on)
         self._metrics(spec, metrics if metrics is not None else curve(spec.train.steps, loss, every=400))
+        if answers is not None:
+            tasks = answers.groupby(level="task", sort=False).mean()
         if tasks is not None:
-            self._scores(spec, pd.concat([tasks, pd.Series({"climb_avg": tasks.mean()})]), source)
+            values = pd.concat([tasks, pd.Series({"climb_avg": tasks.mean()})])
+            self._scores(spec, values, source, answers if answers is not None else answers_of(tasks, spec.key), more)
 
     def diverged(self, scale, method, seed, at: int, history: list[tuple[int, float]], made_on=None):
         """A diverged run with the gradient norms that led there; its scores frame is empty."""
@@ -57,7 +80,7 @@ class World:
     def load(self, *groups: str) -> RunFrames:
         """The frames of some groups; of all runs by default."""
         expected = expected_runs(None, self.study, groups or tuple(self.study.sheet["runs"]), self.root)
-        return load(expected, self.root, average="climb_avg")
+        return load(expected, self.root, average="climb_avg", examples=True)
 
     def _run(self, scale, method, seed, outcome, *, step=None, validation_loss=None, tail=(), made_on=None):
         spec = self.study.runs[self.study.key(scale, method, seed)].spec
@@ -79,12 +102,22 @@ class World:
     def _metrics(self, spec, frame):
         frames.write(frame, "metrics", self.root / "runs" / spec.key / "metrics.parquet")
 
-    def _scores(self, spec, values: pd.Series, source: str):
+    def _scores(self, spec, values: pd.Series, source: str, answers: pd.Series | None = None, more=None):
         frame = pd.DataFrame({"task": values.index.astype(str), "value": values.to_numpy(dtype=float)})
         frame["metric"] = ["climb_avg" if task == "climb_avg" else "acc" for task in frame["task"]]
-        frame = frame.assign(run_id=spec.run_id, stderr=0.01, items=100, task_source=source, primary=True)
+        others = [
+            pd.DataFrame({"task": of_tasks.index, "value": of_tasks.to_numpy(dtype=float), "metric": metric})
+            for metric, of_tasks in (more or {}).items()
+        ]
+        frame = pd.concat([frame.assign(primary=True), *(other.assign(primary=False) for other in others)])
+        frame = frame.assign(run_id=spec.run_id, stderr=0.01, items=100, task_source=source)
         path = self.root / "scores" / spec.key / "scores.parquet"
         frames.write(frame.assign(harness_version="0.4.13"), "scores", path)
+        named = pd.Series(dtype=float) if answers is None else answers
+        of_items = named.rename("value").rename_axis(["task", "item"][: named.index.nlevels]).reset_index()
+        of_items = of_items.reindex(columns=["task", "item", "value"]).astype({"task": str, "item": str})
+        of_items = of_items.assign(metric="acc", run_id=spec.run_id)
+        frames.write(of_items, "examples", path.with_name("examples.parquet"))
 
 
 def _write_json(path: Path, value: dict) -> None:

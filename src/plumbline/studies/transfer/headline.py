@@ -1,14 +1,19 @@
-"""Which runs stand behind a method's value: all seeds of the reference at the base scale, else the first seed.
+"""Which runs stand behind a method's value: all seeds of the reference at the base scale, else the first seed; and
+what is said of all values before any is shown.
 
 Source: transfer study, sections 3.3 and 5.1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import pandas as pd
 
 from plumbline.results.runs import RunFrames
+from plumbline.results.table import Cell
 from plumbline.specs.sheet import Study
+from plumbline.stats.believed import BETTER, WORSE
 
 BASE, LARGE = "base", "large"
 
@@ -34,3 +39,36 @@ def base_values(frames: RunFrames, study: Study, reference: str) -> pd.Series:
 def best_first(values: pd.Series) -> list[str]:
     """Methods by value, those without one last; ties in the study's order."""
     return list(values.sort_values(ascending=False, kind="stable", na_position="last").index)
+
+
+def lead(study: Study, rows: Iterable[dict[str, Cell]], chance: Sequence[str], alpha: float = 0.05) -> list[str]:
+    """How many methods survive what, in one sentence; and a second one where tasks are at `chance`.
+
+    Args:
+        rows: cells of the columns believed, label and the corrected p-values of Table 2.
+    """
+    listed = list(rows)
+    of_reference = study.label(str(study.reference))
+    words = [
+        (word, [row["label"].value for row in listed if row["believed"].value == word]) for word in (BETTER, WORSE)
+    ]
+    which = "; ".join(f"{word}: {', '.join(map(str, named))}" for word, named in words if named)
+
+    def survivors(name: str) -> str:
+        values = [value for row in listed if isinstance(value := row[name].value, float)]
+        return str(sum(value <= alpha for value in values) or "none") if values else "untested"
+
+    count = sum(len(named) for _, named in words)
+    sentences = [
+        f"To be believed (Bonferroni): {count or 'none'} of {study.m} methods differ from {of_reference} on other "
+        f"seeds and other items{f' ({which})' if which else ''}; {survivors('p_items_bonferroni')} on other items "
+        f"alone, {survivors('p_prediction_bonferroni')} on other seeds alone (prediction t), "
+        f"{survivors('p_bonferroni')} by the document's z."
+    ]
+    if chance:
+        tasks = len(study.suite.tasks) if study.suite else 0
+        sentences.append(
+            f"At chance: {len(chance)} of {tasks} tasks, on which {of_reference} is within two standard errors of "
+            f"guessing ({', '.join(chance)})."
+        )
+    return sentences

@@ -20,8 +20,8 @@ from plumbline.results.table import (
     warnings_of,
 )
 from plumbline.specs.sheet import Study
+from plumbline.studies.transfer.base_rows import base_rows
 from plumbline.studies.transfer.headline import BASE
-from plumbline.studies.transfer.tables.table2 import table2
 
 COLUMNS = [
     Column(name="method", header="Method", kind="label", readable=False),
@@ -39,7 +39,7 @@ COLUMNS = [
     *CONTEXT,
 ]
 
-#: Columns that are Table 2's, and the printed table's names of ours.
+#: Columns that a method's row at the base scale has, and the printed table's names of ours.
 SHARED = ("method", "label", "validation_loss", "climb_avg", "z", "outcome", "n_seeds")
 SHARED += ("preset", "scale", "task_source")
 PRINTED = {"validation_loss": "val_loss", "climb_avg": "climb_avg", "z": "z"}
@@ -48,12 +48,12 @@ PRINTED = {"validation_loss": "val_loss", "climb_avg": "climb_avg", "z": "z"}
 def table7(frames: RunFrames, study: Study, published: Published) -> Table:
     """The printed methods that the study has, in the printed order; the gap is from the baseline's mean loss."""
     reference = reference_of(study, "table7")
-    whole, print7 = table2(frames, study, published), published.table("table7")
-    base = whole.cell(reference, "validation_loss")
+    whole, print7 = base_rows(frames, study, reference).cells, published.table("table7")
+    base = whole[reference]["validation_loss"]
     left_out = [method for method in print7.index if method not in study.methods]
     rows = []
     for method in [method for method in print7.index if method in study.methods]:
-        row = {name: whole.cell(method, name) for name in SHARED}
+        row = {name: whole[method][name] for name in SHARED}
         loss = row["validation_loss"]
         runs = tuple(dict.fromkeys((*loss.runs, *base.runs)))
         if isinstance(loss.value, float) and isinstance(base.value, float):
