@@ -16,6 +16,7 @@ from scipy import stats
 
 from plumbline.cli import PlumblineError
 from plumbline.stats.multiplicity import adjust
+from plumbline.stats.power import resolved_distance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +69,7 @@ class NoiseFloor:
         """
         if not self.usable:
             return math.nan
-        return float(stats.t.isf(alpha / m / 2, self.n - 1)) * self.sigma * math.sqrt(1 + 1 / self.n)
+        return resolved_distance(self.sigma, self.n, m=m, alpha=alpha)
 
 
 def noise_floor(values: Iterable[float]) -> NoiseFloor:
