@@ -31,7 +31,15 @@ import pandas as pd
 from scipy import stats
 
 from plumbline.cli import PlumblineError, nearest
-from plumbline.stats import PairedResult, WelchResult, noise_floor, paired_difference, two_sided_normal, two_sided_t, welch
+from plumbline.stats import (
+    PairedResult,
+    WelchResult,
+    noise_floor,
+    paired_difference,
+    two_sided_normal,
+    two_sided_t,
+    welch,
+)
 from plumbline.verdict.power import Design, seeds_each
 from plumbline.verdict.terms import POWER, Terms
 
@@ -65,7 +73,7 @@ class Judgement:
         outcome: what is said.
         prediction: t and p with the baseline's sigma alone; None where it has no spread of its own.
         welch: without the assumption of one sigma; its fields are NaN with one seed.
-        pairs: over the seeds that both have; None where that is fewer than two.
+        pairs: over the seeds that both have; None where that is fewer than two, or all differ alike.
         design: for the power of the comparison.
     """
 
@@ -203,13 +211,17 @@ def _noise(name: str, ours: np.ndarray, theirs: np.ndarray, terms: Terms) -> tup
         freedom = len(ours) + len(theirs) - 2
         squares = sum(float(((side - side.mean()) ** 2).sum()) for side in (ours, theirs))
         sigma = math.sqrt(squares / freedom)
-    # Equal numbers differ by rounding once a mean is taken from them.
-    if sigma <= 1e-12 * float(np.abs(np.concatenate([ours, theirs])).max()):
+    if sigma <= _rounding(ours, theirs):
         raise PlumblineError(
             f"{name!r} and the baseline have no spread over seeds, so there is no noise floor: are these seeds copies "
             "of one run? Give --sigma from elsewhere if they are not"
         )
     return sigma, freedom
+
+
+def _rounding(*sides: np.ndarray | pd.Series) -> float:
+    """A spread that numbers without any have once means and differences were taken of them."""
+    return 1e-12 * max(float(np.abs(side).max()) for side in sides)
 
 
 def _prediction(ours: np.ndarray, theirs: np.ndarray, terms: Terms) -> tuple[float, float] | None:
@@ -225,7 +237,8 @@ def _pairs(method: Seeds, baseline: Seeds, shared: list[str], terms: Terms) -> P
     if len(shared) < 2:
         return None
     ours, theirs = (pd.Series([terms.sign * side[seed] for seed in shared], shared) for side in (method, baseline))
-    return paired_difference(ours - terms.minimum_gain, theirs)
+    pairs = paired_difference(ours - terms.minimum_gain, theirs)
+    return pairs if pairs.sigma > _rounding(ours, theirs) else None
 
 
 def sigma_interval(sigma: float, freedom: float, confidence: float = 0.95) -> tuple[float, float]:

@@ -168,14 +168,14 @@ def compare(ledger: Ledger, page: Path, said: Stated) -> int:
     """
     if len(ledger) < said.length:
         raise PlumblineError(
-            f"{ledger.path} has {len(ledger)} entries, but {page} was made when it had {said.length}: its tail was cut, "
-            f"or it is another ledger. Put back the file that had them (its line {said.length} ends in {said.head[:12]})"
+            f"{ledger.path} has {len(ledger)} entries, but {page} was made when it had {said.length}: its tail was "
+            f"cut, or it is another ledger. Put back the file that had them (hash of line {said.length}: {said.head[:12]})"
         )
     there = (NO_HEAD, *ledger.hashes)[said.length]
     if there != said.head:
         raise PlumblineError(
-            f"{ledger.path}, line {said.length}: the hash is {there[:12]}, but {page} says {said.head[:12]}: the ledger "
-            "was written anew, or is another one. Put back the one that the page was made with"
+            f"{ledger.path}, line {said.length}: the hash is {there[:12]}, but {page} says {said.head[:12]}: the "
+            "ledger was written anew, or is another one. Put back the one that the page was made with"
         )
     return len(ledger) - said.length
 

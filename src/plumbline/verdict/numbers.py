@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,9 @@ def verdict(request: Request) -> Verdict:
 def write(request: Request) -> Verdict:
     """As `verdict`, and write the page and, beside it, its numbers as .json."""
     if request.page.suffix != ".md":
-        raise PlumblineError(f"--out {request.page} must end in .md; the numbers go beside it, in a file ending in .json")
+        raise PlumblineError(
+            f"--out {request.page} must end in .md; the numbers go beside it, in a file ending in .json"
+        )
     if request.page.exists() and ledgers.stated(request.page) is None:
         raise PlumblineError(f"{request.page} is there and is no page of a verdict; name another file with --out")
     made = verdict(request)
@@ -94,7 +97,9 @@ def _of_table(request: Request, rows: Rows) -> Verdict:
         f"{counted(len(table.values), 'method')}, {counted(sum(map(len, table.values.values())), 'run')}, metric "
         f"{name(table.metric)}."
     )
-    page = table_page(judged, baseline, table.metric, read=read, ledger=_section(request, ledger, baseline, table.metric))
+    page = table_page(
+        judged, baseline, table.metric, read=read, ledger=_section(request, ledger, baseline, table.metric)
+    )
     numbers = {"shape": "table", "metric": table.metric, "baseline": baseline}
     return Verdict(
         sentence=headline(judged, baseline, table.metric),
@@ -174,18 +179,19 @@ def _section(request: Request, ledger: Ledger, baseline: str, metric: str) -> st
     there = sum((entry.baseline, entry.metric) == (baseline, metric) for entry in ledger.entries)
     planned = f" {tries} were announced with --planned, and are paid for from the first on." if tries > there else ""
     return (
-        f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among them; every p is "
-        f"multiplied by {tries}.{planned} The page holds for this state of the ledger: after another try, make it again.\n\n"
-        + ledgers.statement(ledger, request.page.parent)
+        f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among them; every p "
+        f"is multiplied by {tries}.{planned} The page holds for this state of the ledger: after another "
+        "try, make it again.\n\n" + ledgers.statement(ledger, request.page.parent)
     )
 
 
 def _repeat(request: Request) -> str:
-    check = f"python -m plumbline.verdict --check-page {request.page}"
+    check = f"python -m plumbline.verdict --check-page {shlex.quote(str(request.page))}"
     return (
         "\n## How to repeat\n\nThe same numbers again are no new try.\n\n"
         f"```console\n$ {request.repeat}\n$ {check}\n```\n\n"
-        "The second line holds this page against the ledger: whether lines were removed since, and whether tries came.\n"
+        "The second line holds this page against the ledger: whether lines were removed since, and whether any "
+        "came.\n"
     )
 
 

@@ -27,14 +27,12 @@ def sentence(judged: Judgement, baseline: str, metric: str) -> str:
         level += f", {words.p(judged.p_corrected)} corrected for {judged.tries} tries"
     seen = f"the gain of {gain} in {name(metric)} is {judged.z:.1f} sigma ({level})"
     if judged.outcome is Outcome.SURVIVES:
+        claim = f", less than the {terms.claimed_gain:g} that is claimed" if _below_claim(judged) else ""
         return (
             f"{name(judged.name)} survives at p = {words.p(judged.p_corrected)}, corrected for "
-            f"{counted(judged.tries, 'try', 'tries')}: with {seeds} it gains{asked} {gain if not asked else ''}".rstrip()
-            + (f" ({gain})" if asked else "")
-            + f" in {name(metric)}, {judged.z:.1f} sigma, between {fixed(judged.low, sigma)} and "
-            f"{fixed(judged.high, sigma)}"
-            + (f", and less than the {terms.claimed_gain:g} that is claimed" if _below_claim(judged) else "")
-            + "."
+            f"{counted(judged.tries, 'try', 'tries')}: with {seeds} it gains {gain} in {name(metric)} "
+            f"({judged.z:.1f} sigma{asked and f'; asked is{asked}'}), between {fixed(judged.low, sigma)} and "
+            f"{fixed(judged.high, sigma)}{claim}."
         )
     if judged.outcome is Outcome.OPEN:
         needed = judged.seeds_to_decide
@@ -45,8 +43,8 @@ def sentence(judged: Judgement, baseline: str, metric: str) -> str:
         claim += ", and it is worse" if not asked else f", and it is worse than {terms.minimum_gain:g} better"
     return (
         f"{name(judged.name)} does not survive: with {seeds} {seen}{asked and f', asked is{asked}'}{claim}; "
-        f"gains above {fixed(judged.high, sigma)} are ruled out, and from {fixed(judged.resolved, sigma)} on these seeds "
-        f"would have found one with {percent(POWER)} chance."
+        f"gains above {fixed(judged.high, sigma)} are ruled out, and from {fixed(judged.resolved, sigma)} on these "
+        f"seeds would have found one with {percent(POWER)} chance."
     )
 
 
@@ -200,9 +198,9 @@ def _power(every: Sequence[Judgement]) -> str:
     columns += ("the seen gain reaches it", "seeds of each that would find the seen gain")
     return (
         grid(columns, rows)
-        + "\n\nChances are for this number of tries and, in units of sigma, exact; in the metric's units they take sigma "
-        "as it was estimated. A gain that was picked because it was seen is too large on average, so that the seeds it "
-        "needs are too few. Seeds that are added after this page make another look, which the ledger counts."
+        + "\n\nChances are for this number of tries and, in units of sigma, exact; in the metric's units they take "
+        "sigma as it was estimated. A gain that was picked because it was seen is too large on average, so that the "
+        "seeds it needs are too few. Seeds that are added after this page make another look, which the ledger counts."
     )
 
 
@@ -216,13 +214,13 @@ def _limits(every: Sequence[Judgement], terms: Terms) -> list[str]:
         limits.append(f"Sigma is {terms.sigma:g} because --sigma says so; the spread in the file was not used.")
     elif not terms.paired:
         limits.append(
-            "The test assumes that runs are independent and normal, and that a method which does nothing spreads as the "
-            "baseline does."
+            "The test assumes that runs are independent and normal, and that a method which does nothing spreads as "
+            "the baseline does."
         )
         limits += [
-            f"{name(each.name)}: Welch's test, which does not assume one sigma, gives p = {words.p(each.welch.p)} before "
-            f"correction: on the other side of {terms.alpha:g} / {each.tries} than p = {words.p(each.p)}. Look at the "
-            "seeds of both."
+            f"{name(each.name)}: Welch's test, which does not assume one sigma, gives p = {words.p(each.welch.p)} "
+            f"before correction: on the other side of {terms.alpha:g} / {each.tries} than p = {words.p(each.p)}. Look "
+            "at the seeds of both."
             for each in every
             if not math.isnan(each.welch.p)
             and not terms.minimum_gain

@@ -5,10 +5,10 @@ noise. How large it is, is simulated: every change does nothing, all runs are in
 what is kept is what beats the best so far, in as many steps as the log has. The start is repeated as often as in the
 log, and its sigma computed from those repeats alone, so that the test pays for sigma being an estimate:
 
-    T = (total gain of the last kept run over the start's mean) / sigma,   p = share of simulated searches with T >= seen
+    T = (gain of the last kept run over the start's mean) / sigma,  p = share of simulated searches with T as large
 
-which is exact for any number of repeats, if the assumption holds. A log that also dropped improvements, or kept what was
-no improvement, gained less than its best so far: for it the test errs on the side of "does not survive".
+which is exact for any number of repeats, if the assumption holds. A log that also dropped improvements, or kept what
+was no improvement, gained less than its best so far: for it the test errs on the side of "does not survive".
 
 Runs of a commit after its first know nothing of the selection: of the start, they are the noise floor; of a kept
 change, they are the fair measurement of it, and where the last kept one has some, they decide (by `judge`).
@@ -135,6 +135,7 @@ class SearchJudgement:
         steps, crashes: changes that gave a number, and runs that gave none.
         start: the first run; `start_runs` the values of all its runs.
         sigma, freedom: noise of a run and its degrees of freedom; `noise` says in words where it is from.
+        spread: standard deviation of the changes' own runs: about sigma if they do nothing, more if they do something.
         total: gain of the last kept run over the start's mean.
         selection, selection_low, selection_high: mean, 5 % and 95 % quantile of that gain in searches over noise.
         p, p_face: share of searches over noise with as large a gain, in units of their own sigma and of the true one.
@@ -152,6 +153,7 @@ class SearchJudgement:
     sigma: float
     freedom: float
     noise: str
+    spread: float
     total: float
     selection: float
     selection_low: float
@@ -222,6 +224,7 @@ def judge_search(path: Path, steps: Sequence[Step], terms: Terms, *, tries: int 
         sigma=sigma,
         freedom=freedom,
         noise=noise,
+        spread=float(np.std([_value(step) for step in changes], ddof=1)) if len(changes) > 1 else math.nan,
         total=total,
         selection=selection,
         selection_low=low,

@@ -23,7 +23,8 @@ def search_sentence(judged: SearchJudgement, metric: str) -> str:
     # Of no gain, or less than none, no share can be said.
     share = f", {percent(judged.selection / judged.total)} of it," if judged.total > 0 else ""
     alone = (
-        f"over {counted(judged.steps, 'change')} that do nothing, selection alone gives {fixed(judged.selection, sigma)}"
+        f"over {counted(judged.steps, 'change')} that do nothing, selection alone gives "
+        f"{fixed(judged.selection, sigma)}"
         f"{share} on average at sigma = {sigma:.2g}, and as much as was seen in {percent(judged.p)} of searches"
     )
     gain = f"of {total} in {name(metric)}"
@@ -34,8 +35,8 @@ def search_sentence(judged: SearchJudgement, metric: str) -> str:
         )
     if judged.outcome is Outcome.OPEN:
         return (
-            f"The search's gain {gain} cannot be decided with {words.counted(len(judged.start_runs), 'run')} of the start "
-            f"({level}): {alone}; were sigma known to be that, {percent(judged.p_face)}."
+            f"The search's gain {gain} cannot be decided with {words.counted(len(judged.start_runs), 'run')} of the "
+            f"start ({level}): {alone}; were sigma known to be that, {percent(judged.p_face)}."
         )
     return f"The search's gain {gain} does not survive ({level}): {alone}."
 
@@ -69,17 +70,18 @@ def _evidence(judged: SearchJudgement) -> str:
         ("changes that gave a number", f"{judged.steps}, of which {len(judged.kept)} kept; {judged.crashes} crashed"),
         ("sigma of one run", f"{sigma:.3g}, {judged.noise}; degrees of freedom: {words.freedom(judged.freedom)}"),
         ("sigma's interval, 95 %", f"{low:.2g} to {high:.2g}" if low < high else "given"),
+        ("spread of the changes' own runs", f"{judged.spread:.3g}; about sigma if they do nothing, more if they do"),
         ("mean of the start", f"{fixed(sum(judged.start_runs) / len(judged.start_runs), sigma)}"),
         ("total gain of the last kept run", f"{fixed(judged.total, sigma)}, {judged.total / sigma:.2f} sigma"),
         (
             "what selection alone gives",
-            f"{fixed(judged.selection, sigma)} on average, 90 % of searches from {fixed(judged.selection_low, sigma)} to "
-            f"{fixed(judged.selection_high, sigma)}",
+            f"{fixed(judged.selection, sigma)} on average, 90 % of searches from {fixed(judged.selection_low, sigma)} "
+            f"to {fixed(judged.selection_high, sigma)}",
         ),
         ("p", f"{words.p(judged.p)} (were sigma known: {words.p(judged.p_face)})"),
         (
             "corrected p",
-            f"{words.p(judged.p_corrected)} for {counted(judged.tries, 'try', 'tries')}, held to {judged.terms.alpha:g}",
+            f"{words.p(judged.p_corrected)} for {counted(judged.tries, 'try', 'tries')}; at most {judged.terms.alpha:g}",
         ),
         (
             f"smallest real gain found with {percent(POWER)} chance",
@@ -92,10 +94,10 @@ def _evidence(judged: SearchJudgement) -> str:
 def _assumed(judged: SearchJudgement) -> str:
     beat = f" by more than {judged.terms.minimum_gain:g}" if judged.terms.minimum_gain else ""
     return (
-        f"Assumed in {WORLDS:,} simulated searches: every change does nothing; runs are independent and normal with one "
-        f"sigma; the start is run {counted(len(judged.start_runs), 'time')}; each of {judged.steps} changes is kept if it "
-        f"beats the best so far{beat}. p is the share of them whose total gain, in units of the sigma estimated from as "
-        "many repeats, is at least the log's."
+        f"Assumed in {WORLDS:,} simulated searches: every change does nothing; runs are independent and normal with "
+        f"one sigma; the start is run {counted(len(judged.start_runs), 'time')}; each of {judged.steps} changes is "
+        f"kept if it beats the best so far{beat}. p is the share of them whose total gain, in units of the sigma "
+        "estimated from as many repeats, is at least the log's."
     )
 
 
@@ -123,10 +125,10 @@ def _kept(judged: SearchJudgement) -> str:
     columns += ("p", "gain beyond selection", "own jump", "p of the jump", "jump beyond", "runs after it was kept")
     return (
         grid(columns, rows)
-        + f"\n\nBoth p-values are against the whole search, the largest gain and the largest jump of all {judged.steps} "
-        f"changes: in a search over noise any gain is marked with at most {percent(judged.terms.alpha)} chance, and "
-        "likewise any jump. A jump is from the best before it, which was lucky too: a real gain shows only a part of "
-        "itself."
+        + f"\n\nBoth p-values are against the whole search, the largest gain and the largest jump of all "
+        f"{judged.steps} changes: in a search over noise any gain is marked with at most {percent(judged.terms.alpha)} "
+        "chance, and likewise any jump. A jump is from the best before it, which was lucky too: a real gain shows only "
+        "a part of itself."
     )
 
 
@@ -155,36 +157,38 @@ def _again(judged: SearchJudgement) -> str:
             lines.append(f"{last} and {start}, {runs} runs of each: finds a gain of {size} sigma ({size * sigma:.2g}).")
     if len(judged.kept) > 1 and (runs := judged.runs_for(2 * sigma, len(judged.kept))):
         lines.append(
-            f"Every kept change and {start}, {runs} runs of each: finds which of the {len(judged.kept)} are 2 sigma over "
-            "the start."
+            f"Every kept change and {start}, {runs} runs of each: finds which of the {len(judged.kept)} are 2 sigma "
+            "over the start."
         )
     fewest = len(judged.start_runs)
     if judged.terms.sigma is None and fewest < 10:
         lines.append(
-            f"{start} alone, {10 - fewest} runs more: sigma from {counted(fewest, 'run')} of the start makes this log tell "
-            f"only gains above {judged.resolved / sigma:.1f} sigma from noise."
+            f"{start} alone, {10 - fewest} runs more: sigma from {counted(fewest, 'run')} of the start makes this log "
+            f"tell only gains above {judged.resolved / sigma:.1f} sigma from noise."
         )
     runs = "\n".join(f"- {line}" for line in lines)
     return (
-        f"{runs}\n\nEach found with {percent(POWER)} chance, other seeds each time. Add the rows under the same commits: "
-        "runs of a commit after its first were not selected, and those of the last kept change decide."
+        f"{runs}\n\nEach found with {percent(POWER)} chance, other seeds each time. Add the rows under the same "
+        "commits: runs of a commit after its first were not selected, and those of the last kept change decide."
     )
 
 
 def _limits(judged: SearchJudgement) -> list[str]:
     limits = [
-        "The page asks whether the whole total gain is beyond selection. A search in which some changes do something has "
-        "other noise on top of them; which changes those are, only runs after the selection say.",
+        "The page asks whether the whole total gain is beyond selection. A search in which some changes do something "
+        "has other noise on top of them; which changes those are, only runs after the selection say.",
         "Changes that spread wider than the start (an unstable setting) are kept more easily than is assumed.",
     ]
     if judged.terms.sigma is not None:
-        limits.append(f"Sigma is {judged.terms.sigma:g} because --sigma says so; repeats in the log were not used for it.")
+        limits.append(
+            f"Sigma is {judged.terms.sigma:g} because --sigma says so; repeats in the log were not used for it."
+        )
     if judged.against_rule:
         lines = words.listed([str(step.line) for step in judged.against_rule[:20]])
         rest = f" and {len(judged.against_rule) - 20} more" if len(judged.against_rule) > 20 else ""
         limits.append(
             f"{counted(len(judged.against_rule), 'run was', 'runs were')} kept without an improvement, or discarded in "
-            f"spite of one (lines {lines}{rest}): such a search gains less than what is simulated, so that this page errs "
-            'on the side of "does not survive".'
+            f"spite of one (lines {lines}{rest}): such a search gains less than what is simulated, so that this page "
+            'errs on the side of "does not survive".'
         )
     return limits
