@@ -71,10 +71,8 @@ class Judgement:
         tries: what p is multiplied by; p_corrected is that, at most 1.
         low, high: ends of the gain's interval at 1 - alpha / tries.
         outcome: what is said.
-        prediction: t and p with the baseline's sigma alone; None where it has no spread of its own.
-        welch: without the assumption of one sigma; its fields are NaN with one seed.
-        pairs: over the seeds that both have; None where that is fewer than two, or all differ alike.
         design: for the power of the comparison.
+        method, baseline: every seed that was given, as it was given.
     """
 
     name: str
@@ -94,11 +92,10 @@ class Judgement:
     low: float
     high: float
     outcome: Outcome
-    prediction: tuple[float, float] | None
-    welch: WelchResult
-    pairs: PairedResult | None
     design: Design
     terms: Terms
+    method: Seeds
+    baseline: Seeds
 
     @property
     def resolved(self) -> float:
@@ -110,6 +107,33 @@ class Judgement:
         """Seeds of each that find a gain of the size that was seen; None if there is none, or no end of them."""
         beyond = self.gain - self.terms.minimum_gain
         return seeds_each(beyond, self.sigma, self.design, POWER, paired=self.terms.paired)
+
+    @property
+    def prediction(self) -> tuple[float, float] | None:
+        """t and p with the baseline's sigma alone; None where it has no spread of its own."""
+        floor = noise_floor(_sorted(self.baseline))
+        if not floor.usable:
+            return None
+        gain = self.terms.sign * float(_sorted(self.method).mean() - floor.mean) - self.terms.minimum_gain
+        t = gain / (floor.sigma * math.sqrt(1 / len(self.method) + 1 / floor.n))
+        return t, float(two_sided_t(t, floor.n - 1))
+
+    @property
+    def welch(self) -> WelchResult:
+        """Without the assumption of one sigma, against the minimum gain; its fields are NaN with one seed."""
+        ours, theirs = (self.terms.sign * _sorted(side) for side in (self.method, self.baseline))
+        return welch(ours - self.terms.minimum_gain, theirs)
+
+    @property
+    def pairs(self) -> PairedResult | None:
+        """Over the seeds that both have, beyond the minimum gain; None of fewer than two, or if all differ alike."""
+        shared = sorted(self.method.keys() & self.baseline.keys())
+        if len(shared) < 2:
+            return None
+        sides = (self.method, self.baseline)
+        ours, theirs = (pd.Series([self.terms.sign * side[seed] for seed in shared], shared) for side in sides)
+        pairs = paired_difference(ours - self.terms.minimum_gain, theirs)
+        return pairs if pairs.sigma > _rounding(ours, theirs) else None
 
 
 def judge(name: str, method: Seeds, baseline: Seeds, terms: Terms, *, tries: int = 1) -> Judgement:
@@ -153,11 +177,10 @@ def judge(name: str, method: Seeds, baseline: Seeds, terms: Terms, *, tries: int
         low=gain - reach,
         high=gain + reach,
         outcome=_outcome(t, corrected, tries * p_face, gain + reach, terms),
-        prediction=_prediction(ours, theirs, terms),
-        welch=welch(terms.sign * ours, terms.sign * theirs),
-        pairs=_pairs(method, baseline, shared, terms),
         design=design,
         terms=terms,
+        method=method,
+        baseline=baseline,
     )
 
 
@@ -222,23 +245,6 @@ def _noise(name: str, ours: np.ndarray, theirs: np.ndarray, terms: Terms) -> tup
 def _rounding(*sides: np.ndarray | pd.Series) -> float:
     """A spread that numbers without any have once means and differences were taken of them."""
     return 1e-12 * max(float(np.abs(side).max()) for side in sides)
-
-
-def _prediction(ours: np.ndarray, theirs: np.ndarray, terms: Terms) -> tuple[float, float] | None:
-    floor = noise_floor(theirs)
-    if not floor.usable:
-        return None
-    gain = terms.sign * float(ours.mean() - floor.mean) - terms.minimum_gain
-    t = gain / (floor.sigma * math.sqrt(1 / len(ours) + 1 / floor.n))
-    return t, float(two_sided_t(t, floor.n - 1))
-
-
-def _pairs(method: Seeds, baseline: Seeds, shared: list[str], terms: Terms) -> PairedResult | None:
-    if len(shared) < 2:
-        return None
-    ours, theirs = (pd.Series([terms.sign * side[seed] for seed in shared], shared) for side in (method, baseline))
-    pairs = paired_difference(ours - terms.minimum_gain, theirs)
-    return pairs if pairs.sigma > _rounding(ours, theirs) else None
 
 
 def sigma_interval(sigma: float, freedom: float, confidence: float = 0.95) -> tuple[float, float]:

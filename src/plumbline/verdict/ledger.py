@@ -109,7 +109,8 @@ def append(path: Path, entries: Sequence[Entry]) -> Ledger:
     with _locked(path) as descriptor:
         content = _without_torn_line(path, descriptor)
         ledger = _parsed(path, content)
-        known, lines, head = {entry.identity for entry in ledger.entries}, [], ledger.head
+        known, head = {entry.identity for entry in ledger.entries}, ledger.head
+        lines: list[str] = []
         for entry in entries:
             if entry.identity not in known:
                 known.add(entry.identity)
@@ -169,7 +170,7 @@ def compare(ledger: Ledger, page: Path, said: Stated) -> int:
     if len(ledger) < said.length:
         raise PlumblineError(
             f"{ledger.path} has {len(ledger)} entries, but {page} was made when it had {said.length}: its tail was "
-            f"cut, or it is another ledger. Put back the file that had them (hash of line {said.length}: {said.head[:12]})"
+            f"cut, or it is another ledger. Put back the file that had them (line {said.length}: hash {said.head[:12]})"
         )
     there = (NO_HEAD, *ledger.hashes)[said.length]
     if there != said.head:

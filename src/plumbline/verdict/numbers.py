@@ -205,7 +205,8 @@ def _common(request: Request, ledger: Ledger, tries: int) -> dict[str, Any]:
 
 
 def _of_judgement(judged: Judgement) -> dict[str, Any]:
-    more = {"resolved": judged.resolved, "seeds_to_decide": judged.seeds_to_decide}
+    beside = ("resolved", "seeds_to_decide", "prediction", "welch", "pairs")
+    more = {key: getattr(judged, key) for key in beside}
     return {key: value for key, value in _plain(judged).items() if key != "terms"} | _plain(more)
 
 

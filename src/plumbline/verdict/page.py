@@ -138,8 +138,8 @@ def _evidence(every: Sequence[Judgement], baseline: str) -> str:
         )
         for each in every
     ]
-    columns = ("method", "seeds / baseline's", "mean", f"mean of {name(baseline)}", "sigma (degrees of freedom)")
-    columns += ("gain", "z = gain / sigma", "t", "p", "corrected p", "gain's interval, corrected", "verdict")
+    columns = ["method", "seeds / baseline's", "mean", f"mean of {name(baseline)}", "sigma (degrees of freedom)"]
+    columns += ["gain", "z = gain / sigma", "t", "p", "corrected p", "gain's interval, corrected", "verdict"]
     return grid(columns, rows)
 
 
@@ -193,9 +193,9 @@ def _power(every: Sequence[Judgement]) -> str:
                 f"{needed:,}" if needed else seen,
             )
         )
-    columns = ("method", f"smallest gain found with {percent(POWER)} chance", "in sigma")
-    columns += tuple(f"chance to find {gain:g} sigma" for gain in GAINS)
-    columns += ("the seen gain reaches it", "seeds of each that would find the seen gain")
+    columns = ["method", f"smallest gain found with {percent(POWER)} chance", "in sigma"]
+    columns += [f"chance to find {gain:g} sigma" for gain in GAINS]
+    columns += ["the seen gain reaches it", "seeds of each that would find the seen gain"]
     return (
         grid(columns, rows)
         + "\n\nChances are for this number of tries and, in units of sigma, exact; in the metric's units they take "
@@ -223,7 +223,6 @@ def _limits(every: Sequence[Judgement], terms: Terms) -> list[str]:
             "at the seeds of both."
             for each in every
             if not math.isnan(each.welch.p)
-            and not terms.minimum_gain
             and (each.welch.p <= terms.alpha / each.tries) != (each.p <= terms.alpha / each.tries)
         ]
     for each in every:

@@ -141,7 +141,8 @@ def _delimited(path: Path, text: str) -> Rows:
 
 
 def _json_lines(path: Path, text: str) -> Rows:
-    rows, columns = [], {}
+    rows: list[Row] = []
+    columns: dict[str, None] = {}
     for line, content in enumerate(text.split("\n"), start=1):
         if not content.strip():
             continue

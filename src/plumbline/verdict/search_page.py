@@ -81,7 +81,8 @@ def _evidence(judged: SearchJudgement) -> str:
         ("p", f"{words.p(judged.p)} (were sigma known: {words.p(judged.p_face)})"),
         (
             "corrected p",
-            f"{words.p(judged.p_corrected)} for {counted(judged.tries, 'try', 'tries')}; at most {judged.terms.alpha:g}",
+            f"{words.p(judged.p_corrected)}, for {counted(judged.tries, 'try', 'tries')}; it is held to "
+            f"{judged.terms.alpha:g}",
         ),
         (
             f"smallest real gain found with {percent(POWER)} chance",
@@ -121,8 +122,8 @@ def _kept(judged: SearchJudgement) -> str:
         )
         for each in judged.kept
     ]
-    columns = ("kept change", "line", "changes so far", "gain so far", "selection alone: mean (95 % of searches below)")
-    columns += ("p", "gain beyond selection", "own jump", "p of the jump", "jump beyond", "runs after it was kept")
+    columns = ["kept change", "line", "changes so far", "gain so far", "selection alone: mean (95 % of searches below)"]
+    columns += ["p", "gain beyond selection", "own jump", "p of the jump", "jump beyond", "runs after it was kept"]
     return (
         grid(columns, rows)
         + f"\n\nBoth p-values are against the whole search, the largest gain and the largest jump of all "
@@ -166,9 +167,9 @@ def _again(judged: SearchJudgement) -> str:
             f"{start} alone, {10 - fewest} runs more: sigma from {counted(fewest, 'run')} of the start makes this log "
             f"tell only gains above {judged.resolved / sigma:.1f} sigma from noise."
         )
-    runs = "\n".join(f"- {line}" for line in lines)
+    listed = "\n".join(f"- {line}" for line in lines)
     return (
-        f"{runs}\n\nEach found with {percent(POWER)} chance, other seeds each time. Add the rows under the same "
+        f"{listed}\n\nEach found with {percent(POWER)} chance, other seeds each time. Add the rows under the same "
         "commits: runs of a commit after its first were not selected, and those of the last kept change decide."
     )
 
