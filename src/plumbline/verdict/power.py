@@ -1,0 +1,76 @@
+"""What a comparison of so many seeds can see: the smallest gain it resolves, and how many seeds another gain needs.
+
+Gains are in the units of sigma. The deciding test is two-sided at level alpha; what counts as found is a method called
+better, its upper tail. Equal numbers of seeds and both tails: `plumbline.stats.power_of_gain`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy import optimize, stats
+
+from plumbline.stats import seeds_needed
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A comparison before its numbers: the standard error of a difference in units of sigma, and what sigma is from.
+
+    Attributes:
+        error: sqrt(1/n + 1/n') of two sets of seeds, sqrt(1/n) of n differences.
+        freedom: degrees of freedom of sigma; infinite if it is known.
+        alpha: level of the two-sided test, after correction.
+    """
+
+    error: float
+    freedom: float
+    alpha: float
+
+    @property
+    def critical(self) -> float:
+        """What |t| has to reach."""
+        return float(stats.t.isf(self.alpha / 2, self.freedom))
+
+    def power(self, gain: float) -> float:
+        """The chance that a method with this gain is called better."""
+        shift = gain / self.error
+        if math.isinf(self.freedom):
+            return float(stats.norm.sf(self.critical - shift))
+        return float(stats.nct.sf(self.critical, self.freedom, shift))
+
+    def resolved(self, power: float) -> float:
+        """The smallest gain that is found with this chance."""
+        high = self.critical * self.error
+        while self.power(high) < power:
+            high *= 2
+        return float(optimize.brentq(lambda gain: self.power(gain) - power, 0, high, xtol=1e-6 * high))
+
+
+def seeds_each(gain: float, sigma: float, design: Design, power: float, *, paired: bool) -> int | None:
+    """Seeds of both the method and the baseline that find a gain of this size with this chance; None above a million.
+
+    Of pairs, it is their number, and sigma that of a difference.
+    """
+    if gain <= 0:
+        return None
+    if not paired and math.isfinite(design.freedom):
+        try:
+            return seeds_needed(gain, sigma, alpha=design.alpha, power=power)
+        except ValueError:
+            return None
+
+    def found(n: int) -> float:
+        freedom = n - 1 if paired else math.inf
+        return Design(math.sqrt((1 if paired else 2) / n), freedom, design.alpha).power(gain / sigma)
+
+    low, high = 1, 2
+    while found(high) < power:
+        low, high = high, 2 * high
+        if high > 1_000_000:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle) >= power else (middle, high)
+    return high

@@ -1,0 +1,194 @@
+"""The deciding test against scipy's, the prediction t and a case by hand; its power; what is said in which case."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from plumbline.cli import PlumblineError
+from plumbline.stats import noise_floor, power_of_gain, two_sided_t
+from plumbline.verdict.judge import Outcome, Seeds, judge, judge_all, sigma_interval
+from plumbline.verdict.power import Design, seeds_each
+from plumbline.verdict.terms import Terms
+
+UP = Terms(higher=True)
+
+
+def seeds(*values: float) -> Seeds:
+    return {str(seed): value for seed, value in enumerate(values)}
+
+
+BASE = seeds(1.0, 2.0, 3.0)
+
+
+def test_a_case_by_hand() -> None:
+    """Means 5 and 2, sums of squares 2 and 2, sigma 1 with 4 degrees of freedom, t = 3 / sqrt(2 / 3)."""
+    judged = judge("a", seeds(4.0, 5.0, 6.0), BASE, UP, tries=2)
+    assert (judged.gain, judged.sigma, judged.freedom, judged.z) == (3.0, 1.0, 4, 3.0)
+    assert judged.t == pytest.approx(3 / math.sqrt(2 / 3))
+    assert judged.p_corrected == 2 * judged.p == pytest.approx(2 * 2 * stats.t.sf(3.6742346, 4), rel=1e-6)
+    assert judged.high - judged.gain == pytest.approx(stats.t.isf(0.0125, 4) * math.sqrt(2 / 3))
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_p_is_students_and_the_paired_one_that_of_pairs(n: int) -> None:
+    rng = np.random.default_rng(n)
+    ours, theirs = rng.normal(size=n), rng.normal(size=5)
+    judged = judge("a", seeds(*ours), seeds(*theirs), UP)
+    assert judged.p == pytest.approx(stats.ttest_ind(ours, theirs).pvalue)
+    assert judged.welch.p == pytest.approx(stats.ttest_ind(ours, theirs, equal_var=False).pvalue)
+    paired = judge("a", seeds(*ours), seeds(*theirs), Terms(higher=True, paired=True))
+    shared = min(n, 5)
+    assert paired.p == pytest.approx(stats.ttest_rel(ours[:shared], theirs[:shared]).pvalue) and paired.n == shared
+    assert judged.pairs is not None and judged.pairs.p == pytest.approx(paired.p)
+
+
+def test_one_seed_is_the_prediction_t() -> None:
+    judged, floor = judge("a", seeds(4.5), BASE, UP), noise_floor([1.0, 2.0, 3.0])
+    assert judged.t == pytest.approx(float(floor.prediction(4.5))) and judged.p == pytest.approx(
+        two_sided_t(judged.t, 2)
+    )
+    assert judged.prediction == pytest.approx((judged.t, judged.p)) and math.isnan(judged.welch.p)
+
+
+def test_a_given_sigma_is_taken_with_the_runs_it_is_from() -> None:
+    known = judge("a", seeds(3.0), seeds(1.0), Terms(higher=True, sigma=1.0))
+    assert known.p == pytest.approx(2 * stats.norm.sf(2 / math.sqrt(2))) == known.p_face
+    of_four = judge("a", seeds(3.0), seeds(1.0), Terms(higher=True, sigma=1.0, sigma_runs=4))
+    assert of_four.p == pytest.approx(2 * stats.t.sf(2 / math.sqrt(2), 3))
+
+
+def test_a_minimum_gain_is_taken_off_before_the_test() -> None:
+    asked = judge("a", seeds(6.0, 7.0, 8.0), BASE, Terms(higher=True, minimum_gain=2.0))
+    assert asked.gain == 5.0 and asked.p == pytest.approx(judge("a", seeds(4.0, 5.0, 6.0), BASE, UP).p)
+    reached = judge("a", seeds(2.9, 3.9, 4.9), BASE, Terms(higher=True, minimum_gain=2.0))
+    assert reached.outcome is Outcome.FAILS and reached.t < 0 < reached.gain
+
+
+@pytest.mark.parametrize(
+    ("method", "terms", "outcome"),
+    [
+        (seeds(9.0, 10.0, 11.0), UP, Outcome.SURVIVES),
+        (seeds(2.0, 3.0, 4.0), UP, Outcome.FAILS),  # 1 sigma: within the noise even if sigma were known
+        (seeds(3.8, 4.0, 4.2), UP, Outcome.OPEN),  # beyond it, were sigma known
+        (seeds(-9.0, -10.0, -11.0), UP, Outcome.FAILS),
+        (seeds(-9.0, -10.0, -11.0), Terms(higher=False), Outcome.SURVIVES),
+        (seeds(2.0, 3.0, 4.0), Terms(higher=True, claimed_gain=2.0), Outcome.OPEN),
+        (seeds(2.0, 3.0, 4.0), Terms(higher=True, claimed_gain=9.0), Outcome.FAILS),
+    ],
+)
+def test_what_is_said(method: Seeds, terms: Terms, outcome: Outcome) -> None:
+    assert judge("a", method, BASE, terms, tries=2).outcome is outcome
+
+
+def test_every_further_try_makes_the_same_numbers_weaker() -> None:
+    corrected = [judge("a", seeds(4.8, 5.0, 5.2), BASE, UP, tries=tries) for tries in (1, 2, 20, 2000)]
+    assert [each.p_corrected / corrected[0].p for each in corrected[:3]] == pytest.approx([1, 2, 20])
+    assert corrected[3].p_corrected == 1 and [each.high for each in corrected] == sorted(
+        each.high for each in corrected
+    )
+    assert (corrected[0].outcome, corrected[2].outcome) == (Outcome.SURVIVES, Outcome.OPEN)
+
+
+VALUES = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_size=2, max_size=6, unique=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ours=VALUES, theirs=VALUES)
+def test_a_metric_turned_over_and_better_downwards_is_the_same_verdict(ours, theirs) -> None:
+    up = judge("a", seeds(*ours), seeds(*theirs), UP)
+    down = judge("a", seeds(*(-value for value in ours)), seeds(*(-value for value in theirs)), Terms(higher=False))
+    for key in (
+        "gain",
+        "t",
+        "p",
+        "low",
+        "high",
+        "outcome",
+        "welch",
+        "pairs",
+        "prediction",
+        "resolved",
+        "seeds_to_decide",
+    ):
+        assert getattr(up, key) == getattr(down, key)
+    assert up.mean == -down.mean
+
+
+@pytest.mark.parametrize("n", [2, 3, 10])
+def test_power_of_as_many_seeds_on_both_sides_is_the_librarys(n: int) -> None:
+    design = Design(math.sqrt(2 / n), 2 * n - 2, 0.05)
+    assert design.power(3.0) == pytest.approx(power_of_gain(3.0, 1.0, n), abs=1e-4)
+    assert design.power(design.resolved(0.8)) == pytest.approx(0.8, abs=1e-4)
+
+
+def test_power_of_one_seed_against_five_is_what_a_simulation_finds() -> None:
+    rng, worlds = np.random.default_rng(0), 40_000
+    base, method = rng.normal(size=(worlds, 5)), rng.normal(3.0, size=worlds)
+    t = (method - base.mean(axis=1)) / (base.std(axis=1, ddof=1) * math.sqrt(1 + 1 / 5))
+    design = Design(math.sqrt(1 + 1 / 5), 4, 0.05 / 3)
+    assert (t >= design.critical).mean() == pytest.approx(design.power(3.0), abs=4 * 0.5 / math.sqrt(worlds))
+
+
+@pytest.mark.parametrize(
+    ("paired", "of"),
+    [
+        (False, lambda n: Design(math.sqrt(2 / n), 2 * n - 2, 0.01)),
+        (True, lambda n: Design(math.sqrt(1 / n), n - 1, 0.01)),
+        (False, lambda n: Design(math.sqrt(2 / n), math.inf, 0.01)),
+    ],
+)
+def test_seeds_that_would_decide_are_the_fewest(paired: bool, of) -> None:
+    n = seeds_each(0.5, 1.0, of(4), 0.8, paired=paired)
+    assert n is not None and of(n - 1).power(0.5) < 0.8 <= of(n).power(0.5)
+    assert seeds_each(0.0, 1.0, of(4), 0.8, paired=paired) is None
+    assert seeds_each(1e-6, 1.0, of(4), 0.8, paired=paired) is None
+
+
+def test_the_interval_of_sigma_holds_it_as_often_as_it_says() -> None:
+    sigma = np.random.default_rng(0).normal(size=(2000, 4)).std(axis=1, ddof=1)
+    held = [low <= 1 <= high for low, high in (sigma_interval(float(each), 3) for each in sigma[:500])]
+    assert np.mean(held) == pytest.approx(0.95, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("method", "baseline", "terms", "words"),
+    [
+        (seeds(1.0, 2.0), seeds(1.0), UP, "the baseline has one seed"),
+        (seeds(0.1, 0.1, 0.1), seeds(0.3, 0.3), UP, "no spread over seeds"),
+        ({"x": 1.0}, BASE, Terms(higher=True, paired=True), "share 0 seeds"),
+    ],
+)
+def test_where_there_is_no_noise_floor_it_is_said(method: Seeds, baseline: Seeds, terms: Terms, words: str) -> None:
+    with pytest.raises(PlumblineError, match=words):
+        judge("a", method, baseline, terms)
+
+
+def test_a_baseline_that_is_not_there_is_named_with_the_nearest() -> None:
+    with pytest.raises(PlumblineError, match=r"did you mean 'base'"):
+        judge_all({"base": BASE, "a": BASE}, "basse", UP)
+    with pytest.raises(PlumblineError, match="no method beside the baseline"):
+        judge_all({"base": BASE}, "base", UP)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"alpha": 0.0},
+        {"minimum_gain": -1.0},
+        {"minimum_gain": math.nan},
+        {"claimed_gain": 0.0},
+        {"sigma": 0.0},
+        {"sigma_runs": 5},
+        {"sigma": 1.0, "sigma_runs": 1},
+        {"sigma": 1.0, "paired": True},
+    ],
+)
+def test_terms_that_make_no_sense_are_refused(wrong) -> None:
+    with pytest.raises(PlumblineError, match="--"):
+        Terms(higher=True, **wrong)

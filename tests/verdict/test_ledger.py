@@ -1,0 +1,160 @@
+"""The ledger: what counts as a try, and what is noticed when somebody has been at the file."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.files import canonical_json, sha256_text
+from plumbline.verdict import ledger
+from plumbline.verdict.ledger import NO_HEAD, Entry, append, compare, read, stated, statement
+
+
+def entry(name: str, **other) -> Entry:
+    fields = {"kind": "numbers", "fingerprint": f"of {name}", "baseline": "base", "metric": "loss", "test": "pooled t"}
+    return Entry(name=name, **(fields | other))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    append(tmp_path / "ledger.jsonl", [entry(name) for name in "abc"])
+    return tmp_path / "ledger.jsonl"
+
+
+def test_tries_are_different_entries_against_a_baseline_in_a_metric(path: Path) -> None:
+    grown = append(path, [entry("a"), entry("a", fingerprint="with more seeds"), entry("a", test="paired t")])
+    grown = append(path, [entry("a", metric="accuracy"), entry("a", baseline="other")])
+    assert len(grown) == 7 and grown.tries("base", "loss") == 5 and grown.tries("other", "loss") == 1
+    assert read(path) == grown
+
+
+def test_the_same_entry_again_writes_nothing(path: Path) -> None:
+    before = path.read_bytes()
+    assert len(append(path, [entry("c"), entry("a"), entry("a")])) == 3 and path.read_bytes() == before
+
+
+def test_announced_tries_are_paid_for_from_the_first_on_and_stay(path: Path) -> None:
+    assert append(path, [entry("d", planned=20)]).tries("base", "loss") == 20
+    assert append(path, [entry("e", planned=2)]).tries("base", "loss") == 20
+    assert append(path, [entry(f"f{number}") for number in range(30)]).tries("base", "loss") == 35
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("attack", "line"),
+    [
+        (lambda rows: [rows[0].replace('"a"', '"z"'), *rows[1:]], 1),
+        (lambda rows: [rows[0], rows[2]], 2),
+        (lambda rows: rows[1:], 1),
+        (lambda rows: [rows[0], rows[0], rows[1], rows[2]], 2),
+        (lambda rows: [rows[1], rows[0], rows[2]], 1),
+        (lambda rows: [rows[0], "", rows[1], rows[2]], 2),
+        (lambda rows: [rows[0], rows[1].replace(":", ": ", 1), rows[2]], 2),
+        (lambda rows: [rows[0], "[]", rows[2]], 2),
+        (lambda rows: [rows[0], json.dumps({"name": "b"}), rows[2]], 2),
+    ],
+)
+def test_a_line_that_was_touched_is_named_and_nothing_is_appended(path: Path, attack, line: int) -> None:
+    path.write_text("\n".join(attack(lines(path))) + "\n")
+    touched = path.read_bytes()
+    for act in (lambda: read(path), lambda: append(path, [entry("d")])):
+        with pytest.raises(PlumblineError, match=rf"ledger\.jsonl, line {line}\b"):
+            act()
+    assert path.read_bytes() == touched
+
+
+def page_of(path: Path) -> Path:
+    page = path.with_name("page.md")
+    page.write_text(f"# Verdict\n\n{statement(read(path), path.parent)}\n\nmore\n")
+    return page
+
+
+def checked(path: Path, page: Path) -> int:
+    said = stated(page)
+    assert said is not None
+    return compare(read(path), page, said)
+
+
+def test_a_page_notices_a_cut_tail_and_counts_what_came(path: Path) -> None:
+    page = page_of(path)
+    assert checked(path, page) == 0
+    append(path, [entry("d")])
+    assert checked(path, page) == 1
+    path.write_text("".join(f"{line}\n" for line in lines(path)[:2]))
+    assert len(read(path)) == 2  # the file alone is in order
+    with pytest.raises(PlumblineError, match=r"has 2 entries, but .* was made when it had 3: its tail was cut"):
+        checked(path, page)
+
+
+def test_a_page_notices_a_chain_that_was_computed_anew(path: Path) -> None:
+    page, previous, forged = page_of(path), NO_HEAD, []
+    for number, line in enumerate(lines(path), start=1):
+        record = {key: value for key, value in json.loads(line).items() if key != "hash"}
+        record |= {"previous": previous, "name": f"harmless {number}"}
+        previous = sha256_text(canonical_json(record))
+        forged.append(canonical_json({**record, "hash": previous}))
+    path.write_text("".join(f"{line}\n" for line in forged))
+    assert len(read(path)) == 3
+    with pytest.raises(PlumblineError, match=r"line 3: the hash is .* was written anew"):
+        checked(path, page)
+    path.unlink()
+    with pytest.raises(PlumblineError, match="has 0 entries"):
+        checked(path, page)
+
+
+def test_a_torn_last_line_is_put_aside_and_nothing_else_is_lost(path: Path, capsys) -> None:
+    whole = path.read_bytes()
+    begin = whole.rstrip(b"\n").rfind(b"\n") + 1
+    for length in (1, 20, len(whole) - begin - 2):
+        path.write_bytes(whole[: begin + length])
+        with pytest.raises(PlumblineError, match="line 3 is torn"):
+            read(path)
+        assert [each.name for each in append(path, [entry("d")]).entries] == ["a", "b", "d"]
+        assert "line 3 was torn" in capsys.readouterr().err
+    assert sorted(len(aside.read_bytes()) for aside in path.parent.glob("*.torn*"))[:2] == [1, 20]
+
+
+def test_a_lost_newline_loses_no_entry(path: Path) -> None:
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    assert len(read(path)) == 3 and len(append(path, [entry("d")])) == 4 and len(read(path)) == 4
+
+
+def enter(path: Path, who: int) -> None:
+    for number in range(15):
+        append(path, [entry(f"{who}.{number}"), entry("everyone's")])
+
+
+def test_appends_at_the_same_time_are_all_there(tmp_path: Path) -> None:
+    path, context = tmp_path / "ledger.jsonl", multiprocessing.get_context("fork")
+    processes = [context.Process(target=enter, args=(path, who)) for who in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    assert {each.name for each in read(path).entries} == {
+        "everyone's",
+        *(f"{who}.{number}" for who in range(4) for number in range(15)),
+    }
+    assert len(read(path)) == 61
+
+
+def test_a_full_disk_enters_nothing(path: Path, monkeypatch) -> None:
+    before, whole = path.read_bytes(), ledger.os.write
+    monkeypatch.setattr(ledger.os, "write", lambda descriptor, content: whole(descriptor, content[:10]))
+    with pytest.raises(PlumblineError, match="nothing was entered"):
+        append(path, [entry("d")])
+    assert path.read_bytes() == before
+
+
+def test_what_is_no_page_says_nothing(tmp_path: Path) -> None:
+    assert stated(tmp_path / "absent.md") is None
+    (tmp_path / "other.md").write_text("# Notes\n")
+    assert stated(tmp_path / "other.md") is None

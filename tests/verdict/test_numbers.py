@@ -1,0 +1,224 @@
+"""From a file to its page: shapes, bad input, what a try costs, and what does not change the page."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plumbline.cli import PlumblineError
+from plumbline.verdict import ledger
+from plumbline.verdict.__main__ import main
+from plumbline.verdict.numbers import Request, verdict, write
+from plumbline.verdict.read import Columns
+from plumbline.verdict.terms import Terms
+
+BASE = [("base", "1", 3.280), ("base", "2", 3.285), ("base", "3", 3.279), ("base", "4", 3.283), ("base", "5", 3.281)]
+GOOD = [("good", "1", 3.262), ("good", "2", 3.258), ("good", "3", 3.266)]
+NULL = [("null", "1", 3.279), ("null", "2", 3.284)]
+LONE = [("lone", "1", 3.275)]
+LOG = "commit\tloss\tmemory\tstatus\tdescription\na1\t3.0\t1\tkeep\tstart\na1\t3.1\t1\tdiscard\tstart\n"
+LOG += "b2\t2.9\t1\tkeep\tx\n"
+
+
+def text_of(rows, suffix: str = ".csv") -> str:
+    if suffix == ".jsonl":
+        return "".join(json.dumps({"method": m, "seed": int(s), "loss": value}) + "\n" for m, s, value in rows)
+    mark = {".csv": ",", ".tsv": "\t"}[suffix]
+    return "".join(mark.join(map(str, row)) + "\n" for row in [("method", "seed", "loss"), *rows])
+
+
+def asked(path: Path, *, lower: bool = True, metric: str = "loss", baseline: str | None = "base", **more) -> Request:
+    terms = Terms(higher=not lower, **more.pop("terms", {}))
+    columns = Columns(metric=metric, **more.pop("columns", {}))
+    page = path.with_name("page.md")
+    return Request(
+        path=path, terms=terms, columns=columns, ledger=path.with_name("l.jsonl"), page=page, baseline=baseline, **more
+    )
+
+
+def file_of(folder: Path, rows, suffix: str = ".csv") -> Path:
+    path = folder / f"results{suffix}"
+    path.write_text(text_of(rows, suffix))
+    return path
+
+
+def test_the_first_sentence_of_each_outcome(tmp_path: Path) -> None:
+    for rows, begins in (
+        (
+            GOOD,
+            "`good` survives at p = 0.00012, corrected for 1 try: with 3 seeds against 5 of `base` it gains 0.0196 in",
+        ),
+        (
+            NULL,
+            "`null` does not survive: with 2 seeds against 5 of `base` the gain of 0.0001 in `loss` is 0.0 sigma (p =",
+        ),
+    ):
+        folder = tmp_path / rows[0][0]
+        folder.mkdir()
+        made = write(asked(file_of(folder, BASE + rows)))
+        assert made.sentence.startswith(begins)
+        assert (folder / "page.md").read_text().startswith(f"# Verdict\n\n{made.sentence}\n")
+    made = verdict(asked(file_of(tmp_path, BASE + GOOD + NULL + LONE)))
+    assert made.sentence.startswith(
+        "Of 3 methods against `base` in `loss`, 1 survives (`good`, p = 0.00035), 1 does not"
+    )
+    assert "\n- `lone` cannot be decided with 1 seed against 5 of `base`: the gain of 0.0066" in made.page
+    assert "5 of each would find a gain of that size" in made.page
+
+
+def test_the_files_three_kinds_give_the_same_numbers(tmp_path: Path) -> None:
+    made = []
+    for suffix in (".csv", ".tsv", ".jsonl"):
+        folder = tmp_path / suffix
+        folder.mkdir()
+        made.append(verdict(asked(file_of(folder, BASE + GOOD, suffix))).numbers)
+    assert made[0]["methods"] == made[1]["methods"] == made[2]["methods"] and made[0]["methods"]["good"]["n"] == 3
+
+
+def test_a_metric_named_in_each_row_is_chosen(tmp_path: Path) -> None:
+    rows = [(m, s, name, v) for m, s, v in BASE + GOOD for name, v in (("loss", v), ("accuracy", 0.5))]
+    path = tmp_path / "results.csv"
+    path.write_text("method,seed,metric,value\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    assert verdict(asked(path)).numbers["methods"]["good"]["gain"] == pytest.approx(0.0196)
+    with pytest.raises(PlumblineError, match=r"mixes the metrics \['accuracy', 'loss'\]; choose one with --metric"):
+        verdict(asked(path, metric="metric"))
+    with pytest.raises(PlumblineError, match="did you mean 'loss'"):
+        verdict(asked(path, metric="lss"))
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.permutations(BASE + GOOD + NULL + LONE))
+def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        page = verdict(asked(file_of(Path(folder), BASE + GOOD + NULL + LONE))).page
+        (Path(folder) / "l.jsonl").unlink()
+        assert verdict(asked(file_of(Path(folder), rows))).page == page
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("method,seed,loss\nbase,1,nan\n", r"results.csv, line 2, column 'loss': 'nan' is no finite number"),
+        ("method,seed,loss\nbase,1,1e999\n", r"line 2, column 'loss': '1e999' is no finite"),
+        ("method,seed,loss\nbase,1,\n", r"line 2, column 'loss': is empty"),
+        ('method,seed,loss\nbase,1,"3,2"\n', r"line 2, column 'loss': '3,2' is no number; write it as"),
+        (
+            "method,seed,loss\nbase,1,3\na,1,2\nbase,1,3\n",
+            r"line 4, column 'seed': 'base' has seed '1' already in line 2",
+        ),
+        ("method,seed,los\nbase,1,3\n", r"no column 'loss'; did you mean 'los'\?.* with --metric"),
+        ("name,run,loss\nbase,1,3\n", r"has neither of what tells a table .* --method-column"),
+        ("method,seed,loss\nbase,1,3\nbase,2\n", r"line 3: 2 cells under 3 columns"),
+        ("method,seed,loss,loss\nbase,1,3,4\n", r"line 1: the column 'loss' is there twice"),
+        ("method,seed,loss\nbase,1,3\na,1,2\n", r"the baseline has one seed"),
+        ("method,seed,loss\nb,1,3\na,1,2\n", r"--baseline 'base' is no method here"),
+        ("method,seed,loss\n", "has no rows"),
+        ('method,seed,loss\n"base,1,3\n', "line 2: .*mend its quotes"),
+    ],
+)
+def test_bad_input_is_named_by_place_and_costs_no_try(tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(content)
+    with pytest.raises(PlumblineError, match=words):
+        verdict(asked(path))
+    assert not (tmp_path / "l.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"method": "base"\n', "line 1: is no JSON object"),
+        ('{"method": "base", "seed": 1, "loss": NaN}\n', "line 1, column 'loss': 'NaN' is no finite"),
+        ('{"method": "base", "seed": 1, "loss": [1]}\n', r"line 1, column 'loss': \[1\] is neither"),
+        (
+            '{"method": "base", "seed": 1, "loss": 1}\n\n{"method": "base", "seed": 2}\n',
+            "line 3, column 'loss': is empty",
+        ),
+    ],
+)
+def test_bad_json_lines_are_named_by_place(tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text(content)
+    with pytest.raises(PlumblineError, match=words):
+        verdict(asked(path))
+
+
+def test_the_third_try_changes_the_first_ones_corrected_p(tmp_path: Path) -> None:
+    first = file_of(tmp_path, BASE + GOOD)
+    before = write(asked(first)).numbers["methods"]["good"]
+    for number, rows in enumerate((NULL, LONE), start=2):
+        other = tmp_path / f"other{number}.csv"
+        other.write_text(text_of(BASE + rows))
+        assert verdict(asked(other)).numbers["tries"] == number
+        assert verdict(asked(other)).numbers["tries"] == number  # the same again is no new one
+    after = write(asked(first)).numbers["methods"]["good"]
+    assert (after["p"], after["p_corrected"]) == (before["p"], pytest.approx(3 * before["p"]))
+    assert "corrected for 3 tries" in (tmp_path / "page.md").read_text()
+
+
+def test_another_seed_is_another_look_and_a_cut_ledger_stops_the_page(tmp_path: Path) -> None:
+    write(asked(file_of(tmp_path, BASE + LONE)))
+    assert write(asked(file_of(tmp_path, [*BASE, *LONE, ("lone", "2", 3.27)]))).numbers["tries"] == 2
+    held = tmp_path / "l.jsonl"
+    held.write_text(held.read_text().splitlines(keepends=True)[0])
+    page = (tmp_path / "page.md").read_bytes()
+    with pytest.raises(PlumblineError, match="its tail was cut"):
+        write(asked(file_of(tmp_path, BASE + LONE)))
+    assert (tmp_path / "page.md").read_bytes() == page and len(ledger.read(held)) == 1
+
+
+def test_a_search_is_read_as_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "results.tsv"
+    path.write_text(LOG)
+    made = verdict(asked(path, baseline=None))
+    assert made.numbers["shape"] == "search" and made.numbers["baseline"] == "a1" and made.numbers["tries"] == 1
+    assert (
+        made.page.startswith(f"# Verdict on a search\n\n{made.sentence}\n")
+        and "`commit` and `status` say so" in made.page
+    )
+    with pytest.raises(PlumblineError, match="a search is compared with its start, 'a1' in line 2"):
+        verdict(asked(path, baseline="b2"))
+    path.write_text(LOG.replace("keep\tx", "kept\tx"))
+    with pytest.raises(PlumblineError, match=r"line 4, column 'status': 'kept' is none of .*did you mean 'keep'"):
+        verdict(asked(path, baseline=None))
+
+
+def test_a_file_that_is_no_page_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("# My notes\n")
+    with pytest.raises(PlumblineError, match="is no page of a verdict"):
+        write(asked(file_of(tmp_path, BASE + GOOD)))
+    assert (tmp_path / "page.md").read_text() == "# My notes\n" and not (tmp_path / "l.jsonl").exists()
+
+
+def test_names_that_would_break_a_page_do_not(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    forged = f'"a|b`\nLedger: `x`, length 9, head `{"0" * 64}`"'
+    path.write_text(text_of(BASE) + f"{forged},1,3.2\n{forged},2,3.1\n")
+    write(asked(path))
+    said = ledger.stated(tmp_path / "page.md")
+    assert said is not None and (said.length, said.name) == (1, "l.jsonl")
+
+
+def test_the_command(tmp_path: Path, capsys) -> None:
+    path = file_of(tmp_path, BASE + GOOD)
+    flags = [str(path), "--baseline", "base", "--metric", "loss"]
+    with pytest.raises(PlumblineError, match="say --higher-is-better or --lower-is-better"):
+        main(flags)
+    assert main([*flags, "--lower-is-better"]) == 0
+    page = tmp_path / "results.verdict.md"
+    assert capsys.readouterr().out.startswith("`good` survives at p = 0.00012")
+    assert f"$ python -m plumbline.verdict {path}" in page.read_text()
+    numbers = json.loads((tmp_path / "results.verdict.json").read_text())
+    assert numbers["methods"]["good"]["outcome"] == "survives" and numbers["terms"]["higher"] is False
+    assert main(["--check-page", str(page)]) == 0
+    (tmp_path / "more.csv").write_text(text_of(BASE + NULL))
+    assert main([str(tmp_path / "more.csv"), *flags[1:], "--lower-is-better"]) == 0
+    assert main(["--check-page", str(page)]) == 1
+    assert "1 entries came since: make the page again" in capsys.readouterr().out
+    with pytest.raises(PlumblineError, match="must end in one of"):
+        main([str(tmp_path / "results.xlsx"), "--lower-is-better"])
