@@ -10,7 +10,7 @@ the warm-up's share of steps stay. Corpus, held-out text and items are mini's; t
 
 Runs are made by the project's own workflow, from a copy of it under benchmarks/runs/pilot in which these sizes stand.
 What is finished is kept, and the same command goes on from there. The six seeds of the baseline come first, then each
-method; a method that was not reached is left out of the table, which says so.
+method; the table says what was not reached.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from plumbline import cli
 from plumbline.cli import PlumblineError
 from plumbline.plan.size import reckoned
 from plumbline.results.expected import expected_runs
-from plumbline.results.runs import RunFrames, load
+from plumbline.results.runs import COMPLETED, RunFrames, load
 from plumbline.specs import sheet
 from plumbline.specs.config import ROOT, read_yaml
 from plumbline.specs.spec import RunSpec
@@ -149,41 +149,47 @@ def carry_out(folder: Path, study: sheet.Study, methods: list[str], cores: int) 
 
 
 def measured(frames: RunFrames) -> pd.DataFrame:
-    """Every run that is finished and scored, on its key: method, seed and the MEASURES."""
-    found = frames.runs[frames.runs["average"].notna()]
+    """Every run that is finished, on its key: method, seed and the MEASURES; NaN where it was not scored."""
+    found = frames.runs[frames.runs["outcome"] == COMPLETED]
     gold = frames.scores[frames.scores["metric"] == "logprob_gold"].groupby("key")["value"].mean()
     return found[["method", "seed", "validation_loss", "average", "parameters"]].assign(logprob_gold=gold)
 
 
-def figures(runs: pd.DataFrame, m: int) -> dict[str, Any]:
-    """Sigma over the baseline's seeds, the gains that it resolves, and each method's distance, by measure."""
-    seeds = runs[runs["method"] == "baseline"]
+def figures(runs: pd.DataFrame, m: int, seeds: int) -> dict[str, Any]:
+    """By measure: sigma over the baseline's seeds, what it resolves with mini's number of `seeds` and with the
+    document's three, and each method's gain over the seeds' mean (better upwards).
+
+    Raises:
+        PlumblineError: fewer than two seeds of the baseline are finished.
+    """
     found = {}
     for name, (_, upwards, _) in MEASURES.items():
-        floor, sign = noise_floor(seeds[name]), 1 if upwards else -1
-        gains = {
-            str(run.method): sign * float(floor.delta(getattr(run, name)))
-            for run in runs.itertuples()
-            if run.method != "baseline"
-        }
+        floor, sign = noise_floor(runs[runs["method"] == "baseline"][name]), 1 if upwards else -1
+        if not floor.usable:
+            raise PlumblineError(
+                f"{name}: {floor.n} seeds of the baseline are finished; run it again without --only-write"
+            )
+        gains = {str(run.method): sign * float(floor.delta(getattr(run, name))) for run in runs.itertuples()}
         found[name] = {
             "seeds": floor.n,
             "mean": floor.mean,
             "sigma": floor.sigma,
-            "distance": resolved_distance(floor.sigma, floor.n, m=m),
-            "gain_80": resolved_gain(floor.sigma, floor.n, m=m),
-            "distance_of_3": resolved_distance(floor.sigma, 3, m=m),
-            "gains": gains,
+            "resolves": resolved_distance(floor.sigma, seeds, m=m),
+            "in_80_percent": resolved_gain(floor.sigma, seeds, m=m),
+            "with_three": resolved_distance(floor.sigma, 3, m=m),
+            "here": resolved_distance(floor.sigma, floor.n, m=m),
+            "gains": {name: gain for name, gain in gains.items() if name != "baseline" and not math.isnan(gain)},
         }
     return found
 
 
-def page(found: dict[str, Any], spec: RunSpec, study: sheet.Study, runs: pd.DataFrame, share: float) -> str:
+def page(found: dict[str, Any], study: sheet.Study, runs: pd.DataFrame, share: float, seeds: int) -> str:
     """The table as Markdown."""
+    spec = study.runs[f"{STUDY}/{SCALE}/baseline/s42"].spec
     model, train = spec.model, spec.train
-    tokens, m, whole = train.steps * train.batch_tokens, study.m, share / SHRINK
-    n = found["average"]["seeds"]
-    left_out = [name for name in METHODS if name not in set(runs["method"])]
+    tokens, whole = train.steps * train.batch_tokens, share / SHRINK
+    fewest = min(one["seeds"] for one in found.values())
+    low, high = _interval(fewest)
     lines = [
         "# What the transfer study's `mini` can resolve: a pilot at a tenth of its size",
         "",
@@ -195,40 +201,50 @@ def page(found: dict[str, Any], spec: RunSpec, study: sheet.Study, runs: pd.Data
         f"{train.validation_sequences:,} sequences, scores on at most {ITEMS} items a task (seven tasks of proxies). "
         f"`python benchmarks/pilot.py --share {share:g}`",
         "",
-        f"{n} seeds of the baseline. *Resolves*: how far one run of a method must lie from the seeds' mean for the "
-        f"prediction t to stay at p <= 0.05 after Bonferroni over {m} methods; *in 80 %*: the true gain seen so "
-        "in 80 % of runs; *with 3*: how far with three seeds of this sigma.",
+        f"*Resolves*: how far one run of a method must lie from the mean of mini's {seeds} baseline seeds, were their "
+        "sigma this one, for the prediction t to stay at p <= 0.05 after Bonferroni over "
+        f"{study.m} methods; *in 80 %*: the true gain that is seen so in 80 % of runs; *with 3*: how far with the "
+        "document's three seeds.",
         "",
-        "| measure | mean | sigma | resolves | in 80 % | with 3 |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| measure | seeds | mean | sigma | resolves | in 80 % | with 3 |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for name, (label, _, digits) in MEASURES.items():
         one = found[name]
-        numbers = [one[key] for key in ("mean", "sigma", "distance", "gain_80", "distance_of_3")]
-        lines.append(f"| {label} | " + " | ".join(f"{number:.{digits}f}" for number in numbers) + " |")
-    lines += [
-        "",
-        "Gains of one run (seed 42) over the seeds' mean, better upwards, also in sigma; **bold** where resolved:",
-        "",
-        "| method | " + " | ".join(label for label, _, _ in MEASURES.values()) + " |",
-        "|---|" + "---:|" * len(MEASURES),
-    ]
-    for method in found["average"]["gains"]:
-        cells = []
-        for name, (_, _, digits) in MEASURES.items():
-            one = found[name]
-            gain = one["gains"][method]
-            text = f"{gain:+.{digits}f} ({gain / one['sigma']:+.1f} σ)"
-            cells.append(f"**{text}**" if abs(gain) >= one["distance"] else text)
-        lines.append(f"| {study.label(method)} | " + " | ".join(cells) + " |")
+        numbers = [one[key] for key in ("mean", "sigma", "resolves", "in_80_percent", "with_three")]
+        lines.append(f"| {label} | {one['seeds']} | " + " | ".join(f"{number:.{digits}f}" for number in numbers) + " |")
+    methods = [method for method in METHODS if any(method in one["gains"] for one in found.values())]
+    if methods:
+        lines += [
+            "",
+            "Gains of one run (seed 42) over the mean of the seeds here, better upwards, also in sigma; **bold** where "
+            "these seeds resolve them:",
+            "",
+            "| method | " + " | ".join(label for label, _, _ in MEASURES.values()) + " |",
+            "|---|" + "---:|" * len(MEASURES),
+        ]
+        lines += [f"| {study.label(method)} | " + " | ".join(_gains(found, method)) + " |" for method in methods]
+    left_out = [name for name in METHODS if name not in methods]
     if left_out:
-        lines += ["", f"Not reached, or without a score: {', '.join(left_out)}."]
+        lines += ["", f"Not reached: {', '.join(study.label(name) for name in left_out)}."]
     lines += [
         "",
-        f"Sigma from {n} seeds is itself within a factor of {_interval(n)[0]:.2f} to {_interval(n)[1]:.2f} (95 %). "
-        "A tenth of the size has another sigma than mini itself; `noise_floor` at mini measures its own.",
+        f"Sigma from {fewest} seeds is itself uncertain by a factor of {low:.2f} to {high:.2f} (95 %). A tenth of the "
+        "size has another sigma than mini itself, whose own is in its table `noise_floor`.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _gains(found: dict[str, Any], method: str) -> list[str]:
+    cells = []
+    for name, (_, _, digits) in MEASURES.items():
+        one, gain = found[name], found[name]["gains"].get(method)
+        if gain is None:
+            cells.append("not scored")
+            continue
+        text = f"{gain:+.{digits}f} ({gain / one['sigma']:+.1f} sigma)"
+        cells.append(f"**{text}**" if abs(gain) >= one["here"] else text)
+    return cells
 
 
 def _interval(n: int) -> tuple[float, float]:
@@ -266,9 +282,9 @@ def main() -> None:
     chosen = [run for run in expected if run.scale == SCALE and run.method in asked]
     frames = load(chosen, folder / "work" / PRESET, average=study.suite.average)
     runs = measured(frames)
-    found = figures(runs, study.m)
-    spec = study.runs[f"{STUDY}/{SCALE}/baseline/s42"].spec
-    given.out.write_text(page(found, spec, study, runs, given.share), encoding="utf-8")
+    seeds = sum(run.method == "baseline" for run in expected if run.scale == SCALE)
+    found = figures(runs, study.m, seeds)
+    given.out.write_text(page(found, study, runs, given.share, seeds), encoding="utf-8")
     given.out.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(given.out.read_text(encoding="utf-8"))
 

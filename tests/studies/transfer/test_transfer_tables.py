@@ -164,6 +164,20 @@ def test_noise_floor(tables):
     assert 0 < frame.loc["softpick", "stouffer_z"] < frame.loc["softpick", "stouffer_z_correlated"]
 
 
+def test_at_mini_the_reference_has_six_seeds_and_both_tables_say_what_they_are_worth(tmp_path):
+    world = World(tmp_path, "mini")
+    for seed in range(42, 48):
+        world.completed("base", "baseline", seed, tasks_of(0.30 + 0.001 * seed), 5.0)
+    for method, seeds in (("qknorm", (42, 43, 44)), ("softpick", (42,))):
+        for seed in seeds:
+            world.completed("base", method, seed, tasks_of(0.34 + 0.002 * seed), 4.9)
+    floor, main = made(world, "noise_floor"), made(world, "table2")
+    assert floor.frame.set_index("method")["n_seeds"].to_dict() == {"baseline": 6, "qknorm": 3, "softpick": 1}
+    assert "3 seeds have 10 distinct resamples and 6 seeds have 462 distinct resamples" in floor.notes[0]
+    notes = " ".join(main.notes)
+    assert "over 6 seeds" in notes and "with 5 degrees of freedom" in notes and "With 6 seeds of the reference" in notes
+
+
 def test_noise_floor_with_too_few_seeds(tmp_path):
     world = World(tmp_path, "demo")
     for seed in (42, 43):
