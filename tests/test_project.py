@@ -225,7 +225,7 @@ def prints(root: Path) -> dict[str, str]:
     ("before", "after", "remade"),
     [
         ("label: Softpick", "label: Soft pick", {"table2", "table1", "fig1", "claims", "deviations"}),
-        ("choice: before\n", "choice: before the softmax\n", {"deviations"}),
+        ("choice: by the error function\n", "choice: by erf\n", {"deviations"}),
         ("- id: selective_logits", "- id: selective_scores", {"table2", "table1", "deviations"}),
         ("# Arms are runs", "# An arm is a run", set()),
         ("      size: node", "      size: one_gpu", set()),
