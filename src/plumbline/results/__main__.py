@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +113,9 @@ def _claims(given: argparse.Namespace) -> None:
     own = find.part(study.code, "claims")
     reads = {name for entry in study.sheet["targets"].values() for name in entry["reads"]}
     named = {name for entry in study.sheet["targets"].values() for name in entry.get("measurements", ())}
-    frames = _frames(given, study, study.sheet["runs"], reads=reads, measurements=named)
+    entries = study.sheet["targets"].values()
+    probed = {group for entry in entries if "probes" in entry["reads"] for group in entry["runs"]}
+    frames = _frames(given, study, study.sheet["runs"], reads=reads, probed=probed, measurements=named)
     evidence = getattr(own, "Evidence", measures.Evidence)(frames, study, published)
     rows = judge.judge(published.claims(), own.MEASURES, evidence)
     page = judge.to_markdown(rows, study.sheet["title"], study.preset, frames.notes)
@@ -130,6 +132,7 @@ def _frames(
     *,
     reads: Iterable[str],
     measurements: Iterable[str],
+    probed: Collection[str] | None = None,
 ) -> RunFrames:
     from plumbline.results.runs import load
 
@@ -147,6 +150,7 @@ def _frames(
         average=average,
         scores="scores" in reads,
         probes="probes" in reads,
+        probed=probed,
         measurements=keys,
         mixed=given.expected == FOUND,
     )

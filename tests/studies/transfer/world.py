@@ -18,7 +18,7 @@ from plumbline import frames
 from plumbline.results.expected import expected_runs
 from plumbline.results.runs import RunFrames, load
 from plumbline.specs import sheet
-from tests.studies.transfer.facts import PUBLISHED, base_value, curve, history, printed_rows, right, tasks_of
+from tests.studies.transfer.facts import PUBLISHED, Run, base_value, curve, history, printed_rows, right, tasks_of
 
 __all__ = ["PUBLISHED", "World", "base_value", "curve", "history", "printed_rows", "published_once", "tasks_of"]
 
@@ -36,17 +36,30 @@ class World:
         self.study = of or sheet.load("transfer", self.preset)
 
     def completed(
-        self, scale, method, seed, tasks: pd.Series | None, loss: float, metrics=None, source="benchmark", made_on=None
+        self,
+        scale,
+        method,
+        seed,
+        tasks: pd.Series | None,
+        loss: float,
+        metrics=None,
+        source="benchmark",
+        made_on=None,
+        probed: Run | None = None,
     ):
-        """A finished run with its scores."""
+        """A finished run with its scores and what probes read of it: of `probed`."""
         spec = self._run(scale, method, seed, "completed", validation_loss=loss, made_on=made_on)
+        self._probes(spec, probed or Run())
         self._metrics(spec, metrics if metrics is not None else curve(spec.train.steps, loss, every=400))
         if tasks is not None:
             self._scores(spec, pd.concat([tasks, pd.Series({"climb_avg": tasks.mean()})]), source)
 
-    def diverged(self, scale, method, seed, at: int, history: list[tuple[int, float]], made_on=None):
+    def diverged(
+        self, scale, method, seed, at: int, history: list[tuple[int, float]], made_on=None, probed: Run | None = None
+    ):
         """A diverged run with the gradient norms that led there; its scores frame is empty."""
         spec = self._run(scale, method, seed, "diverged", step=at, tail=history, made_on=made_on)
+        self._probes(spec, probed or Run(diverged=at))
         steps = np.array([step for step, _ in history])
         norms = np.array([norm for _, norm in history])
         loss = 2.5 + 3.0 * np.exp(-steps / 3000)
@@ -57,7 +70,7 @@ class World:
     def load(self, *groups: str) -> RunFrames:
         """The frames of some groups; of all runs by default."""
         expected = expected_runs(None, self.study, groups or tuple(self.study.sheet["runs"]), self.root)
-        return load(expected, self.root, average="climb_avg")
+        return load(expected, self.root, average="climb_avg", probes=True)
 
     def _run(self, scale, method, seed, outcome, *, step=None, validation_loss=None, tail=(), made_on=None):
         spec = self.study.runs[self.study.key(scale, method, seed)].spec
@@ -79,6 +92,12 @@ class World:
     def _metrics(self, spec, frame):
         frames.write(frame, "metrics", self.root / "runs" / spec.key / "metrics.parquet")
 
+    def _probes(self, spec, run: Run):
+        code = {probe.name: "c" * 16 for probe in spec.probes}
+        labels = {"probes": json.dumps(code), "validation_fingerprint": "e" * 16, "torch": "2.13.0", "device": "cpu"}
+        frame = run.probes(spec)
+        frames.write(frame, "probes", self.root / "probes" / spec.key / "probes.parquet", metadata=labels)
+
     def _scores(self, spec, values: pd.Series, source: str):
         frame = pd.DataFrame({"task": values.index.astype(str), "value": values.to_numpy(dtype=float)})
         frame["metric"] = ["climb_avg" if task == "climb_avg" else "acc" for task in frame["task"]]
@@ -97,10 +116,12 @@ def published_world(root: Path) -> World:
     world = World(root, "paper")
     for (scale, method, seed), run in right().items():
         if run.diverged is not None:
-            world.diverged(scale, method, seed, run.diverged, run.norms, run.made_on)
+            world.diverged(scale, method, seed, run.diverged, run.norms, run.made_on, run)
         else:
             steps = world.study.runs[world.study.key(scale, method, seed)].spec.train.steps
-            world.completed(scale, method, seed, run.tasks, run.loss, run.metrics(steps), made_on=run.made_on)
+            world.completed(
+                scale, method, seed, run.tasks, run.loss, run.metrics(steps), made_on=run.made_on, probed=run
+            )
     return world
 
 
