@@ -114,8 +114,8 @@ def _claims(given: argparse.Namespace) -> None:
     reads = {name for entry in study.sheet["targets"].values() for name in entry["reads"]}
     named = {name for entry in study.sheet["targets"].values() for name in entry.get("measurements", ())}
     entries = study.sheet["targets"].values()
-    probed = {group for entry in entries if "probes" in entry["reads"] for group in entry["runs"]}
-    frames = _frames(given, study, study.sheet["runs"], reads=reads, probed=probed, measurements=named)
+    probed_groups = {group for entry in entries if "probes" in entry["reads"] for group in entry["runs"]}
+    frames = _frames(given, study, study.sheet["runs"], reads=reads, measurements=named, probed_groups=probed_groups)
     evidence = getattr(own, "Evidence", measures.Evidence)(frames, study, published)
     rows = judge.judge(published.claims(), own.MEASURES, evidence)
     page = judge.to_markdown(rows, study.sheet["title"], study.preset, frames.notes)
@@ -132,7 +132,7 @@ def _frames(
     *,
     reads: Iterable[str],
     measurements: Iterable[str],
-    probed: Collection[str] | None = None,
+    probed_groups: Collection[str] | None = None,
 ) -> RunFrames:
     from plumbline.results.runs import load
 
@@ -150,7 +150,7 @@ def _frames(
         average=average,
         scores="scores" in reads,
         probes="probes" in reads,
-        probed=probed,
+        probed_groups=probed_groups,
         measurements=keys,
         mixed=given.expected == FOUND,
     )

@@ -119,7 +119,7 @@ def load(
     average: str = "",
     scores: bool = True,
     probes: bool = False,
-    probed: Collection[str] | None = None,
+    probed_groups: Collection[str] | None = None,
     measurements: Mapping[str, str] | None = None,
     mixed: bool = False,
 ) -> RunFrames:
@@ -127,7 +127,7 @@ def load(
 
     Args:
         average: the name of the average in the scores frames; empty where nothing is evaluated.
-        probed: groups of the runs that targets read probes of, where these are not all runs.
+        probed_groups: groups of the runs that targets read probes of, where these are not all runs.
         measurements: name -> key of what the target reads beside runs.
         mixed: take runs that cannot be compared, and say so in `RunFrames.mixed`.
 
@@ -159,7 +159,7 @@ def load(
                 mixing.scored(run.key, mine, frames.metadata(path), manifest, average)
                 row["average"] = _average(mine, average, run)
                 scored.append(mine.assign(key=run.key, **place))
-            wanted = probes and (probed is None or not set(probed).isdisjoint(run.groups))
+            wanted = probes and (probed_groups is None or not set(probed_groups).isdisjoint(run.groups))
             if wanted and manifest["spec"].get("probes"):
                 path = _there(work / "probes" / run.key / "probes.parquet")
                 read = _frame(path, "probes", run)
