@@ -51,8 +51,8 @@ def _intervention(name: str, **options: Any) -> dict[str, Any]:
     return {"interventions": [{"name": name, **options}]}
 
 
-def _probe(name: str) -> dict[str, Any]:
-    return {"probes": [{"name": name, "every": STEPS // 2, "sequences": 2}]}
+def _probe(name: str, **options: Any) -> dict[str, Any]:
+    return {"probes": [{"name": name, "every": STEPS // 2, "sequences": 2, **options}]}
 
 
 #: Training -> what it changes of the small run: options as in the studies, and some of the others once.
@@ -89,6 +89,7 @@ TRAININGS: dict[str, dict[str, Any]] = {
     "intervention.quack.latent": {"model": LATENT, **_intervention("quack", norm="spectral")},
     "intervention.logit_change": _intervention("logit_change", every=5, sequences=2),
     "probe.attention_statistics": _probe("attention_statistics"),
+    "probe.attention_concentration": _probe("attention_concentration", beyond=1.0),
     "probe.bilinear": _probe("bilinear"),
     "probe.ffn_write": _probe("ffn_write"),
     "probe.lower_copy": _probe("lower_copy"),

@@ -62,7 +62,7 @@ def test_the_verb_reads_every_point_and_adds_what_was_read_online(trained: Path,
     assert f"{len(frame)} readings -> {out}" in done.stderr
     assert label["validation_fingerprint"] == Pack(trained / "validation.json").fingerprint
     assert json.loads(label["probes"]) == {"query_key_norms": code_class("probe", "query_key_norms")}
-    assert (label["outcome"], label["never_reached"], label["device"]) == ("completed", "[]", "cpu")
+    assert (label["outcome"], label["never_reached"], label["end_read_at"]) == ("completed", "[]", "")
     assert label["torch"] == torch.__version__ and label["run_id"] == spec.run_id
     # One point against the probe itself, on the weights that lie there.
     model = Decoder(spec.model)
@@ -101,8 +101,19 @@ def test_a_run_that_diverged_gives_what_it_reached(tmp_path: Path, capfd) -> Non
     label = frames.metadata(tmp_path / "probes.parquet")
     assert (label["outcome"], json.loads(label["never_reached"])) == ("diverged", missed)
     offline = frame[frame.source == "offline"]
-    assert set(offline.fraction) == {point["fraction"] for point in index if point["reached"]}
-    assert "diverged before step 12, so there is nothing at fraction 1 of training" in capfd.readouterr().err
+    last = json.loads((tmp_path / "out/outcome.json").read_text())["weights_step"]
+    points = {point["fraction"]: point["step"] for point in index if point["reached"]}
+    assert last not in points.values() and label["end_read_at"] == str(last)
+    assert dict(zip(offline.fraction, offline.step)) == points | {last / 12: last}
+    said = capfd.readouterr().err
+    assert "diverged before step 12, so there is nothing at fraction 1 of training" in said
+    assert f"read at its last finite weights, those of step {last}" in said
+    # The weights are those that the run left, and nothing stands there twice.
+    model = Decoder(spec.model)
+    model.load_state_dict(load_file(tmp_path / "out/model.safetensors"))
+    tokens_BT = torch.from_numpy(Pack(tmp_path / "validation.json").rows(np.arange(4)))
+    expected = _pass.read(model, [QueryKeyNorms()], tokens_BT, "float32")
+    assert offline[offline.step == last].value.tolist() == [reading.value for reading in expected]
 
 
 def test_weights_that_are_no_numbers_are_read_as_they_are(tmp_path: Path) -> None:

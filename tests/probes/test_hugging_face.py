@@ -118,13 +118,17 @@ def test_as_transformers_own_attention_and_plain_hooks_say(
         assert found[probe, layer, head].null == pytest.approx(null, rel=1e-5), (probe, layer, head)
         checked.add((probe, layer, head))
 
-    copies, uniform = [], []
+    copies, uniform, alone = [], [], sum(1 / keys for keys in range(2, 150)) / 148
     for layer, p_BHTT in enumerate(own.attentions):
         logarithms_T = torch.arange(1, 150).double().log()
         for head in range(own.heads):
             p_BTT = p_BHTT[:, head].double()
             entropy_BT = -torch.special.xlogy(p_BTT, p_BTT).sum(-1)
             check("entropy", layer, head, float((entropy_BT[:, 1:] / logarithms_T[1:]).mean()), 1.0)
+            largest = float(p_BTT[:, 1:].amax(-1).mean())
+            check("concentration", layer, head, largest, alone)
+            check("largest_weight", layer, head, largest, alone)
+            check("weight_sum", layer, head, 1.0)
         for probe, vectors in zip(("query_norm", "key_norm"), own.vectors(layer)):
             for head, vectors_BTW in enumerate(vectors):
                 check(probe, layer, head, float(vectors_BTW.double().norm(dim=-1).mean()))
@@ -150,7 +154,8 @@ def test_as_transformers_own_attention_and_plain_hooks_say(
     for probe in ("loss_no_query", "loss_no_key", "loss_neither"):
         check(probe, -1, -1, silenced, own.loss)
     left = {probe for probe, *_ in found.keys() - checked}
-    assert left == {"logit_mean_abs", "logit_rms", "logit_row_max", "logit_max"}, "of these see the next test"
+    statistics = {"logit_mean_abs", "logit_rms", "logit_row_max", "logit_max"}
+    assert left == {*statistics, "logits_beyond"}, "of these see the next test"
     assert frame.step.isna().all() and frame.fraction.isna().all() and frame.run_id.nunique() == 1
 
 

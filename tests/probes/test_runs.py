@@ -91,7 +91,7 @@ def test_a_run_that_diverged_before_the_other_point_has_no_locality(packs: Path,
     assert read_json(tmp_path / "out/outcome.json")["outcome"] == "diverged"
     found = read_run(tmp_path / "out", packs / "validation.json", CPU)
     names = {row["probe"] for row in found.rows}
-    assert {row["fraction"] for row in found.rows} == {0.0} and "entropy" in names
+    assert {row["fraction"] for row in found.rows} == {0.0, found.end / spec.train.steps} and "entropy" in names
     assert not [name for name in names if name.startswith(("locality", "projector"))]
     assert [point["fraction"] for point in found.missed] == [0.5, 1.0]
 

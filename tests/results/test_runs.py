@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -124,7 +125,11 @@ def test_probes_carry_their_run(world: World) -> None:
 
 
 def test_a_finished_run_without_its_probes_is_an_error(world: World) -> None:
-    expected = probed(world, KEY)
-    with pytest.raises(PlumblineError, match=r"probes.parquet is not there although the run is finished"):
-        load(expected, world.root, probes=True)
-    assert load(expected, world.root).probes.empty  # who does not read probes does not miss them
+    expected = [replace(one, groups=("base",)) for one in probed(world, KEY)]
+    (world.root / "probes" / KEY / "probes.parquet").unlink()
+    for groups in (None, {"base", "large"}):
+        with pytest.raises(PlumblineError, match=r"probes.parquet is not there although the run is finished"):
+            load(expected, world.root, probes=True, probed_groups=groups)
+    # Who does not read probes, or reads those of other runs, does not miss them.
+    assert load(expected, world.root).probes.empty
+    assert load(expected, world.root, probes=True, probed_groups={"large"}).probes.empty

@@ -78,7 +78,8 @@ def test_seeds_of_a_method_differ_in_initialisation_alone() -> None:
 def test_a_method_changes_what_it_names_and_nothing_else() -> None:
     runs = sheet.load("transfer", "paper").runs
     baseline, softpick = (runs[f"transfer/base/{name}/s42"].spec.to_dict() for name in ("baseline", "softpick"))
-    assert {key for key in baseline if baseline[key] != softpick[key]} == {"method", "model", "components"}
+    # The baseline names something too: more points at which its probe reads.
+    assert {key for key in baseline if baseline[key] != softpick[key]} == {"method", "model", "components", "probes"}
     changed = {key for key in baseline["model"] if baseline["model"][key] != softpick["model"][key]}
     assert changed == {"mixer"} and softpick["model"]["mixer"]["name"] == "softpick"
 
@@ -89,7 +90,7 @@ def test_a_run_of_two_entries_or_groups_is_one_run(changed) -> None:
 
     study = sheet.load("transfer", "smoke", changed(twice))
     assert len(study.runs) == len(sheet.load("transfer", "smoke").runs)
-    assert study.runs["transfer/base/softpick/s42"].groups == ("base", "again")
+    assert study.runs["transfer/base/softpick/s42"].groups == ("base", "concentration", "again")
     assert study.runs["transfer/base/softpick/s43"].groups == ("noise_floor", "again")
     expected = json.loads(sheet.expected_json(study.group("again")))
     assert [entry["key"] for entry in expected] == ["transfer/base/softpick/s42", "transfer/base/softpick/s43"]

@@ -1,8 +1,8 @@
 """``python -m plumbline.probes``: what probes say of a run at its probe points, or of any checkpoint, as one frame.
 
 ``--run`` reads a finished run of ours at all of its probe points: offline probes from the weights that it kept; what
-online probes read during training is added. A run that diverged gives what it reached: the points beyond are named in
-the frame's metadata and on stderr.
+online probes read during training is added. A run that diverged gives what it reached, and for the end its last finite
+weights, at their own step; the points beyond are named in the frame's metadata and on stderr.
 
 ``--checkpoint`` reads one model, with every probe's default options: the folder of a run of ours, or of a Llama, GPT-2
 or GPT-NeoX in Hugging Face form.
@@ -73,6 +73,8 @@ def _run(given: argparse.Namespace) -> None:
     for point in found.missed:
         print(f"{found.run.spec.key}: {found.run.outcome} before step {point['step']}, so there is nothing at fraction "
               f"{point['fraction']:g} of training", file=sys.stderr)  # fmt: skip
+    if found.end is not None:
+        print(f"{found.run.spec.key}: read at its last finite weights, those of step {found.end}", file=sys.stderr)
     print(f"{found.run.spec.key}: {len(found.rows)} readings -> {given.out}", file=sys.stderr)
 
 

@@ -10,6 +10,7 @@ R, the rank of a projector.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from plumbline.probes._scores import Scores
+from plumbline.probes._scores import Scores, Weighed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +36,7 @@ class Reading:
 
 
 #: Sites of a layer, which are methods of `Probe`, in the order in which a forward call passes them.
-SITES = ("attention_input", "query_key", "scores", "ffn_write")
+SITES = ("attention_input", "query_key", "scores", "weights", "ffn_write")
 
 
 class Tell(Protocol):
@@ -123,6 +124,10 @@ class Probe:
 
     def scores(self, layer: int, scores: Scores) -> None:
         """A layer's scores, after positions; nothing of them is computed before a probe asks for it."""
+
+    def weights(self, layer: int, weigh: Callable[[], Iterator[Weighed]]) -> None:
+        """What a layer's mixer makes of its queries and keys, whichever mixer it is: `weigh` gives it, some queries at
+        a time. Not called for a mixer that defines no weights."""
 
     def ffn_write(self, layer: int, x_BTD: torch.Tensor) -> None:
         """What a layer's FFN gives out."""

@@ -12,9 +12,11 @@ from torch import nn
 from plumbline.cli import PlumblineError
 from plumbline.model.decoder import Decoder
 from plumbline.model.init import initial_value
+from plumbline.model.mixers._base import Mixer
 from plumbline.model.mixers.softmax import Softmax
+from plumbline.model.visibility import Visibility
 from plumbline.probes._base import Subject, Tell
-from plumbline.probes._scores import Scores
+from plumbline.probes._scores import Scores, Weighed
 from plumbline.specs.spec import Precision
 from plumbline.train.distributed import full
 from plumbline.train.numerics import autocast
@@ -24,6 +26,7 @@ PLACES = {
     "attention_input": ("attention", "input"),
     "query_key": ("attention.query_key", "output"),
     "scores": ("attention.mixer", "input"),
+    "weights": ("attention.mixer", "input"),
     "ffn_write": ("ffn", "output"),
 }
 
@@ -45,6 +48,8 @@ class DecoderSubject(Subject):
         module = self.model.blocks[layer].get_submodule(path)
         if site == "scores":
             return self._scores_watched(module, layer, tell)
+        if site == "weights":
+            return _weights_watched(module, layer, tell)
         if side == "input":
             return held(module.register_forward_pre_hook(lambda _, inputs: tell(layer, inputs[0])))
         return held(
@@ -103,6 +108,26 @@ class DecoderSubject(Subject):
     def normalises_query_key(self, layer: int) -> bool:
         place = f"blocks.{layer}.{PLACES['query_key'][0]}."
         return any(own.role == "norm" for name, own in self.model.parameter_roles.items() if name.startswith(place))
+
+
+def _weights_watched(mixer: nn.Module, layer: int, tell: Tell) -> contextlib.AbstractContextManager[None]:
+    """What a mixer's own reference says, whichever path its forward takes; nothing of one that defines no weights."""
+    if not isinstance(mixer, Mixer) or type(mixer).weights is Mixer.weights:
+        return contextlib.nullcontext()
+
+    def told(_: nn.Module, inputs: tuple[Any, ...]) -> None:
+        q_BHTW, k_BGTW, _, visibility = inputs[:4]
+        tell(layer, lambda: weighed(mixer, q_BHTW, k_BGTW, visibility))
+
+    return held(mixer.register_forward_pre_hook(told))
+
+
+def weighed(mixer: Mixer, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, visibility: Visibility) -> Iterator[Weighed]:
+    """A mixer's weights and what they were made of, in the chunks that it is taken in itself."""
+    for start, stop in mixer.spans(q_BHTW.shape[2]):
+        part = visibility.rows(start, stop)
+        inputs = (q_BHTW[:, :, start:stop], k_BGTW[:, :, : part.key_positions_BK.shape[1]], part)
+        yield Weighed(visible=part.mask_B1QK, logits=mixer.logits(*inputs), weights=mixer.weights(*inputs))
 
 
 @contextlib.contextmanager

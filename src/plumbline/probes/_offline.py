@@ -18,7 +18,7 @@ from plumbline import frames
 from plumbline.cli import PlumblineError
 from plumbline.data.loader import Pack
 from plumbline.data.verify import verify_once
-from plumbline.evaluate.checkpoint import FinishedRun
+from plumbline.evaluate.checkpoint import MODEL, FinishedRun
 from plumbline.files import sha256_file
 from plumbline.model.decoder import Decoder
 from plumbline.probes._base import Reading
@@ -30,14 +30,19 @@ from plumbline.specs.spec import RunSpec, require_present_code
 from plumbline.train.online import FILE, leaves_frame
 from plumbline.train.points import FOLDER, read_index
 
+#: The fraction of training that is its end.
+END = 1.0
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """Rows of the frame, and what they were read from and with; `missed` are points that were never reached."""
+    """Rows of the frame, and what they were read from and with; `missed` are points that were never reached, `end` is
+    the step at which a run that diverged was read instead of at the end of training."""
 
     run: FinishedRun
     rows: list[Row]
     missed: list[dict[str, Any]]
+    end: int | None
     validation: Pack
     device: torch.device
 
@@ -49,6 +54,7 @@ class Found:
             "outcome": self.run.outcome,
             "validation_fingerprint": self.validation.fingerprint,
             "probes": json.dumps({probe.name: code_class("probe", probe.name) for probe in spec.probes}),
+            "end_read_at": "" if self.end is None else str(self.end),
             "never_reached": json.dumps([{key: point[key] for key in ("fraction", "step")} for point in self.missed]),
             "torch": str(torch.__version__),
             "device": torch.cuda.get_device_name(self.device) if cuda else "cpu",
@@ -57,6 +63,8 @@ class Found:
 
 def read_run(folder: Path, manifest: Path, device: torch.device) -> Found:
     """Read a finished run, which lies in `folder`, on the validation pack of `manifest`.
+
+    A run that diverged ends with its last finite weights: what is asked for at the end of training is read of them.
 
     Raises:
         PlumblineError: the run has not finished, its code is not the code here, the pack is not the one that it was
@@ -76,10 +84,32 @@ def read_run(folder: Path, manifest: Path, device: torch.device) -> Found:
     verify_once(validation)
     reached = [point for point in points if point["reached"]]
     found = rows(spec.run_id, "offline", read_points(folder, spec, reached, validation, device))
+    end = _last_weights(run, reached)
+    if end is not None:
+        last = rows(spec.run_id, "offline", read_points(folder, spec, [end], validation, device))
+        found += [row | {"fraction": row["step"] / spec.train.steps} for row in last]
     if leaves_frame(spec):
         found += frames.read(folder / FOLDER / FILE, "probes").to_dict("records")
     missed = [point for point in points if not point["reached"]]
-    return Found(run=run, rows=found, missed=missed, validation=validation, device=device)
+    step = None if end is None else end["step"]
+    return Found(run=run, rows=found, missed=missed, end=step, validation=validation, device=device)
+
+
+def _last_weights(run: FinishedRun, reached: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The last finite weights of a run that diverged, as an entry of the index at the end of training; None where no
+    probe is read there, or where they were read as a point that was reached.
+
+    Raises:
+        PlumblineError: they are not what the trainer wrote.
+    """
+    asked = {probe.name for probe in run.spec.probes if END in probe.at and "against" not in probe.options}
+    if run.outcome == "completed" or not asked:
+        return None
+    step = json.loads((run.folder / "outcome.json").read_text(encoding="utf-8"))["weights_step"]
+    read = {point["fraction"] for point in reached if point["step"] == step}
+    if all(read & set(probe.at) for probe in run.spec.probes if probe.name in asked):
+        return None
+    return {"fraction": END, "step": step, "file": f"../{MODEL}", "sha256": run.weights_sha256()}
 
 
 def read_points(

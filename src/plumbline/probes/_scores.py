@@ -36,6 +36,17 @@ class RowSums:
     entropy: torch.Tensor
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Weighed:
+    """Some queries' keys up to the last of them: which are `visible` (B or 1, 1, Q, K), the `weights` of each head
+    (B, N, Q, K), zero where a key is not visible, and the `logits` that they were made of, before any cap (B, M, Q, K),
+    M a multiple of N, a head's maps side by side; they say nothing where a key is not visible."""
+
+    visible: torch.Tensor
+    logits: torch.Tensor
+    weights: torch.Tensor
+
+
 class Scores:
     """Scores of queries (B, H, T, W) and keys (B, G, T, W), both after positions; all keys up to a query are visible.
 
@@ -83,6 +94,15 @@ class Scores:
             q_BGRTW = self.q_BHTW.unflatten(1, (groups, heads // groups))
             z_BHT = (q_BGRTW * self.k_BGTW.gather(2, index)[:, :, None]).sum(-1).flatten(1, 2)
             return (z_BHT - self.lse_BHT).exp()
+
+    def weigh(self) -> Iterator[Weighed]:
+        """The softmax's weights, ROWS queries at a time."""
+        start = 0
+        for z_BHQK in self._chunks(float("-inf")):
+            queries, keys = z_BHQK.shape[2:]
+            visible_QK = torch.ones(queries, keys, dtype=torch.bool, device=z_BHQK.device).tril(start)
+            yield Weighed(visible=visible_QK[None, None], logits=z_BHQK, weights=z_BHQK.softmax(-1))
+            start += queries
 
     def _chunks(self, unseen: float) -> Iterator[torch.Tensor]:
         """z of ROWS queries at a time, with keys up to the last of them; `unseen` stands where a key is later than

@@ -154,6 +154,8 @@ class TransformersSubject(Subject):
                 return self._projections_watched(attention, layer, tell)
             case "scores":
                 return _tapped(attention, lambda scores: tell(layer, scores))
+            case "weights":
+                return _tapped(attention, lambda scores: tell(layer, scores.weigh))
             case "ffn_write":
                 ffn = self.blocks[layer].get_submodule(self.style.ffn)
                 return held(ffn.register_forward_hook(lambda _, __, output: tell(layer, output)))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,9 +111,11 @@ def _claims(given: argparse.Namespace) -> None:
         )
     published = Published.of(study.code)
     own = find.part(study.code, "claims")
-    reads = {name for entry in study.claimed.values() for name in entry["reads"]}
-    named = {name for entry in study.claimed.values() for name in entry.get("measurements", ())}
-    frames = _frames(given, study, study.claimed_groups, reads=reads, measurements=named)
+    entries = study.claimed.values()
+    reads = {name for entry in entries for name in entry["reads"]}
+    named = {name for entry in entries for name in entry.get("measurements", ())}
+    probed = {group for entry in entries if "probes" in entry["reads"] for group in entry["runs"]}
+    frames = _frames(given, study, study.claimed_groups, reads=reads, measurements=named, probed_groups=probed)
     evidence = getattr(own, "Evidence", measures.Evidence)(frames, study, published)
     rows = judge.judge(published.claims(), own.MEASURES, evidence)
     page = judge.to_markdown(rows, study.sheet["title"], study.preset, frames.notes)
@@ -130,6 +132,7 @@ def _frames(
     *,
     reads: Iterable[str],
     measurements: Iterable[str],
+    probed_groups: Collection[str] | None = None,
 ) -> RunFrames:
     from plumbline.results.runs import load
 
@@ -148,6 +151,7 @@ def _frames(
         scores="scores" in reads,
         examples="examples" in reads,
         probes="probes" in reads,
+        probed_groups=probed_groups,
         measurements=keys,
         mixed=given.expected == FOUND,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,7 @@ def load(
     scores: bool = True,
     examples: bool = False,
     probes: bool = False,
+    probed_groups: Collection[str] | None = None,
     measurements: Mapping[str, str] | None = None,
     mixed: bool = False,
 ) -> RunFrames:
@@ -167,6 +168,7 @@ def load(
     Args:
         average: the name of the average in the scores frames; empty where nothing is evaluated.
         examples: let `RunFrames.examples` read what each item gave.
+        probed_groups: groups of the runs that targets read probes of, where these are not all runs.
         measurements: name -> key of what the target reads beside runs.
         mixed: take runs that cannot be compared, and say so in `RunFrames.mixed`.
 
@@ -198,7 +200,8 @@ def load(
                 mixing.scored(run.key, mine, frames.metadata(path), manifest, average)
                 row["average"] = _average(mine, average, run)
                 scored.append(mine.assign(key=run.key, **place))
-            if probes and manifest["spec"].get("probes"):
+            wanted = probes and (probed_groups is None or not set(probed_groups).isdisjoint(run.groups))
+            if wanted and manifest["spec"].get("probes"):
                 path = _there(work / "probes" / run.key / "probes.parquet")
                 read = _frame(path, "probes", run)
                 mixing.probed(run.key, frames.metadata(path), manifest)

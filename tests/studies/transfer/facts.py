@@ -16,6 +16,7 @@ from plumbline.results.expected import expected_runs
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames, load
 from plumbline.specs import sheet
+from plumbline.specs.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = Published(ROOT / "config" / "studies" / "transfer" / "published")
@@ -49,6 +50,10 @@ LUCK = 0.06
 PRIMARY = {"device": "cuda", "device_name": "NVIDIA H100 80GB HBM3"}
 SECOND = {"device": "cuda", "device_name": "NVIDIA A100-SXM4-80GB"}
 
+#: Concentrations of attention: of most runs, of the baseline's seeds by how much they are apart, of appendix E.3's
+#: three failures, and of uniform attention.
+CONCENTRATED, CONCENTRATED_APART, LESS_CONCENTRATED, UNIFORM = 0.30, 0.004, 0.20, 0.0064
+
 #: scale, method, seed.
 Key = tuple[str, str, int]
 
@@ -66,6 +71,27 @@ class Run:
     diverged: int | None = None
     norms: list[tuple[int, float]] = field(default_factory=list)
     made_on: dict[str, Any] = field(default_factory=lambda: dict(PRIMARY))
+    concentration: float = CONCENTRATED
+    beyond: float = 0.0
+
+    def probes(self, spec: RunSpec) -> pd.DataFrame:
+        """As the probe's job writes them: two heads of one layer, alike but for their mean."""
+        steps = spec.train.steps
+        at = {round(fraction * steps) for probe in spec.probes for fraction in probe.at}
+        at = (
+            sorted(at)
+            if self.diverged is None
+            else [*sorted(step for step in at if step < self.diverged), self.diverged]
+        )
+        values = {"concentration": self.concentration, "largest_weight": self.concentration, "weight_sum": 1.0}
+        rows = [
+            {"step": step, "fraction": step / steps, "head": head, "probe": name, "value": value + apart}
+            for step in dict.fromkeys(at)
+            for name, value in (values | {"logits_beyond": self.beyond}).items()
+            for head, apart in ((0, -1e-4 * (value > 0)), (1, 1e-4 * (value > 0)))
+        ]
+        frame = pd.DataFrame(rows).assign(run_id=spec.run_id, layer=0, source="offline")
+        return frame.assign(null=frame["probe"].map({"concentration": UNIFORM, "largest_weight": UNIFORM}))
 
     def metrics(self, steps: int) -> pd.DataFrame:
         """As training writes them."""
@@ -185,6 +211,10 @@ def right() -> Facts:
             norms[-2] = (norms[-2][0], 0.83)
         facts["large", method, seed] = Run(diverged=at, norms=norms)
     second = {row["task"]: float(row["a100"]) for row in printed_rows("table5") if row["task"] != "climb_avg"}
+    for seed, apart in ((42, 0.0), (43, CONCENTRATED_APART), (44, -CONCENTRATED_APART)):
+        facts["base", "baseline", seed].concentration += apart
+    for method in ("sigmoid_attn", "ssmax", "diff_attn"):
+        facts["base", method, 42].concentration = LESS_CONCENTRATED
     tasks = facts["base", "baseline", 42].tasks + pd.Series(second) - pd.Series(_baseline_tasks())
     facts["base", "second_hardware", 42] = Run(tasks, losses["baseline"] + 0.015, made_on=SECOND)
     return facts
@@ -220,12 +250,13 @@ def _empty() -> RunFrames:
 def held(facts: Facts) -> Held:
     """The frames that `World.load` reads of the same facts, as far as claims look at them."""
     empty, study = _empty(), study_at()
-    rows, scores, manifests = empty.runs.to_dict("index"), [], dict(empty.manifests)
+    rows, scores, probes, manifests = empty.runs.to_dict("index"), [], [], dict(empty.manifests)
     for (scale, method, seed), run in facts.items():
         key = study.key(scale, method, seed)
         steps = study.runs[key].spec.train.steps
         rows[key] |= {"outcome": "completed", "steps": steps, "step": steps, "validation_loss": run.loss}
         manifests[key] = manifests[key] | run.made_on
+        probes.append(run.probes(study.runs[key].spec).assign(key=key, scale=scale, method=method, seed=seed))
         if run.diverged is not None:
             rows[key] |= {"outcome": "diverged", "step": run.diverged, "validation_loss": math.nan}
         elif run.tasks is not None:
@@ -236,7 +267,7 @@ def held(facts: Facts) -> Held:
         work=empty.work,
         runs=pd.DataFrame.from_dict(rows, orient="index", columns=empty.runs.columns).rename_axis("key"),
         scores=pd.DataFrame(scores).assign(primary=True, task_source="benchmark"),
-        probes=empty.probes,
+        probes=pd.concat(probes) if probes else empty.probes,
         average=empty.average,
         manifests=manifests,
         facts=facts,

@@ -283,6 +283,9 @@ FOLLOWS: dict[str, str] = {
     "hyper_uniform": "",
     "attnres_broad": "",
     "attention_failures_sharp_tasks": "sigmoid_lambada",
+    "improvers_keep_concentration": "",
+    "failures_lose_concentration": "",
+    "softmax_cap_inactive": "",
     "a100_match": (
         "a100_direction baseline_mean_sigma baseline_seeds softpick_seeds t2_attnres t2_denseformer t2_diff_attn "
         "t2_gated_attn_qknorm t2_geglu_ffn t2_hybrid_norm t2_hyper t2_layerscale t2_qknorm t2_qknorm_geglu "

@@ -111,6 +111,11 @@ def put(scale: str, method: str, *which: int, **values: object) -> Change:
     return lambda facts: [setattr(facts[scale, method, seed], name, v) for seed in which for name, v in values.items()]
 
 
+def put_each(name: str, value: object, *methods: str) -> Change:
+    """The same fact of the first seeds of some methods at the base scale."""
+    return both(*(put("base", method, 42, **{name: value}) for method in methods))
+
+
 def completes(method: str, seed: int = 42) -> Change:
     """At the large scale, and not well."""
     return lambda facts: facts.update({("large", method, seed): Run(tasks_of(0.40))})
@@ -231,6 +236,9 @@ MUTANTS: dict[str, Change] = {
     "hyper_uniform": tasks("hyper", race=-0.15),
     "attnres_broad": tasks("attnres", race=-0.5),
     "attention_failures_sharp_tasks": tasks("sigmoid_attn", lambada_openai=0.4, piqa=-0.4),
+    "improvers_keep_concentration": put_each("concentration", 0.25, "qknorm", "selective_attn", "softpick"),
+    "failures_lose_concentration": put_each("concentration", 0.31, "sigmoid_attn", "ssmax", "diff_attn"),
+    "softmax_cap_inactive": put("base", "softmax_cap", 42, beyond=0.02),
     "a100_match": both(moved(0.02, "base"), put("base", "second_hardware", 42, tasks=tasks_of(0.53))),
     "a100_per_task": tasks("second_hardware", winogrande=-0.05, boolq=0.05),
     "a100_val_loss": put("base", "second_hardware", 42, loss=TABLE_7["baseline"] - 0.005),

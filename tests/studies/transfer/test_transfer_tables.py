@@ -8,13 +8,14 @@ import math
 import pandas as pd
 import pytest
 
+from plumbline import frames
 from plumbline.cli import PlumblineError
 from plumbline.results import find, render
 from plumbline.results.provenance import provenance
 from plumbline.results.runs import load
 from plumbline.results.table import Table
 from plumbline.specs import sheet
-from tests.studies.transfer.facts import PRIMARY, SECOND
+from tests.studies.transfer.facts import PRIMARY, SECOND, Run
 from tests.studies.transfer.world import PUBLISHED, World, history, printed_rows, tasks_of
 
 TABLES = sorted(
@@ -25,8 +26,8 @@ TABLES = sorted(
 def made(world: World, name: str) -> Table:
     """A table of a world."""
     groups = world.study.sheet["targets"][name]["runs"]
-    frames = world.load(*groups) if groups else load([], world.root)
-    return find.function("transfer", "tables", name)(frames, world.study, PUBLISHED)
+    runs = world.load(*groups) if groups else load([], world.root)
+    return find.function("transfer", "tables", name)(runs, world.study, PUBLISHED)
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +143,43 @@ def test_table6_keeps_what_did_not_diverge_and_shows_what_else_did(tmp_path):
     assert table.cell("hyper/s42", "nan_step").word == frame.loc["hyper/s42", "signature"] == "missing"
     assert frame.loc["softpick/s42", "signature"] == "sudden" and frame.index[-1] == "base/provoked_divergence/s42"
     assert frame.iloc[-1]["signature"] == "too short" and frame.iloc[-1]["nan_step"] == 3
+
+
+def test_attention_concentration(tables):
+    table = tables["attention_concentration"]
+    frame = table.frame.set_index("run")
+    six = ["baseline/s42", "hybrid_norm/s42", "hybrid_norm/s43", "hybrid_norm/s44", "ssmax/s42", "hyper/s42"]
+    assert list(frame.index[frame["section"] == "Table 6"]) == six
+    assert list(frame.index[frame["section"] == "E.3, B.13"]) == [
+        *(f"base/baseline/s{seed}" for seed in (42, 43, 44)),
+        *(f"base/{name}/s42" for name in ("qknorm", "selective_attn", "softmax_cap", "ssmax", "sigmoid_attn")),
+        *(f"base/{name}/s42" for name in ("softpick", "diff_attn")),
+    ]
+    # A run that diverged stands beside what the baseline was at about that share of training.
+    shares = frame.loc[six[1:], ["share", "baseline_share"]].round(3)
+    assert shares.to_numpy().tolist() == [[0.08, 0.05], [0.066, 0.05], [0.064, 0.05], [0.132, 0.1], [0.416, 0.4]]
+    assert frame.loc["ssmax/s42", "step"] == 5800 and table.cell("ssmax/s42", "sigmas").word == "diverged"
+    assert frame.loc["base/ssmax/s42", "difference"] == pytest.approx(-0.1)
+    assert frame.loc["base/ssmax/s42", "sigmas"] == pytest.approx(-25)
+    assert table.cell("base/baseline/s43", "difference").word == "reference"
+    assert table.cell("softpick/s42", "sigmas").word == "no noise floor"  # one seed of the large baseline
+    behind = table.cell("base/ssmax/s42", "difference").runs
+    assert behind == ("transfer/base/ssmax/s42", *(f"transfer/base/baseline/s{seed}" for seed in (42, 43, 44)))
+
+
+def test_what_was_not_read_of_attention_has_a_word(tmp_path):
+    world = World(tmp_path, "demo")
+    world.completed("large", "ssmax", 42, tasks_of(0.3), 5.0, probed=Run(beyond=0.25))
+    world.diverged("large", "hyper", 42, 3, history("sudden", 3), probed=Run(diverged=3, concentration=math.nan))
+    table = made(world, "attention_concentration")
+    assert table.cell("ssmax/s42", "beyond_percent").value == pytest.approx(25, abs=0.01)
+    assert table.cell("ssmax/s42", "difference").word == "baseline not read"
+    assert table.cell("hyper/s42", "concentration").word == "no number" and table.cell("hyper/s42", "step").value == 3
+    assert table.cell("baseline/s42", "concentration").word == "missing"
+    key = world.study.key("large", "ssmax", 42)
+    path = tmp_path / "probes" / key / "probes.parquet"
+    frames.write(frames.read(path, "probes").iloc[:0], "probes", path, metadata=frames.metadata(path))
+    assert made(world, "attention_concentration").cell("ssmax/s42", "concentration").word == "no weights of keys"
 
 
 def test_table7(tables):

@@ -20,6 +20,7 @@ from plumbline.results.runs import RunFrames, load
 from plumbline.specs import sheet
 from tests.studies.transfer.facts import (
     PUBLISHED,
+    Run,
     answers_of,
     base_value,
     curve,
@@ -56,10 +57,12 @@ class World:
         made_on=None,
         answers: pd.Series | None = None,
         more: dict[str, pd.Series] | None = None,
+        probed: Run | None = None,
     ):
-        """A finished run with its scores: of `tasks` with made-up answers item by item, or of these `answers` on
-        (task, item); and `more` metrics than accuracy, by task."""
+        """A finished run with its scores and what probes read of it: of `tasks` with made-up answers item by item, or
+        of these `answers` on (task, item); `more` metrics than accuracy, by task; probes of `probed`."""
         spec = self._run(scale, method, seed, "completed", validation_loss=loss, made_on=made_on)
+        self._probes(spec, probed or Run())
         self._metrics(spec, metrics if metrics is not None else curve(spec.train.steps, loss, every=400))
         if answers is not None:
             tasks = answers.groupby(level="task", sort=False).mean()
@@ -67,9 +70,12 @@ class World:
             values = pd.concat([tasks, pd.Series({"climb_avg": tasks.mean()})])
             self._scores(spec, values, source, answers if answers is not None else answers_of(tasks, spec.key), more)
 
-    def diverged(self, scale, method, seed, at: int, history: list[tuple[int, float]], made_on=None):
+    def diverged(
+        self, scale, method, seed, at: int, history: list[tuple[int, float]], made_on=None, probed: Run | None = None
+    ):
         """A diverged run with the gradient norms that led there; its scores frame is empty."""
         spec = self._run(scale, method, seed, "diverged", step=at, tail=history, made_on=made_on)
+        self._probes(spec, probed or Run(diverged=at))
         steps = np.array([step for step, _ in history])
         norms = np.array([norm for _, norm in history])
         loss = 2.5 + 3.0 * np.exp(-steps / 3000)
@@ -80,7 +86,7 @@ class World:
     def load(self, *groups: str) -> RunFrames:
         """The frames of some groups; of all runs by default."""
         expected = expected_runs(None, self.study, groups or tuple(self.study.sheet["runs"]), self.root)
-        return load(expected, self.root, average="climb_avg", examples=True)
+        return load(expected, self.root, average="climb_avg", examples=True, probes=True)
 
     def _run(self, scale, method, seed, outcome, *, step=None, validation_loss=None, tail=(), made_on=None):
         spec = self.study.runs[self.study.key(scale, method, seed)].spec
@@ -101,6 +107,12 @@ class World:
 
     def _metrics(self, spec, frame):
         frames.write(frame, "metrics", self.root / "runs" / spec.key / "metrics.parquet")
+
+    def _probes(self, spec, run: Run):
+        code = {probe.name: "c" * 16 for probe in spec.probes}
+        labels = {"probes": json.dumps(code), "validation_fingerprint": "e" * 16, "torch": "2.13.0", "device": "cpu"}
+        frame = run.probes(spec)
+        frames.write(frame, "probes", self.root / "probes" / spec.key / "probes.parquet", metadata=labels)
 
     def _scores(self, spec, values: pd.Series, source: str, answers: pd.Series | None = None, more=None):
         frame = pd.DataFrame({"task": values.index.astype(str), "value": values.to_numpy(dtype=float)})
@@ -130,10 +142,12 @@ def published_world(root: Path) -> World:
     world = World(root, "paper")
     for (scale, method, seed), run in right().items():
         if run.diverged is not None:
-            world.diverged(scale, method, seed, run.diverged, run.norms, run.made_on)
+            world.diverged(scale, method, seed, run.diverged, run.norms, run.made_on, run)
         else:
             steps = world.study.runs[world.study.key(scale, method, seed)].spec.train.steps
-            world.completed(scale, method, seed, run.tasks, run.loss, run.metrics(steps), made_on=run.made_on)
+            world.completed(
+                scale, method, seed, run.tasks, run.loss, run.metrics(steps), made_on=run.made_on, probed=run
+            )
     return world
 
 

@@ -43,6 +43,14 @@ class Mixer(nn.Module):
         """Weights (B, output heads, Q, K) in float32; exactly zero where a key is not visible."""
         raise TypeError(f"{type(self).__name__} defines no weights")
 
+    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """What weights are made of: scores as they enter a softmax or sigmoid, before any cap (B, M, Q, K).
+
+        M is a multiple of the output heads, the maps of one head side by side. Where a key is not visible they say
+        nothing.
+        """
+        return self.scores(q_BHQW, k_BGKW)
+
     def forward(
         self,
         q_BHQW: torch.Tensor,

@@ -100,6 +100,13 @@ class Differential(Mixer):
             )
         return first_BHQK - self.differential_lambda() * second_BHQK
 
+    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """Scores of both maps (B, 2 output heads, Q, K), a head's side by side."""
+        if self.variant == "official":
+            return self.scores(q_BHQW, k_BGKW)
+        halves = zip(q_BHQW.chunk(2, dim=-1), k_BGKW.chunk(2, dim=-1), strict=True)
+        return torch.stack([self.scores(q_half, k_half) for q_half, k_half in halves], dim=2).flatten(1, 2)
+
     def reference(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
     ) -> torch.Tensor:

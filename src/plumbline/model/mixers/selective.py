@@ -102,6 +102,21 @@ class Selective(Mixer):
             weights_BGRQK = (scores_BGRQK + (bias_B1QK - selection)[:, :, None]).softmax(dim=-1)
         return weights_BGRQK.flatten(1, 2)
 
+    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """z - S of the heads that attend; those that only mask have no softmax."""
+        selection = self.selection(q_BHQW, k_BGKW, visibility)
+        if self.variant == "original":
+            return self.scores(q_BHQW, k_BGKW) - self._earlier(selection, None)
+        q_BGRQW = q_BHQW.unflatten(1, (self.groups, -1))
+        if self.variant == "masking_heads":
+            q_BGRQW = q_BGRQW[:, :, 1:]
+        scores_BGRQK = self.scores(q_BGRQW.flatten(1, 2), k_BGKW).unflatten(1, (self.groups, -1))
+        return (scores_BGRQK - selection[:, :, None]).flatten(1, 2)
+
+    def spans(self, queries: int) -> list[tuple[int, int]]:
+        # The original's sum runs over all queries, which therefore cannot be taken chunk by chunk.
+        return [(0, queries)] if self.variant == "original" else super().spans(queries)
+
     def forward(
         self,
         q_BHQW: torch.Tensor,
@@ -119,7 +134,6 @@ class Selective(Mixer):
                 before = pad(masked, (0, k_BGKW.shape[2] - masked.shape[-1]))
             now = self.selection(q_BHQW, k_BGKW, visibility).sum(dim=2)
             cache.memory[self.layer] = now if before is None else before + now
-        # The sum runs over all queries, which therefore cannot be taken chunk by chunk.
         inputs = (q_BHQW, k_BGKW, v_BGKW, visibility, before)
         if torch.is_grad_enabled() and q_BHQW.shape[2] > self.recompute_above:
             return checkpoint(self._whole, *inputs, use_reentrant=False)

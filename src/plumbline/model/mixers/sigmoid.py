@@ -44,6 +44,13 @@ class Sigmoid(Mixer):
         gates_BHQK, divisor_B1Q1 = self._gates(q_BHQW, k_BGKW, visibility)
         return gates_BHQK / divisor_B1Q1
 
+    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """z + b, or z - log n."""
+        scores_BHQK = self.scores(q_BHQW, k_BGKW)
+        if self.bias is None:
+            return scores_BHQK - visibility.count_B1Q1(self.n, self.context).to(scores_BHQK.dtype).log()
+        return scores_BHQK + self.bias
+
     def reference(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
     ) -> torch.Tensor:

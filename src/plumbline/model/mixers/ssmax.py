@@ -58,7 +58,11 @@ class SSMax(Mixer):
         return s_H[:, None, None] * n_B1Q1.log()
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-        return masked_softmax(self.scores(q_BHQW, k_BGKW) * self.multiplier(visibility), visibility)
+        return masked_softmax(self.logits(q_BHQW, k_BGKW, visibility), visibility)
+
+    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """m z."""
+        return self.scores(q_BHQW, k_BGKW) * self.multiplier(visibility)
 
     def forward(
         self,

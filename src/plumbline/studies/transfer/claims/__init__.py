@@ -1,9 +1,18 @@
 """The transfer study's claims: which id is measured how."""
 
 from plumbline.results.measures import Measures
-from plumbline.studies.transfer.claims import base_scale, large_scale, losses_and_tasks, modules, structure
+from plumbline.studies.transfer.claims import (
+    attention,
+    base_scale,
+    large_scale,
+    losses_and_tasks,
+    modules,
+    structure,
+)
 from plumbline.studies.transfer.claims.evidence import Evidence
 
-MEASURES = Measures().merged(part.MEASURES for part in (base_scale, modules, large_scale, losses_and_tasks, structure))
+MEASURES = Measures().merged(
+    part.MEASURES for part in (base_scale, modules, large_scale, losses_and_tasks, attention, structure)
+)
 
 __all__ = ["MEASURES", "Evidence"]

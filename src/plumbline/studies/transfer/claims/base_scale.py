@@ -232,7 +232,6 @@ MEASURES.untested(
     {
         "narang_improvers": "about the literature, not about these runs",
         "softpick_original_scale": "about the literature, not about these runs",
-        "improvers_keep_concentration": "needs a probe of attention weights, which this study has not",
         "hours": "needs the document's machines",
     }
 )

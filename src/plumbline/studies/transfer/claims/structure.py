@@ -302,7 +302,6 @@ MEASURES.untested(
     {
         "pack_1p2b": "needs the document's corpus at paper size; the pack's manifest tells there",
         "pack_3b": "needs the document's corpus at paper size; the pack's manifest tells there",
-        "softmax_cap_inactive": "needs a probe of the logits' sizes, which this study has not",
         "shuffle_policy": "the document says both; see the ruling `seeds` in deviations.md",
         "heads_policy": "the document says both of one model, and no run tells; see the ruling `heads`",
         "val_pack": "a setting of the document's own; here it is smaller by the ruling `validation_size`",

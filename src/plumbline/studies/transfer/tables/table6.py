@@ -69,10 +69,10 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
     """The document's divergences, whatever became of them here, and every other run that diverged here."""
     print6 = published.table("table6", key=["method_id", "seed"])
     rows = []
-    for key, run in _listed(frames, print6).iterrows():
+    for key, run in listed(frames, print6).iterrows():
         place = (run["method"], str(run["seed"])) if run["scale"] == LARGE else ("", "")
         row = {
-            "run": Cell(_name(run), (str(key),)),
+            "run": Cell(name_of(run), (str(key),)),
             "label": Cell(study.label(run["method"])),
             "seed": Cell(int(run["seed"])),
             "outcome": Cell(run["outcome"], (str(key),)),
@@ -94,6 +94,9 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
             f"between two such norms. sudden: elevated for at most {BRIEF:.0%} of the steps before; rise: longer, rank "
             f"correlation with the step at least {MONOTONE:g} and {GROWTH:g} times higher at its end; inflation: "
             "longer, otherwise. A signature does not prove a mechanism.",
+            "Section B, what probes say of these runs' attention and logits, is the target attention_concentration.",
+            "Training ends at the first loss or gradient norm that is no number; how HybridNorm's seed 44, printed "
+            "with norms of about 14 after it, goes on is out of scope (ruling after_divergence).",
             *([f"{ARM}: {PROVOKED}"] if ARM in study.sheet.get("arms", {}) else []),
             *([f"Printed, and no run of this study: {', '.join(absent)}."] if absent else []),
             *notes_of(study),
@@ -103,7 +106,8 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def _name(run: pd.Series) -> str:
+def name_of(run: pd.Series) -> str:
+    """A run's name in the table; without its scale where that is the large one."""
     name = f"{run['method']}/s{run['seed']}"
     return name if run["scale"] == LARGE else f"{run['scale']}/{name}"
 
@@ -148,7 +152,7 @@ def _printed(print6: pd.DataFrame, place: tuple[str, str]) -> dict[str, Cell]:
     }
 
 
-def _listed(frames: RunFrames, print6: pd.DataFrame) -> pd.DataFrame:
+def listed(frames: RunFrames, print6: pd.DataFrame) -> pd.DataFrame:
     """Runs to show: printed divergences first, in the printed order, then other runs that diverged, then the arm."""
     runs = frames.runs
     place = {pair: position for position, pair in enumerate(print6.index)}
