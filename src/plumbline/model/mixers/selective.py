@@ -103,14 +103,19 @@ class Selective(Mixer):
         return weights_BGRQK.flatten(1, 2)
 
     def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-        """z - S of the heads that attend; those that only mask have no softmax."""
-        selection = self.selection(q_BHQW, k_BGKW, visibility)
+        """z - S of the heads that attend, or z if the mask comes after; heads that only mask have no softmax."""
         if self.variant == "original":
-            return self.scores(q_BHQW, k_BGKW) - self._earlier(selection, None)
+            scores_BHQK = self.scores(q_BHQW, k_BGKW)
+            if self.gated:
+                return scores_BHQK
+            return scores_BHQK - self._earlier(self.selection(q_BHQW, k_BGKW, visibility), None)
         q_BGRQW = q_BHQW.unflatten(1, (self.groups, -1))
         if self.variant == "masking_heads":
             q_BGRQW = q_BGRQW[:, :, 1:]
         scores_BGRQK = self.scores(q_BGRQW.flatten(1, 2), k_BGKW).unflatten(1, (self.groups, -1))
+        if self.gated:
+            return scores_BGRQK.flatten(1, 2)
+        selection = self.selection(q_BHQW, k_BGKW, visibility)
         return (scores_BGRQK - selection[:, :, None]).flatten(1, 2)
 
     def spans(self, queries: int) -> list[tuple[int, int]]:

@@ -49,7 +49,7 @@ class Sigmoid(Mixer):
         scores_BHQK = self.scores(q_BHQW, k_BGKW)
         if self.bias is None:
             return scores_BHQK - visibility.count_B1Q1(self.n, self.context).to(scores_BHQK.dtype).log()
-        return scores_BHQK + self.bias
+        return scores_BHQK + self.bias[:, None, None]
 
     def reference(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility

@@ -20,6 +20,8 @@ from plumbline.studies.transfer.concentration import Point, before, points
 from plumbline.studies.transfer.headline import BASE, LARGE
 from plumbline.studies.transfer.tables.table6 import ARM, PROVOKED, listed, name_of
 
+#: The group of runs at the base scale that it shows.
+GROUP = "concentration"
 #: Words where there is no number.
 NO_WEIGHTS, NO_NUMBER, NOT_READ = "no weights of keys", "no number", "baseline not read"
 
@@ -89,7 +91,7 @@ def _chosen(frames: RunFrames, print6: pd.DataFrame, reference: str) -> pd.DataF
     rest = frames.runs.drop(index=six.index)
     baseline = rest[(rest["method"] == reference) & (rest["scale"] == LARGE)]
     large = rest[rest["scale"] == LARGE].drop(index=baseline.index)
-    base = rest[rest["scale"] == BASE]
+    base = rest[(rest["scale"] == BASE) & rest["groups"].map(lambda groups: GROUP in groups)]
     first = base["method"] == reference
     parts = {
         "Table 6": pd.concat([baseline, six]),
