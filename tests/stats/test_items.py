@@ -152,9 +152,9 @@ def test_verdicts_count_the_methods_that_have_none_and_miss_a_floor() -> None:
         (0.1, 0.06, 0.9, 1e-9, "nothing: item noise"),
         (0.0, math.nan, 1.0, 1.0, "nothing: item noise"),
         (0.1, 0.01, 0.9, 0.06, "nothing: seed noise"),
-        (0.1, 0.01, 0.06, 0.05, "cannot tell: 3 seeds"),
-        (0.1, 0.01, math.nan, math.nan, "cannot tell: 3 seeds"),
-        (0.1, math.nan, math.nan, 1e-9, "cannot tell: items"),
+        (0.1, 0.01, 0.06, 0.05, "unsettled: 3 seeds"),
+        (0.1, 0.01, math.nan, math.nan, "unsettled: 3 seeds"),
+        (0.1, math.nan, math.nan, 1e-9, "unsettled: items"),
     ],
 )
 def test_the_rule(delta: float, p_items: float, p_both: float, p_z: float, word: str) -> None:

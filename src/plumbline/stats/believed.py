@@ -14,7 +14,7 @@ ITEM_NOISE, SEED_NOISE = "nothing: item noise", "nothing: seed noise"
 RULE = (
     "Believed, the first that holds (level 0.05, p-values after Bonferroni): nothing: item noise, if other items could "
     "undo the difference (p items); better or worse, if other seeds and other items together could not (p seeds + "
-    "items); nothing: seed noise, if not even z, which takes σ as known, stands out (p Bonferroni); else cannot tell: "
+    "items); nothing: seed noise, if not even z, which takes σ as known, stands out (p Bonferroni); else unsettled: "
     "z stands out, but with so few seeds of the reference σ is not known well enough."
 )
 
@@ -38,9 +38,9 @@ def believed(
     if delta == 0 or p_items > alpha:
         return ITEM_NOISE
     if math.isnan(p_items):
-        return "cannot tell: items"
+        return "unsettled: items"
     if p_both <= alpha:
         return BETTER if delta > 0 else WORSE
     if p_z > alpha:
         return SEED_NOISE
-    return f"cannot tell: {seeds} {'seed' if seeds == 1 else 'seeds'}"
+    return f"unsettled: {seeds} {'seed' if seeds == 1 else 'seeds'}"

@@ -69,7 +69,7 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     believed = dict(row["believed"])
     assert believed.pop("baseline") == "reference" and believed.pop("ssmax") == "diverged"
     assert [believed.pop(method) for method in ("softpick", "qknorm", "sigmoid_attn")] == [
-        "nothing: item noise", "cannot tell: 3 seeds", "worse"
+        "nothing: item noise", "unsettled: 3 seeds", "worse"
     ]  # fmt: skip
     assert set(believed.values()) == {"missing"} and table.cell("ssmax", "p_both").word == "diverged"
     assert table.warnings[0] == (
@@ -83,7 +83,7 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     out = tmp_path / "table2.csv"
     render.write(table, frames, out)
     shown = show(out)
-    assert shown.startswith("To be believed (Bonferroni): 1 of 19 methods differ") and "cannot tell: 3 seeds" in shown
+    assert shown.startswith("To be believed (Bonferroni): 1 of 19 methods differ") and "unsettled: 3 seeds" in shown
     facts = provenance(table, frames, out.read_text())["runs"][SOFTPICK]
     assert facts["examples"].endswith("softpick/s42/examples.parquet") and len(facts["examples_sha256"]) == 64
     assert f"  examples         {facts['examples']}" in trace(out, "softpick", "± items")
@@ -129,6 +129,6 @@ def test_two_items_a_task_tell_nothing(tmp_path: Path) -> None:
         answered(world, "baseline", seed, few)
     answered(world, "softpick", 42, few * 0)
     table = table2(world.load(*GROUPS), world.study, PUBLISHED)
-    assert table.cell("softpick", "believed").value == "cannot tell: items"
+    assert table.cell("softpick", "believed").value == "unsettled: items"
     assert {table.cell("softpick", name).word for name in ("se_items", "p_items", "p_both")} == {"too few items"}
     assert "untested on other items alone" in table.warnings[0] and not table.warnings[1].startswith("At chance")
