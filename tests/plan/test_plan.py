@@ -39,9 +39,12 @@ def test_the_whole_study_is_the_sum_of_its_distinct_runs(paper: Plan) -> None:
     hours = sum(priced.pretrain_seconds(run) * priced.machine.devices_of(run) for run in runs) / 3600
     evaluated = paper.studies["transfer"].group("base", "noise_floor", "large", "hardware", "readings")
     hours += sum(priced.evaluate_seconds(run) for run in evaluated) / 3600
-    assert whole["evaluations_to_do"] == len(evaluated)
+    probed = paper.studies["transfer"].group("large", "concentration")
+    hours += sum(priced.probe_seconds(run) for run in probed) / 3600
+    assert (whole["evaluations_to_do"], whole["probes_to_do"]) == (len(evaluated), len(probed))
     assert whole["device_hours"] == pytest.approx(hours)
-    assert whole["device_hours"] == pytest.approx(whole["training_device_hours"] + whole["evaluation_device_hours"])
+    parts = ("training_device_hours", "evaluation_device_hours", "probe_device_hours")
+    assert whole["device_hours"] == pytest.approx(sum(whole[part] for part in parts))
 
 
 def test_a_whole_study_evaluates_what_its_targets_read(paper: Plan) -> None:

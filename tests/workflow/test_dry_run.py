@@ -84,7 +84,7 @@ MISTAKES = [
     ("    beta2: 0.95", "    bta2: 0.95", "optimizer: the component 'adamw' has no option 'bta2'; did you mean"),
     ("schedule: {name: cosine,", "schedule: {name: cosin,", "schedule.name: no component 'cosin'; did you mean"),
     ("  data: {pack: base}", "  data: {pack: base}\n  interventions: [{name: nonn}]", "did you mean 'none'?"),
-    ("  data: {pack: base}", "  data: {pack: base}\n  probes: [{name: query_key_norm, at: [1]}]", "'query_key_norms'?"),
+    ("  probes: [{name: attention_concentration,", "  probes: [{name: query_key_norm,", "'query_key_norms'?"),
 ]  # fmt: skip
 
 
