@@ -159,6 +159,10 @@ def test_the_third_try_changes_the_first_ones_corrected_p(tmp_path: Path) -> Non
     after = write(asked(first)).numbers["methods"]["good"]
     assert (after["p"], after["p_corrected"]) == (before["p"], pytest.approx(3 * before["p"]))
     assert "corrected for 3 tries" in (tmp_path / "page.md").read_text()
+    other = text_of([(name, seed, value) for name, seed, value in BASE + NULL if name != "base" or seed != "5"])
+    first.write_text(other.replace("base", "another"))
+    assert "1 try against `another` in `loss`" in (page := verdict(asked(first, baseline="another")).page)
+    assert "every p is multiplied by 1. 3 more, against other baselines" in page
 
 
 def test_another_seed_is_another_look_and_a_cut_ledger_stops_the_page(tmp_path: Path) -> None:

@@ -235,9 +235,11 @@ def _noise(name: str, ours: np.ndarray, theirs: np.ndarray, terms: Terms) -> tup
         squares = sum(float(((side - side.mean()) ** 2).sum()) for side in (ours, theirs))
         sigma = math.sqrt(squares / freedom)
     if sigma <= _rounding(ours, theirs):
+        what = "differ alike at every seed" if terms.paired else "have no spread over seeds"
+        remedy = "leave out --paired" if terms.paired else "give --sigma from elsewhere"
         raise PlumblineError(
-            f"{name!r} and the baseline have no spread over seeds, so there is no noise floor: are these seeds copies "
-            "of one run? Give --sigma from elsewhere if they are not"
+            f"{name!r} and the baseline {what}, so there is no noise floor: are these seeds copies of one run? If they "
+            f"are not, {remedy}"
         )
     return sigma, freedom
 
