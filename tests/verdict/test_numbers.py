@@ -91,6 +91,16 @@ def test_a_metric_named_in_each_row_is_chosen(tmp_path: Path) -> None:
         verdict(asked(path, metric="lss"))
 
 
+def test_a_claimed_gain_is_ruled_out_or_is_not(tmp_path: Path) -> None:
+    path = file_of(tmp_path, BASE + NULL)
+    assert "the 0.05 that is claimed is ruled out" in verdict(asked(path, terms={"claimed_gain": 0.05})).sentence
+    inside = verdict(asked(path, terms={"claimed_gain": 0.005})).sentence
+    assert inside.startswith("`null` cannot be decided with 2 seeds against 5 of `base`")
+    assert (
+        "the 0.005 that is claimed is not ruled out, only what is above 0.005" in inside and "of each would" in inside
+    )
+
+
 @settings(max_examples=8, deadline=None)
 @given(st.permutations(BASE + GOOD + NULL + LONE))
 def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
@@ -134,6 +144,7 @@ def test_bad_input_is_named_by_place_and_costs_no_try(tmp_path: Path, content: s
     [
         ('{"method": "base"\n', "line 1: is no JSON object"),
         ('{"method": "base", "seed": 1, "loss": NaN}\n', "line 1, column 'loss': 'NaN' is no finite"),
+        ('{"method": "\\ud800", "seed": 1, "loss": 1}\n', "line 1, column 'method': holds half a character"),
         ('{"method": "base", "seed": 1, "loss": [1]}\n', r"line 1, column 'loss': \[1\] is neither"),
         (
             '{"method": "base", "seed": 1, "loss": 1}\n\n{"method": "base", "seed": 2}\n',

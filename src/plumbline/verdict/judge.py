@@ -105,7 +105,11 @@ class Judgement:
     @property
     def seeds_to_decide(self) -> int | None:
         """Seeds of each that find a gain of the size that was seen; None if there is none, or no end of them."""
-        beyond = self.gain - self.terms.minimum_gain
+        return self.seeds_for(self.gain)
+
+    def seeds_for(self, gain: float) -> int | None:
+        """Seeds of each that find a gain of this size."""
+        beyond = gain - self.terms.minimum_gain
         return seeds_each(beyond, self.sigma, self.design, POWER, paired=self.terms.paired)
 
     @property

@@ -161,7 +161,10 @@ def _json_lines(path: Path, text: str) -> Rows:
 def _cell(path: Path, line: int, key: str, value: Any) -> str:
     if isinstance(value, bool | dict | list):
         raise PlumblineError(f"{path}, line {line}, column {key!r}: {json.dumps(value)} is neither text nor a number")
-    return "" if value is None else str(value).strip()
+    text = "" if value is None else str(value).strip()
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise PlumblineError(f"{path}, line {line}, column {key!r}: holds half a character (a lone surrogate)")
+    return text
 
 
 def shape(rows: Rows, columns: Columns) -> Literal["table", "search"]:
