@@ -210,7 +210,9 @@ def judge_all(
         PlumblineError: the baseline is not there, or is alone; or as `judge`.
     """
     if baseline not in values:
-        raise PlumblineError(f"--baseline {baseline!r} is no method here{nearest(baseline, values)}: {sorted(values)}")
+        raise PlumblineError(
+            f"--baseline {baseline!r} is none of the methods {sorted(values)}{nearest(baseline, values)}"
+        )
     others = sorted(set(values) - {baseline})
     if not others:
         raise PlumblineError(f"there is no method beside the baseline {baseline!r}; add the rows of one")
