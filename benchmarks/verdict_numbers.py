@@ -1,6 +1,6 @@
 """Verdicts on numbers whose truth is known: how often nothing is crowned, and how often a real gain is found.
 
-    python benchmarks/verdict_numbers.py                  # about a minute of one core; verdict_numbers.md
+    python benchmarks/verdict_numbers.py                  # 70 s of one core; verdict_numbers.md
     python benchmarks/verdict_numbers.py --repetitions 100 --out /tmp/quick.md
 
 Files are written, read and judged by what `python -m plumbline.verdict` calls; users' tries go through ledgers on the
@@ -233,8 +233,8 @@ def main() -> int:
     head = (
         f"# Verdicts on numbers whose truth is known\n\n{describe(with_torch=False)}. {given.repetitions:,} "
         f"repetitions, {spent:.0f} s of CPU time. `python benchmarks/verdict_numbers.py`\n\nPromised at {ALPHA:g}: "
-        "that a method which does nothing is crowned. The test has two sides, of which one crowns, so that half of it "
-        "is used.\n"
+        "that a method which does nothing is crowned. The test of tables has two sides, of which one crowns, so that "
+        "half of it is used; that of a search has one.\n"
     )
     atomic_write_text(given.out, head + "".join(f"\n## {title}\n\n{said}\n\n{table}\n" for title, said, table in parts))
     print(given.out.read_text(encoding="utf-8"))
@@ -253,7 +253,9 @@ USERS = (
     "A page is corrected for the tries up to then, and has to be made again after more: who crowns on the first page "
     "and never looks back has more errors than promised, unless the tries were announced."
 )
-LAWS_SAID = "One method, no correction: how often p is at most 0.05, on either side. The promise is for the first rows."
+LAWS_SAID = (
+    "One method, no correction: how often p is at most 0.05, on either side. The promise is for the first four rows."
+)
 PAIRS = "One method, no correction. Correlation is that of two runs with the same seed."
 
 

@@ -127,6 +127,18 @@ def test_power_of_as_many_seeds_on_both_sides_is_the_librarys(n: int) -> None:
     assert design.power(design.resolved(0.8)) == pytest.approx(0.8, abs=1e-4)
 
 
+@pytest.mark.parametrize("alpha", [0.05, 5e-5, 1e-9])
+@pytest.mark.parametrize("freedom", [1, 2, 5, 1e6])
+def test_the_resolved_gain_is_found_for_any_number_of_tries(alpha: float, freedom: float) -> None:
+    """Where scipy's own series gives up, the law of sigma alone decides."""
+    design = Design(1.2, freedom, alpha)
+    shift, sigma = (
+        design.resolved(0.8) / 1.2,
+        np.sqrt(stats.chi2.ppf((np.arange(20_000) + 0.5) / 20_000, freedom) / freedom),
+    )
+    assert stats.norm.sf(design.critical * sigma - shift).mean() == pytest.approx(0.8, abs=2e-3)
+
+
 def test_power_of_one_seed_against_five_is_what_a_simulation_finds() -> None:
     rng, worlds = np.random.default_rng(0), 40_000
     base, method = rng.normal(size=(worlds, 5)), rng.normal(3.0, size=worlds)

@@ -91,6 +91,16 @@ def test_a_metric_named_in_each_row_is_chosen(tmp_path: Path) -> None:
         verdict(asked(path, metric="lss"))
 
 
+def test_a_claimed_gain_is_ruled_out_or_is_not(tmp_path: Path) -> None:
+    path = file_of(tmp_path, BASE + NULL)
+    assert "the 0.05 that is claimed is ruled out" in verdict(asked(path, terms={"claimed_gain": 0.05})).sentence
+    inside = verdict(asked(path, terms={"claimed_gain": 0.005})).sentence
+    assert inside.startswith("`null` cannot be decided with 2 seeds against 5 of `base`")
+    assert (
+        "the 0.005 that is claimed is not ruled out, only what is above 0.005" in inside and "of each would" in inside
+    )
+
+
 @settings(max_examples=8, deadline=None)
 @given(st.permutations(BASE + GOOD + NULL + LONE))
 def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
@@ -111,12 +121,12 @@ def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
             "method,seed,loss\nbase,1,3\na,1,2\nbase,1,3\n",
             r"line 4, column 'seed': 'base' has seed '1' already in line 2",
         ),
-        ("method,seed,los\nbase,1,3\n", r"no column 'loss'; did you mean 'los'\?.* with --metric"),
+        ("method,seed,los\nbase,1,3\n", r"no column 'loss'; its columns are .* with --metric; did you mean 'los'\?"),
         ("name,run,loss\nbase,1,3\n", r"has neither of what tells a table .* --method-column"),
         ("method,seed,loss\nbase,1,3\nbase,2\n", r"line 3: 2 cells under 3 columns"),
         ("method,seed,loss,loss\nbase,1,3,4\n", r"line 1: the column 'loss' is there twice"),
         ("method,seed,loss\nbase,1,3\na,1,2\n", r"the baseline has one seed"),
-        ("method,seed,loss\nb,1,3\na,1,2\n", r"--baseline 'base' is no method here"),
+        ("method,seed,loss\nb,1,3\na,1,2\n", r"--baseline 'base' is none of the methods"),
         ("method,seed,loss\n", "has no rows"),
         ('method,seed,loss\n"base,1,3\n', "line 2: .*mend its quotes"),
     ],
@@ -134,6 +144,7 @@ def test_bad_input_is_named_by_place_and_costs_no_try(tmp_path: Path, content: s
     [
         ('{"method": "base"\n', "line 1: is no JSON object"),
         ('{"method": "base", "seed": 1, "loss": NaN}\n', "line 1, column 'loss': 'NaN' is no finite"),
+        ('{"method": "\\ud800", "seed": 1, "loss": 1}\n', "line 1, column 'method': holds half a character"),
         ('{"method": "base", "seed": 1, "loss": [1]}\n', r"line 1, column 'loss': \[1\] is neither"),
         (
             '{"method": "base", "seed": 1, "loss": 1}\n\n{"method": "base", "seed": 2}\n',
@@ -159,6 +170,10 @@ def test_the_third_try_changes_the_first_ones_corrected_p(tmp_path: Path) -> Non
     after = write(asked(first)).numbers["methods"]["good"]
     assert (after["p"], after["p_corrected"]) == (before["p"], pytest.approx(3 * before["p"]))
     assert "corrected for 3 tries" in (tmp_path / "page.md").read_text()
+    other = text_of([(name, seed, value) for name, seed, value in BASE + NULL if name != "base" or seed != "5"])
+    first.write_text(other.replace("base", "another"))
+    assert "1 try against `another` in `loss`" in (page := verdict(asked(first, baseline="another")).page)
+    assert "every p is multiplied by 1. 3 more, against other baselines" in page
 
 
 def test_another_seed_is_another_look_and_a_cut_ledger_stops_the_page(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ Appends take the kernel's lock (flock) on the ledger itself, and are on the disk
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -89,7 +90,10 @@ def read(path: Path) -> Ledger:
         PlumblineError: a line is broken, or does not follow the one before; it is named.
     """
     try:
-        content = path.read_bytes()
+        with open(path, "rb") as file:
+            with contextlib.suppress(OSError):  # without locks here, a line that is just being written may look torn
+                fcntl.flock(file, fcntl.LOCK_SH)
+            content = file.read()
     except FileNotFoundError:
         content = b""
     except OSError as error:

@@ -177,10 +177,12 @@ def _enter(request: Request, entries: list[Entry]) -> Ledger:
 def _section(request: Request, ledger: Ledger, baseline: str, metric: str) -> str:
     tries = ledger.tries(baseline, metric)
     there = sum((entry.baseline, entry.metric) == (baseline, metric) for entry in ledger.entries)
-    planned = f" {tries} were announced with --planned, and are paid for from the first on." if tries > there else ""
+    more = f" {tries} were announced with --planned, and are paid for from the first on." if tries > there else ""
+    if other := len(ledger) - there:
+        more += f" {other} more, against other baselines or in other metrics, are not counted here."
     return (
         f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among them; every p "
-        f"is multiplied by {tries}.{planned} The page holds for this state of the ledger: after another "
+        f"is multiplied by {tries}.{more} The page holds for this state of the ledger: after another "
         "try, make it again.\n\n" + ledgers.statement(ledger, request.page.parent)
     )
 

@@ -35,8 +35,13 @@ def sentence(judged: Judgement, baseline: str, metric: str) -> str:
             f"{fixed(judged.high, sigma)}{claim}."
         )
     if judged.outcome is Outcome.OPEN:
-        needed = judged.seeds_to_decide
-        would = f"; {needed} of each would find a gain of that size" if needed else ""
+        claimed, would = terms.claimed_gain, ""
+        if claimed is not None:
+            would = (
+                f"; the {claimed:g} that is claimed is not ruled out, only what is above {fixed(judged.high, sigma)}"
+            )
+        if needed := judged.seeds_to_decide if claimed is None else judged.seeds_for(claimed):
+            would += f"; {needed} of each would find a gain of that size"
         return f"{name(judged.name)} cannot be decided with {seeds}: {seen}{asked and f', asked is{asked}'}{would}."
     claim = "" if terms.claimed_gain is None else f", and the {terms.claimed_gain:g} that is claimed is ruled out"
     if judged.t < 0 and judged.p_corrected <= terms.alpha:

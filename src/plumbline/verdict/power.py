@@ -13,6 +13,9 @@ from scipy import optimize, stats
 
 from plumbline.stats import seeds_needed
 
+#: Here scipy's series for the noncentral t ends, and the numerator hardly varies: t is this over the estimated sigma.
+FAR = 1000.0
+
 
 @dataclass(frozen=True, slots=True)
 class Design:
@@ -38,6 +41,8 @@ class Design:
         shift = gain / self.error
         if math.isinf(self.freedom):
             return float(stats.norm.sf(self.critical - shift))
+        if shift > FAR:
+            return float(stats.chi2.cdf(self.freedom * (shift / self.critical) ** 2, self.freedom))
         return float(stats.nct.sf(self.critical, self.freedom, shift))
 
     def resolved(self, power: float) -> float:

@@ -54,8 +54,8 @@ class Rows:
         for column, flag in zip(columns, flags, strict=True):
             if column not in self.columns:
                 raise PlumblineError(
-                    f"{self.path} has no column {column!r}{nearest(column, self.columns)}; its columns are "
-                    f"{list(self.columns)}: name the one that is meant with {flag}"
+                    f"{self.path} has no column {column!r}; its columns are {list(self.columns)}: name the one that is "
+                    f"meant with {flag}{nearest(column, self.columns)}"
                 )
 
     def text(self, row: Row, column: str) -> str:
@@ -161,7 +161,10 @@ def _json_lines(path: Path, text: str) -> Rows:
 def _cell(path: Path, line: int, key: str, value: Any) -> str:
     if isinstance(value, bool | dict | list):
         raise PlumblineError(f"{path}, line {line}, column {key!r}: {json.dumps(value)} is neither text nor a number")
-    return "" if value is None else str(value).strip()
+    text = "" if value is None else str(value).strip()
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise PlumblineError(f"{path}, line {line}, column {key!r}: holds half a character (a lone surrogate)")
+    return text
 
 
 def shape(rows: Rows, columns: Columns) -> Literal["table", "search"]:
@@ -198,7 +201,7 @@ def read_table(rows: Rows, columns: Columns) -> Table:
             raise PlumblineError(f"{rows.path} mixes the metrics {there}; choose one with --metric")
         metric = there[0] if metric == names else metric
         if metric not in there:
-            raise PlumblineError(f"{rows.path}: --metric {metric!r} is not there{nearest(metric, there)}: {there}")
+            raise PlumblineError(f"{rows.path}: --metric {metric!r} is none of {there}{nearest(metric, there)}")
         chosen, column = tuple(row for row in rows.rows if row.cells[names] == metric), columns.value
     rows.require((column,), ("--metric",))
     values: dict[str, dict[str, float]] = {}

@@ -124,12 +124,14 @@ def _kept(judged: SearchJudgement) -> str:
     ]
     columns = ["kept change", "line", "changes so far", "gain so far", "selection alone: mean (95 % of searches below)"]
     columns += ["p", "gain beyond selection", "own jump", "p of the jump", "jump beyond", "runs after it was kept"]
+    again = sum(each.rerun is not None for each in judged.kept)
+    of_several = f" The {again} that were run again are tries beside each other." if again > 1 else ""
     return (
         grid(columns, rows)
         + f"\n\nBoth p-values are against the whole search, the largest gain and the largest jump of all "
         f"{judged.steps} changes: in a search over noise any gain is marked with at most {percent(judged.terms.alpha)} "
         "chance, and likewise any jump. A jump is from the best before it, which was lucky too: a real gain shows only "
-        "a part of itself."
+        f"a part of itself.{of_several}"
     )
 
 
