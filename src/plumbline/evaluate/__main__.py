@@ -78,6 +78,7 @@ def _evaluate(
         context=finished.spec.model.context,
         device=device,
         batch_tokens=arguments.batch_tokens,
+        document_end=arguments.document_end,
     )
     by_task = {
         task.name: harness.leaves(task, arguments.items / f"{task.name}.jsonl", arguments.limit) for task in suite
@@ -111,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--run", required=True, type=Path, help="a run's folder: outcome, manifest, weights")
     parser.add_argument("--items", required=True, type=Path, help="folder made by plumbline.evaluate.items")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
+    parser.add_argument("--document-end", type=int, metavar="ID", help="its separator, where no name tells")
     parser.add_argument("--out", required=True, type=Path, help="folder for scores.parquet, examples.parquet")
     parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites")
     parser.add_argument("--limit", type=int, help="evaluate the first LIMIT items of each task; default all")

@@ -45,6 +45,7 @@ class CheckpointLM(TemplateLM):
         context: the most tokens the model reads at once. Longer requests lose their left end, as in the harness's
             own models. A continuation longer than that is scored in the harness's rolling windows.
         batch_tokens: the most tokens, padding included, in one forward pass; default by device (`BATCH_TOKENS`).
+        document_end: id of the token that separates documents, where it has none of the names in `END_OF_TEXT`.
 
     Attributes:
         truncated: number of requests so far that lost part of their context.
@@ -61,6 +62,7 @@ class CheckpointLM(TemplateLM):
         context: int,
         device: str | torch.device = "cpu",
         batch_tokens: int | None = None,
+        document_end: int | None = None,
     ) -> None:
         super().__init__()
         self.model = model.to(device).eval()
@@ -70,6 +72,8 @@ class CheckpointLM(TemplateLM):
         self.batch_tokens = batch_tokens or BATCH_TOKENS.get(self._device.type, BATCH_TOKENS["cuda"])
         self.truncated = 0
         found = [token for name in END_OF_TEXT if (token := tokenizer.token_to_id(name)) is not None]
+        if document_end is not None:
+            found = [document_end]
         if not found:
             raise PlumblineError(f"the tokenizer has none of {list(END_OF_TEXT)} to begin a text with")
         self._eot = found[0]
