@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError, nearest
-from plumbline.data import token_files
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS, Pin
 from plumbline.data.sources import local
 from plumbline.flags import Flags
 from plumbline.made_of import MadeOf
 from plumbline.measurements import Measurements
+from plumbline.own_tokens import OwnTokens
 from plumbline.specs import corpus, sheet, suites, twins
 from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset
 from plumbline.specs.config import studies as known_studies
@@ -35,7 +35,7 @@ ENDINGS = {"table": "csv", "figure": "png"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(MadeOf, Flags, Measurements):
+class Plan(MadeOf, Flags, Measurements, OwnTokens):
     """Everything that the rules need to know about a configuration."""
 
     config: dict[str, Any]
@@ -340,56 +340,6 @@ class Plan(MadeOf, Flags, Measurements):
         in_layout = read.source == "hub" and read.hub.path and Path(read.hub.path).is_dir()
         found = sorted(Path(read.hub.path).rglob("*")) if in_layout else []
         return [path.as_posix() for path in found if path.is_file()]
-
-    def token_files(self, name: str) -> list[str]:
-        """Those of them that hold tokens."""
-        return self._token_files[name]
-
-    @cached_property
-    def _token_files(self) -> dict[str, list[str]]:  # every job of every run asks
-        folders = {name: Path(read.folder) for name, read in self.corpora.items() if read.source == "local"}
-        found = {name: local.found(folder) for name, folder in folders.items() if self.corpora[name].folder}
-        return {
-            name: [path.as_posix() for path in found.get(name, []) if path.suffix in token_files.SUFFIXES]
-            for name in self.corpora
-        }
-
-    def tokenizer_files(self, name: str) -> list[str]:
-        """The tokenizer of one's own, if the corpus has one."""
-        path = Path(self.corpora[name].folder) / token_files.TOKENIZER
-        return [path.as_posix()] if self.corpora[name].tokenizer.kind == "given" and path.is_file() else []
-
-    def tokenizer_documents(self, name: str) -> list[str]:
-        """The training documents, of a tokenizer that is trained on them."""
-        trained = self.corpora[name].tokenizer.kind == "byte_level_bpe"
-        return [f"{self.corpus_folder(name)}/documents/train.jsonl"] if trained else []
-
-    def documents_tokenizer(self, name: str) -> list[str]:
-        """The tokenizer that documents are decoded with, of token files."""
-        return [f"{self.corpus_folder(name)}/tokenizer/tokenizer.json"] if self.token_files(name) else []
-
-    def require_what_tokens_need(self) -> None:
-        """Refuse a corpus whose file does not say what its token files need; asked when `require_a_folder` is.
-
-        Raises:
-            PlumblineError: naming the key and what to write there.
-        """
-        for name, read in self.corpora.items():
-            if read.source == "local" and read.folder:
-                token_files.require(
-                    name,
-                    read.preset,
-                    read.tokenizer.kind,
-                    Path(read.folder),
-                    [Path(path) for path in self.token_files(name)],
-                    dtype=read.dtype,
-                    document_end=read.document_end,
-                )
-            elif read.tokenizer.kind == "given":
-                raise PlumblineError(
-                    f"{read.path}: presets.{read.preset}.tokenizer.kind: given: it is that of token files of your own, "
-                    f"and documents come from {read.source}: add --config data='{{source: local}}', or choose another"
-                )
 
     def require_a_folder(self) -> None:
         """Refuse `data.source` local where no corpus has a folder; one that has none is refused where it is asked for.

@@ -220,7 +220,9 @@ def main(arguments: list[str] | None = None) -> None:
         "--archive", action="append", default=[], metavar="NAME=FILE", help="packaged: a fetched archive"
     )
     parser.add_argument("--folder", type=path_or_none, help="local: a folder of *.jsonl, *.txt, *.bin or *.npy")
-    parser.add_argument("--dtype", default="", help="token files: type of the ids, where no file says it")
+    parser.add_argument(
+        "--dtype", choices=token_files.DTYPES, default="", help="token files: type of ids that no file says"
+    )
     parser.add_argument("--document-end", type=int, metavar="ID", help="token files: the id that ends a document")
     parser.add_argument("--tokenizer", type=path_or_none, help="token files: tokenizer.json that made them")
     parser.add_argument("--path", default="", help="hub: name of the data set, or a folder in hub layout")

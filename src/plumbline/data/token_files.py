@@ -16,6 +16,8 @@ from plumbline.cli import PlumblineError
 from plumbline.data.sources import key
 
 SUFFIXES = (".bin", ".npy")
+#: What a `.bin` without a header may hold.
+DTYPES = ("uint16", "uint32")
 #: The tokenizer that made them, in their folder (`tokenizer.kind: given`).
 TOKENIZER = "tokenizer.json"
 #: Where ids begin in a file with a header.

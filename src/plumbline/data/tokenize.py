@@ -18,6 +18,7 @@ import numpy as np
 
 from plumbline import record
 from plumbline.cli import PlumblineError, run
+from plumbline.data import token_files
 from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl, tokens
 from plumbline.data.text import spans
@@ -98,7 +99,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", required=True, type=Path, help="FILE.npy")
     parser.add_argument("--folder", type=path_or_none, help="of the token files that the documents were cut from")
     parser.add_argument("--corpus", default="", metavar="NAME", help="a file of config/corpora, for messages")
-    parser.add_argument("--dtype", default="", help="token files: type of the ids, where no file says it")
+    parser.add_argument(
+        "--dtype", choices=token_files.DTYPES, default="", help="token files: type of ids that no file says"
+    )
     parser.add_argument("--document-end", type=int, metavar="ID", help="token files: the id that ends a document")
     parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     given = parser.parse_args(arguments)

@@ -15,7 +15,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from plumbline.data import token_files
 from plumbline.data.progress import Progress
 from plumbline.data.sources import Document, key
 from plumbline.data.tokenizer import Tokenizer
+
+T = TypeVar("T")
 
 #: Ids looked at in one go; ids and documents handed to the decoder; ids of a document that are decoded as one: a text
 #: may be a little off where a longer one is cut, its ids are not.
@@ -170,7 +172,7 @@ def _documents(
     for name, path in names.items():
         ids, count = opened(path, dtype, corpus), 0
         side = ("validation" if token_files.is_held_out(name) else "train") if by_name else ""
-        for cuts in _batches(_cuts(ids, words.eot)):
+        for cuts in _batches(_cuts(ids, words.eot), lambda cut: cut[1] - cut[0]):
             rows = [ids[start:stop] for start, stop in cuts]
             for (start, stop), row, text in zip(cuts, rows, _texts(rows, words)):
                 where = {"file": name, "start": start, "stop": stop, "crc32": zlib.crc32(row.tobytes())}
@@ -193,12 +195,13 @@ def _cuts(ids: np.ndarray, end: int) -> Iterator[tuple[int, int]]:
         yield start, len(ids)
 
 
-def _batches(cuts: Iterator[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    batch: list[tuple[int, int]] = []
+def _batches(items: Iterable[T], ids: Callable[[T], int]) -> Iterator[list[T]]:
+    """Items in lists of about `_BATCH` ids and at most `_DOCUMENTS` items; `ids` of an item are so many."""
+    batch: list[T] = []
     held = 0
-    for start, stop in cuts:
-        batch.append((start, stop))
-        held += stop - start
+    for item in items:
+        batch.append(item)
+        held += ids(item)
         if held >= _BATCH or len(batch) == _DOCUMENTS:
             yield batch
             batch, held = [], 0
@@ -207,13 +210,12 @@ def _batches(cuts: Iterator[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]
 
 
 def _texts(rows: list[np.ndarray], words: Tokenizer) -> list[str]:
-    parts = [(number, row[at : at + _PART]) for number, row in enumerate(rows) for at in range(0, len(row), _PART)]
-    texts = [""] * len(rows)
-    for first in range(0, len(parts), _DOCUMENTS):
-        some = parts[first : first + _DOCUMENTS]
+    parts = ((number, row[at : at + _PART]) for number, row in enumerate(rows) for at in range(0, len(row), _PART))
+    texts: list[list[str]] = [[] for _ in rows]
+    for some in _batches(parts, lambda part: len(part[1])):
         for (number, _), text in zip(some, words.decode_batch([ids.tolist() for _, ids in some])):
-            texts[number] += text
-    return texts
+            texts[number].append(text)
+    return ["".join(of_row) for of_row in texts]
 
 
 def of_lines(
