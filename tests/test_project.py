@@ -140,9 +140,7 @@ def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Pa
     assert mine.tokenizer_flags("climbmix") == read
     assert mine.pack_flags("climbmix", "train").endswith(" --document-end 3")
     assert mine.evaluation_flags(mine.run("transfer", "base", "baseline", 42)).endswith(" --document-end 3")
-    with pytest.raises(
-        PlumblineError, match=r"smoke\.tokenizer\.kind: given: .* documents come from packaged: add"
-    ):
+    with pytest.raises(PlumblineError, match=r"smoke\.tokenizer\.kind: given: .* documents come from packaged: add"):
         planned(root, preset="smoke", studies=["transfer"]).require_what_tokens_need()
     texts = planned(preset="smoke")
     assert (texts.token_files("climbmix"), texts.tokenize_flags("climbmix")) == ([], "")
