@@ -122,6 +122,36 @@ def test_texts_of_ones_own_need_a_folder(root: Path) -> None:
         chosen.documents_flags("climbmix")
 
 
+def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Path) -> None:
+    """Documents are decoded with it, nothing is trained, and who reads tokens is told what separates them."""
+    folder = root / "tokens"
+    folder.mkdir()
+    for name in ("train.bin", "val.bin", "tokenizer.json", "README.md"):
+        (folder / name).write_bytes(b"\0\0\1\0")
+    given = {"kind": "given", "vocabulary": 1024}
+    change(
+        root / "config/corpora/climbmix.yaml",
+        local={"folder": str(folder), "dtype": "uint16", "document_end": 3},
+        presets={"smoke": {"tokenizer": given}},
+    )
+    mine = planned(root, preset="smoke", data={"source": "local"}, studies=["transfer"])
+    mine.require_what_tokens_need()
+    made = "work/smoke/corpora/climbmix/tokenizer/tokenizer.json"
+    assert mine.corpus_files("climbmix") == [f"{folder}/{name}" for name in ("train.bin", "val.bin", "tokenizer.json")]
+    assert (mine.documents_tokenizer("climbmix"), mine.tokenizer_documents("climbmix")) == ([made], [])
+    ends = "--dtype uint16 --document-end 3"
+    assert mine.documents_flags("climbmix").endswith(f"--folder {folder} {ends} --tokenizer {made}")
+    assert mine.tokenize_flags("climbmix") == f"--folder {folder} --corpus climbmix {ends}"
+    read = f"given --corpus climbmix --file {folder}/tokenizer.json --vocabulary 1024 --document-end 3"
+    assert mine.tokenizer_flags("climbmix") == read
+    assert mine.pack_flags("climbmix", "train").endswith(" --document-end 3")
+    assert mine.evaluation_flags(mine.run("transfer", "base", "baseline", 42)).endswith(" --document-end 3")
+    with pytest.raises(PlumblineError, match=r"smoke\.tokenizer\.kind: given: .* documents come from packaged: add"):
+        planned(root, preset="smoke", studies=["transfer"]).require_what_tokens_need()
+    texts = planned(preset="smoke")
+    assert (texts.token_files("climbmix"), texts.tokenize_flags("climbmix")) == ([], "")
+
+
 def test_the_corpus_decides_the_source_unless_it_is_set(root: Path) -> None:
     assert planned(preset="demo").corpora["climbmix"].source == "packaged"
     assert planned(preset="paper").corpora["climbmix"].source == "hub"

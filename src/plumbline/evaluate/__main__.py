@@ -75,6 +75,7 @@ def _evaluate(given: argparse.Namespace, suite: suites.Suite) -> tuple[pd.DataFr
         context=finished.spec.model.context,
         device=device,
         batch_tokens=given.batch_tokens,
+        document_end=given.document_end,
     )
     scores, examples, by_task = score(model, finished.spec.run_id, suite, given.items, given.limit, given.metric_policy)
     labels: dict[str, Any] = {
@@ -101,6 +102,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--run", required=True, type=Path, help="a run's folder: outcome, manifest, weights")
     parser.add_argument("--items", required=True, type=Path, help="folder made by plumbline.evaluate.items")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
+    parser.add_argument("--document-end", type=int, metavar="ID", help="its separator, where no name tells")
     parser.add_argument("--out", required=True, type=Path, help="folder for scores.parquet, examples.parquet")
     parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites")
     parser.add_argument("--limit", type=int, help="evaluate the first LIMIT items of each task; default all")

@@ -57,6 +57,7 @@ class CheckpointLM(TemplateLM):
         context: the most tokens the model reads at once. Longer requests lose their left end, as in the harness's
             own models. A continuation longer than that is scored in the harness's rolling windows.
         batch_tokens: the most tokens, padding included, in one forward pass; default by device (`BATCH_TOKENS`).
+        document_end: id of the token that separates documents, where it has none of the names in `END_OF_TEXT`.
 
     Attributes:
         truncated: number of requests so far that lost part of their context.
@@ -73,6 +74,7 @@ class CheckpointLM(TemplateLM):
         context: int,
         device: str | torch.device = "cpu",
         batch_tokens: int | None = None,
+        document_end: int | None = None,
     ) -> None:
         super().__init__()
         self.model = model.to(device).eval()
@@ -81,7 +83,7 @@ class CheckpointLM(TemplateLM):
         self._device = torch.device(device)
         self.batch_tokens = batch_tokens or BATCH_TOKENS.get(self._device.type, BATCH_TOKENS["cuda"])
         self.truncated = 0
-        self._eot = end_of_text(tokenizer)
+        self._eot = end_of_text(tokenizer) if document_end is None else document_end
 
     @property
     def eot_token_id(self) -> int:

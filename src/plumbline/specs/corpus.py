@@ -18,7 +18,8 @@ Source = Literal["packaged", "packaged_large", "local", "hub"]
 
 
 class Tokenizer(Struct, frozen=True, kw_only=True):
-    """`byte_level_bpe`: trained on the first `training_megabytes` of the training documents; `gpt2`: from a package."""
+    """`byte_level_bpe`: trained on the first `training_megabytes` of the training documents; `gpt2`: from a package;
+    `given`: the tokenizer.json beside the token files of the source `local`."""
 
     kind: str
     vocabulary: int
@@ -39,12 +40,15 @@ class Corpus(Struct, frozen=True, kw_only=True):
 
     `packs`: name -> sequences, or None for all there are; each is a prefix of the largest. `validation`: sequences of
     the held-out pack. `held_out_percent`: share of groups of documents that are held out before anything is cut.
+    `folder`, `dtype` and `document_end` are those of the source `local`; the last two are about token files.
     """
 
     name: str
     preset: str
     source: Source
     folder: str
+    dtype: str = ""
+    document_end: int | None = None
     hub: Hub
     tokenizer: Tokenizer
     packs: dict[str, int | None]
@@ -65,7 +69,7 @@ class Corpus(Struct, frozen=True, kw_only=True):
         """
         if not self.folder:
             raise PlumblineError(
-                f"{self.path}: local.folder: missing; data.source `local` reads a folder of *.jsonl or *.txt: write "
+                f"{self.path}: local.folder: missing; data.source `local` reads a folder of texts or of tokens: write "
                 "`local: {folder: <where it is>}` there (docs/your-own-data.md), or leave data.source at `corpus`"
             )
         return self.folder
@@ -112,7 +116,7 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
             "name": name,
             "preset": preset,
             "source": chosen,
-            "folder": content["local"]["folder"],
+            **content["local"],
             "hub": content["hub"],
             "tokenizer": here["tokenizer"],
             "packs": sizes,

@@ -293,7 +293,8 @@ def _check(spec: RunSpec) -> None:
     if spec.data.tokenizer_vocabulary > spec.model.vocabulary:
         raise PlumblineError(
             f"{spec.key}: the tokenizer has {spec.data.tokenizer_vocabulary} entries, model.vocabulary only "
-            f"{spec.model.vocabulary}"
+            f"{spec.model.vocabulary}: give the model of this scale and preset that many, or the corpus a smaller "
+            f"tokenizer (config/corpora/{spec.data.corpus}.yaml)"
         )
     if spec.schedule.warmup_steps > spec.train.steps:
         raise PlumblineError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 def key(corpus: str, name: str) -> str:
@@ -15,10 +16,13 @@ class Document:
     """One text of a corpus.
 
     `id` is unique in the corpus; `source` names the collection; `group` is what is held out together (documents of one
-    group are on the same side of the split).
+    group are on the same side of the split). `tokens`: where its ids lie, if it has some already. `side`: of the split,
+    where its source decides that; else empty.
     """
 
     id: str
     source: str
     text: str
     group: str
+    tokens: dict[str, Any] | None = None
+    side: str = ""

@@ -1,4 +1,7 @@
-"""`local`: a folder of one's own: JSONL files with a text a line, or plain text files that are a document each."""
+"""`local`: a folder of one's own: JSONL files with a text a line, plain text files that are a document each, or tokens.
+
+Token files are found here and read by `plumbline.data.sources.tokens`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plumbline.cli import PlumblineError
+from plumbline.data import token_files
 from plumbline.data.sources import Document, jsonl, key
 
 #: What is read of a folder; everything else in it is left alone.
-SUFFIXES = (".jsonl", ".txt")
+SUFFIXES = (".jsonl", ".txt", *token_files.SUFFIXES)
 
 
 def found(folder: Path) -> list[Path]:
@@ -21,7 +25,7 @@ def files(folder: Path, corpus: str) -> list[Path]:
     """The files that the corpus is read from; `corpus` is whose documents they are, for messages.
 
     Raises:
-        PlumblineError: there is no such folder, no such file in it, or files of both kinds: a README.txt beside JSONL
+        PlumblineError: there is no such folder, no such file in it, or files of two kinds: a README.txt beside JSONL
             is hardly a document, and leaving texts out unasked would be worse.
     """
     where = key(corpus, "local.folder")
@@ -30,14 +34,15 @@ def files(folder: Path, corpus: str) -> list[Path]:
     paths = found(folder)
     if not paths:
         raise PlumblineError(
-            f'{where}: no *.jsonl file (a line {{"text": ...}} for each document) and no *.txt file (a document each) '
-            f"in {folder}"
+            f'{where}: no *.jsonl file (a line {{"text": ...}} for each document), no *.txt file (a document each) and '
+            f"no token file (*.bin, *.npy) in {folder}"
         )
     of_a_kind = {path.suffix: path for path in paths}
     if len(of_a_kind) > 1:
+        one, other = sorted(of_a_kind, key=SUFFIXES.index)[:2]
         raise PlumblineError(
-            f"{where}: {folder} has both *.jsonl and *.txt files ({of_a_kind['.jsonl'].relative_to(folder)}, "
-            f"{of_a_kind['.txt'].relative_to(folder)}); a folder is of one kind, move the others elsewhere"
+            f"{where}: {folder} has both *{one} and *{other} files ({of_a_kind[one].relative_to(folder)}, "
+            f"{of_a_kind[other].relative_to(folder)}); a folder is of one kind, move the others elsewhere"
         )
     return paths
 

@@ -1,0 +1,255 @@
+"""`local`, where the folder holds token files: cut into documents at an id, and their ids taken as they are.
+
+A line of a document has its text, for people and for proxy items, and where its ids lie: file, start, stop, and the
+CRC-32 of their bytes. Not the ids: a corpus of 5 billion (10 GB in uint16) would be some 30 GB longer with ids as JSON
+and 13 GB in base 64, twice while it is shuffled, and this is half a GB. The price is that `tokenize` needs the folder,
+and reads it at random; the checksum says whether it still finds what was cut. Names are relative to the folder, so that
+the same files give the same lines on every machine.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from plumbline.cli import PlumblineError
+from plumbline.data import token_files
+from plumbline.data.progress import Progress
+from plumbline.data.sources import Document, key
+from plumbline.data.tokenizer import Tokenizer
+
+T = TypeVar("T")
+
+#: Ids looked at in one go; ids and documents handed to the decoder; ids of a document that are decoded as one: a text
+#: may be a little off where a longer one is cut, its ids are not.
+_BLOCK, _BATCH, _DOCUMENTS, _PART = 1 << 22, 1 << 20, 4096, 1 << 18
+#: Files mapped at once; each costs a file descriptor.
+_OPEN = 256
+
+
+def opened(path: Path, dtype: str, corpus: str) -> np.ndarray:
+    """The ids of a token file, mapped: one row of whole numbers. `dtype` is what the corpus's file says, or empty.
+
+    Raises:
+        PlumblineError: the file is empty, truncated, of another type than is said, or no row of whole numbers.
+    """
+    said = _npy(path) if path.suffix == ".npy" else _bin(path, dtype, corpus)
+    if not len(said):
+        raise PlumblineError(f"{path}: holds no ids; delete it, or write it again")
+    if dtype and said.dtype.newbyteorder("=") != np.dtype(dtype):
+        raise PlumblineError(
+            f"{key(corpus, 'local.dtype')}: {dtype}, but {path} says itself that its ids are {said.dtype.name}; "
+            "remove the key where all files say their type, or give files of one type"
+        )
+    return said
+
+
+def _bin(path: Path, dtype: str, corpus: str) -> np.ndarray:
+    found = token_files.header(path)
+    if found is not None:
+        return _mapped(path, found[0], token_files.HEADER_BYTES)
+    if not dtype:
+        raise PlumblineError(f"{key(corpus, 'local.dtype')}: missing; {path} has no header that says its type")
+    size = path.stat().st_size
+    if size % np.dtype(dtype).itemsize:
+        raise PlumblineError(
+            f"{path}: {size:,} bytes are no whole number of ids of {dtype} ({np.dtype(dtype).itemsize} bytes each): "
+            f"truncated, or {key(corpus, 'local.dtype')} is another"
+        )
+    return _mapped(path, dtype, 0)
+
+
+def _mapped(path: Path, dtype: str, offset: int) -> np.ndarray:
+    little = np.dtype(dtype).newbyteorder("<")
+    if path.stat().st_size == offset:  # nothing cannot be mapped
+        return np.array([], dtype=little)
+    return np.memmap(path, dtype=little, mode="r", offset=offset)
+
+
+def _npy(path: Path) -> np.ndarray:
+    try:
+        empty = path.stat().st_size <= 128
+        found: np.ndarray = np.load(path, allow_pickle=False, mmap_mode=None if empty else "r")
+    except (ValueError, OSError, EOFError) as error:
+        raise PlumblineError(f"{path}: truncated, or no .npy file ({error}); write or copy it again") from error
+    if not isinstance(found, np.ndarray) or found.ndim != 1 or found.dtype.kind not in "ui":
+        what = f"shape {found.shape} of {found.dtype}" if isinstance(found, np.ndarray) else "no array"
+        raise PlumblineError(f"{path}: {what}; a token file is one row of whole numbers (1-D, signed or unsigned)")
+    return found
+
+
+def source(
+    folder: Path, corpus: str, paths: list[Path], *, dtype: str, document_end: int | None, tokenizer: Path | None
+) -> tuple[Iterator[Document], dict[str, Any]]:
+    """The documents of a folder of token files, and what documents.json is to say of them.
+
+    Every file is read through once before the first document comes, so that what is wrong is known before the work.
+
+    Raises:
+        PlumblineError: files with and without headers, a file that cannot be read as ids, an id that is no entry of
+            the tokenizer, an end of documents that never occurs, nothing but held-out files.
+    """
+    if document_end is None or tokenizer is None:
+        raise PlumblineError(f"{folder} holds token files: --document-end and --tokenizer are needed")
+    headers = {path: token_files.header(path) is not None for path in paths if path.suffix == ".bin"}
+    if len(set(headers.values())) > 1:
+        one, other = (min(path for path, found in headers.items() if found is kind) for kind in (True, False))
+        raise PlumblineError(f"{folder}: {one.name} has a header and {other.name} has none; a folder is of one kind")
+    words = Tokenizer(tokenizer, document_end)
+    names = {path.relative_to(folder).as_posix(): path for path in paths}
+    counted = _checked(names, words, dtype, corpus)
+    about: dict[str, Any] = {
+        "tokens": {"document_end": document_end, "dtype": dtype or "as files say", "files": counted}
+    }
+    held_out = [name for name in names if token_files.is_held_out(name)]
+    if held_out:
+        if len(held_out) == len(names):
+            raise PlumblineError(
+                f"{folder}: every token file is held out by its name ({held_out[0]}); there is none to train on: "
+                "rename those that are (docs/your-own-data.md)"
+            )
+        print(
+            f"{key(corpus, 'held_out.percent')} is not used: {', '.join(held_out)} of {folder} are the held-out side "
+            "by their names, and the other files are trained on whole",
+            file=sys.stderr,
+        )
+        about |= {"validation_percent": None, "held_out_by": "file"}
+        about["split_rule"] = (
+            "a document is held out if `val`, `valid` or `validation` is a word of its file's name, and not otherwise; "
+            "order: by sha256('order\\n' + id)"
+        )
+    return _documents(names, words, dtype, corpus, bool(held_out), counted), about
+
+
+def _checked(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: str) -> dict[str, dict[str, Any]]:
+    """Read every file through; what there is of each one."""
+    if words.eot >= words.vocabulary:
+        raise PlumblineError(
+            f"{key(corpus, 'local.document_end')}: {words.eot} is no entry of {words.path}, whose ids go to "
+            f"{words.vocabulary - 1}"
+        )
+    counted, ends = {}, 0
+    with Progress("token files: reading", "files", len(names)) as progress:
+        for name, path in names.items():
+            ids = opened(path, dtype, corpus)
+            for start in range(0, len(ids), _BLOCK):
+                block = ids[start : start + _BLOCK]
+                if int(block.min()) < 0 or int(block.max()) >= words.vocabulary:
+                    wrong = int(np.argmax((block < 0) | (block >= words.vocabulary)))
+                    raise PlumblineError(
+                        f"{path}: id {block[wrong]} at position {start + wrong} is no entry of {words.path}, whose ids "
+                        f"go to {words.vocabulary - 1}: give the tokenizer that made the file, or see whether "
+                        f"{key(corpus, 'local.dtype')} is right"
+                    )
+                ends += int(np.count_nonzero(block == words.eot))
+            counted[name] = {"tokens": len(ids), "held_out": token_files.is_held_out(name)}
+            progress.add()
+    if not ends:
+        raise PlumblineError(
+            f"{key(corpus, 'local.document_end')}: {words.eot} ({words.decode([words.eot])!r}) never occurs in the "
+            f"token files of {corpus}: documents could not be told apart, nor held out, nor shuffled; give the id that "
+            "ends a document there, or write the files anew with one after each document"
+        )
+    return counted
+
+
+def _documents(
+    names: dict[str, Path],
+    words: Tokenizer,
+    dtype: str,
+    corpus: str,
+    by_name: bool,
+    counted: dict[str, dict[str, Any]],
+) -> Iterator[Document]:
+    """Every document of every file, in order; completes what is counted of each file when it is through with it."""
+    for name, path in names.items():
+        ids, count = opened(path, dtype, corpus), 0
+        side = ("validation" if token_files.is_held_out(name) else "train") if by_name else ""
+        for cuts in _batches(_cuts(ids, words.eot), lambda cut: cut[1] - cut[0]):
+            rows = [ids[start:stop] for start, stop in cuts]
+            for (start, stop), row, text in zip(cuts, rows, _texts(rows, words)):
+                where = {"file": name, "start": start, "stop": stop, "crc32": zlib.crc32(row.tobytes())}
+                identity = f"{name}:{start}"
+                yield Document(id=identity, source=name, text=text, group=identity, tokens=where, side=side)
+            count += len(cuts)
+        # Two ends in a row have no document between them; a file's end ends a document, too.
+        counted[name] |= {"documents": count, "unended": int(ids[-1] != words.eot)}
+
+
+def _cuts(ids: np.ndarray, end: int) -> Iterator[tuple[int, int]]:
+    """(start, stop) of the documents between ends, none of them empty, ends not among their ids."""
+    start = 0
+    for block in range(0, len(ids), _BLOCK):
+        for position in np.flatnonzero(ids[block : block + _BLOCK] == end) + block:
+            if position > start:
+                yield start, int(position)
+            start = int(position) + 1
+    if start < len(ids):
+        yield start, len(ids)
+
+
+def _batches(items: Iterable[T], ids: Callable[[T], int]) -> Iterator[list[T]]:
+    """Items in lists of about `_BATCH` ids and at most `_DOCUMENTS` items; `ids` of an item are so many."""
+    batch: list[T] = []
+    held = 0
+    for item in items:
+        batch.append(item)
+        held += ids(item)
+        if held >= _BATCH or len(batch) == _DOCUMENTS:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def _texts(rows: list[np.ndarray], words: Tokenizer) -> list[str]:
+    parts = ((number, row[at : at + _PART]) for number, row in enumerate(rows) for at in range(0, len(row), _PART))
+    texts: list[list[str]] = [[] for _ in rows]
+    for some in _batches(parts, lambda part: len(part[1])):
+        for (number, _), text in zip(some, words.decode_batch([ids.tolist() for _, ids in some])):
+            texts[number].append(text)
+    return ["".join(of_row) for of_row in texts]
+
+
+def of_lines(
+    lines: Iterable[tuple[int, bytes]], documents: Path, folder: Path, *, dtype: str, tokenizer: Tokenizer, corpus: str
+) -> tuple[list[np.ndarray], int]:
+    """The ids of (byte offset, line) of a document file as arrays of `tokenizer.dtype`, each followed by the end of a
+    document, and how many documents there are.
+
+    Raises:
+        PlumblineError: a line does not say where its ids lie, or other ids lie there now.
+    """
+    files: Callable[[str], np.ndarray] = functools.lru_cache(_OPEN)(lambda name: opened(folder / name, dtype, corpus))
+    end = np.array([tokenizer.eot], dtype=tokenizer.dtype)
+    chunks: list[np.ndarray] = []
+    count = 0
+    with Progress(f"ids of {documents.name}", "documents") as progress:
+        for offset, line in lines:
+            if not line.strip():
+                continue
+            try:
+                where = json.loads(line)["tokens"]
+                name, start, stop, crc32 = (where[part] for part in ("file", "start", "stop", "crc32"))
+            except (ValueError, KeyError, TypeError) as error:
+                raise PlumblineError(
+                    f"{documents}: byte {offset}: not a document of token files ({type(error).__name__}: {error}); "
+                    "rerun the rule `documents`"
+                ) from error
+            ids = np.array(files(name)[start:stop]) if (folder / name).is_file() else np.array([])
+            if not len(ids) or zlib.crc32(ids.tobytes()) != crc32:
+                raise PlumblineError(
+                    f"{folder / name}: ids {start} to {stop} are not those that {documents} was made of; put the file "
+                    "back as it was, or rerun the rule `documents`"
+                )
+            chunks += [ids.astype(tokenizer.dtype), end]
+            count += 1
+            progress.add()
+    return chunks, count
