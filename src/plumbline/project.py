@@ -21,7 +21,7 @@ from plumbline.flags import Flags
 from plumbline.made_of import MadeOf
 from plumbline.measurements import Measurements
 from plumbline.specs import corpus, sheet, suites, twins
-from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset
+from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset, require_work
 from plumbline.specs.config import studies as known_studies
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.sheet import Run, Study, expected_digest
@@ -386,6 +386,7 @@ def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
     """
     global _PLANNED
     check(config, "config", "config/config.yaml (with --config)")
+    require_work(config, root)
     preset, source = load_preset(config["preset"], root), config["data"]["source"]
     known = known_studies(root)
     names = config["studies"]

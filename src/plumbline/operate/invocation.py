@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
-from plumbline.specs.config import read_yaml
+from plumbline.specs.config import parse_yaml, read_yaml
 
 CONFIG = Path("config") / "config.yaml"
 
@@ -104,7 +104,8 @@ def parsed(words: Iterable[str]) -> dict[str, Any]:
     """KEY=VALUE words as Snakemake reads them: a part of a nested value leaves the others alone.
 
     Raises:
-        PlumblineError: a word is not of that form, or YAML takes a part of it for a comment or the like.
+        PlumblineError: a word is not of that form, has a key twice, or YAML takes a part of it for a comment or the
+            like.
     """
     from snakemake.cli import parse_config
 
@@ -120,6 +121,8 @@ def parsed(words: Iterable[str]) -> dict[str, Any]:
                 f"--config {word[:80]}: YAML reads {read[key][:80]!r} there (a comment begins with ` #`, and &, ! and "
                 "spaces at an end mean something else); write it into config/config.yaml, between quotation marks"
             )
+        if not isinstance(read[key], str):  # of a key that stands twice, Snakemake takes the last
+            parse_yaml(text, f"--config {key}=...")
         _update(found, read)
     return found
 
