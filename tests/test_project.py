@@ -101,21 +101,6 @@ def test_sources_of_documents(root: Path, source: str, packages: tuple[str, ...]
     assert chosen.documents_flags("climbmix").startswith(start + flags)
 
 
-def test_texts_of_ones_own_need_a_folder(root: Path) -> None:
-    """Said before Snakemake asks for a job, unless another corpus has one; then where this corpus is asked for."""
-    here = {"preset": "smoke", "data": {"source": "local"}, "studies": ["transfer", "quack"]}
-    with pytest.raises(PlumblineError, match=r"^config/corpora/climbmix\.yaml: local\.folder: missing.*write `local"):
-        planned(root, **here).require_a_folder()
-    change(root / "config/corpora/cosmopedia.yaml", local={"folder": str(root / "texts")})
-    (root / "texts").mkdir()
-    (root / "texts" / "a.txt").write_text("Text.")
-    chosen = planned(root, **here)
-    chosen.require_a_folder()
-    assert chosen.corpus_files("cosmopedia") == [f"{root}/texts/a.txt"] and not chosen.corpus_files("climbmix")
-    with pytest.raises(PlumblineError, match=r"^config/corpora/climbmix\.yaml: local\.folder: missing"):
-        chosen.documents_flags("climbmix")
-
-
 def test_the_corpus_decides_the_source_unless_it_is_set(root: Path) -> None:
     assert planned(preset="demo").corpora["climbmix"].source == "packaged"
     assert planned(preset="paper").corpora["climbmix"].source == "hub"

@@ -29,7 +29,7 @@ class Flags:
         for package in self.corpus_packages(name):
             flags += ["--archive", f"{package}={self.package_file(package)}"]
         if read.source == "local":
-            flags += ["--folder", read.require_folder()]
+            flags += ["--folder", read.folder]
         if read.source == "hub":
             flags += ["--path", read.hub.path, "--configuration", read.hub.configuration]
             flags += ["--revision", read.hub.revision, "--text-column", read.hub.text_column]

@@ -338,19 +338,6 @@ class Plan(MadeOf, Flags, Measurements):
         found = sorted(Path(read.hub.path).rglob("*")) if in_layout else []
         return [path.as_posix() for path in found if path.is_file()]
 
-    def require_a_folder(self) -> None:
-        """Refuse `data.source` local where no corpus has a folder; one that has none is refused where it is asked for.
-
-        The workflow asks at once, when Snakemake shows a sentence; of a job's it would show a traceback too.
-
-        Raises:
-            PlumblineError: naming the main study's corpus.
-        """
-        if self.config["data"]["source"] == "local" and not any(one.folder for one in self.corpora.values()):
-            main = self.studies.get(self.config["main_study"])
-            for name in [main.corpus] if main else sorted(self.corpora):
-                self.corpora[name].require_folder()
-
     def item_files(self, suite: str) -> list[str]:
         """Files of one's own that a suite's items are read from."""
         if self.evaluation_source != "local":

@@ -78,6 +78,20 @@ def profiles(argv: Sequence[str]) -> list[Path]:
     return [Path(path) for path in parser._default_config_files]
 
 
+def profile_file(profile: str | Path) -> Path:
+    """The file of a profile that is named as for Snakemake: a directory, a file, or a name that it looks for.
+
+    Raises:
+        PlumblineError: there is none.
+    """
+    from snakemake.cli import get_profile_dir
+
+    found = get_profile_dir(str(profile))
+    if found is None:
+        raise PlumblineError(f"--profile {profile}: no config.v9+.yaml in that directory")
+    return Path(found[1])
+
+
 def profile_words(path: Path) -> list[str]:
     """The KEY=VALUE words of a profile's `config:`, as Snakemake reads them.
 
