@@ -48,9 +48,10 @@ def evaluated(value: Any, **names: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return eval(value, dict(names))
+        found = eval(value, dict(names))
     except (NameError, SyntaxError):
         return value
+    return value if callable(found) else found  # a partition may be called `all`
 
 
 def configured(profile: dict[str, Any], root: Path = ROOT) -> Plan:

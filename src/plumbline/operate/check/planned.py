@@ -133,4 +133,5 @@ def _sentence(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     heads = [number for number, line in enumerate(lines) if re.search(r"(Error|Exception)\b.*:$", line)]
     last = lines[heads[-1] + 1 :] if heads else lines[-1:]
-    return " ".join(last)
+    ends = [number for number, line in enumerate(last) if re.match(r"(Wildcards|Traceback):$|File \"", line)]
+    return " ".join(last[: ends[0]] if ends else last).removeprefix("PlumblineError: ")
