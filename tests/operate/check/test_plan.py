@@ -52,8 +52,8 @@ def test_snakemakes_sentence_is_found_among_its_words() -> None:
         'Building DAG\nWorkflowError in file "common.smk", line 17:\nconfig.yaml: work: is no path\n  of any kind\n'
     )
     assert _sentence(refusal) == "config.yaml: work: is no path of any kind"
-    refusal = "InputFunctionException in rule unknown, line 200:\nError:\n  PlumblineError: nothing makes x\nWildcards:\n a=b\n"
-    assert _sentence(refusal) == "nothing makes x"
+    of_a_job = "InputException in rule a, line 2:\nError:\n  PlumblineError: nothing makes x\nWildcards:\n a=b\n"
+    assert _sentence(of_a_job) == "nothing makes x"
     assert _sentence("usage: snakemake\n\nsnakemake: error: unknown option\n") == "snakemake: error: unknown option"
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
-OK, NOTE, UNKNOWN, STOP = "ok", "note", "not known", "would stop"
 State = Literal["ok", "note", "not known", "would stop"]
-_Given, _Found = TypeVar("_Given"), TypeVar("_Found")
+OK: Final = "ok"
+NOTE: Final = "note"
+UNKNOWN: Final = "not known"
+STOP: Final = "would stop"
+_Given = TypeVar("_Given")
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +31,7 @@ class Finding:
         return f"{self.state:<10}  {self.what:<24}  {self.words}"
 
 
-def at_once(ask: Callable[[_Given], _Found], of: Iterable[_Given]) -> Sequence[_Found]:
+def at_once(ask: Callable[[_Given], _Found], of: Iterable[_Given]) -> list[_Found]:
     """Answers in their order, of questions that mostly wait for somebody else."""
     with ThreadPoolExecutor(max_workers=8) as pool:
         return list(pool.map(ask, of))

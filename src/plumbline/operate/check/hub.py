@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plumbline.cli import PlumblineError
 from plumbline.data.sources import hub, key
-from plumbline.operate.check.finding import OK, STOP, UNKNOWN, Finding, State, at_once
+from plumbline.operate.check.finding import OK, STOP, UNKNOWN, Finding, at_once
 from plumbline.operate.check.planned import Planned
 from plumbline.specs import suites
 
@@ -83,11 +83,8 @@ def _answer(planned: Planned, one: Wanted) -> Finding:
         words = f"{one.where}: the hub does not give {one.path}{at} ({reason}). Check the network, name and revision, "
         return Finding(state=STOP, what=one.what, words=f"{words}or {one.otherwise}")
     newest = "" if one.revision else ", the newest, which the first fetch writes to hub.lock"
-    return Finding(**_from_here(planned), what=one.what, words=f"{one.path} at {found[:10]}{newest}{_nodes(planned)}")
-
-
-def _from_here(planned: Planned) -> dict[str, State]:
-    return {"state": UNKNOWN if planned.elsewhere else OK}
+    words = f"{one.path} at {found[:10]}{newest}{_nodes(planned)}"
+    return Finding(state=UNKNOWN if planned.elsewhere else OK, what=one.what, words=words)
 
 
 def _nodes(planned: Planned) -> str:

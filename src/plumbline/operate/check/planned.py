@@ -93,7 +93,8 @@ def ask(words: Sequence[str]) -> Asked:
     argv = ["--dry-run", "--quiet", "rules", "progress", "--nocolor", *words]
     seen: list[tuple[Any, Plan]] = []
     said, before, path = io.StringIO(), sys.argv, os.environ.get("PATH", "")
-    sys.argv, code, executor, profiles = ["snakemake", *argv], 0, "local", ()
+    sys.argv, code, executor = ["snakemake", *argv], 0, "local"
+    profiles: tuple[Path, ...] = ()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), beforehand.told_to(seen):
             parser, given = cli.parse_args(argv)
