@@ -31,7 +31,7 @@ class Wanted:
 
 
 def look(planned: Planned) -> list[Finding]:
-    """A line for each data set; where the hub does not answer at all, the first one says so."""
+    """A line for each data set that a job to do reads from the hub."""
     if found := offline(planned):
         return found
     try:

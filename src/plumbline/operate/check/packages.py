@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 
 from plumbline.data.pins import PINS, Pin
-from plumbline.operate.check.finding import OK, STOP, UNKNOWN, Finding, at_once
+from plumbline.operate.check.finding import OK, STOP, UNKNOWN, Finding, State, at_once
 from plumbline.operate.check.planned import Planned
 
 #: Seconds to wait for an index, and for Debian's server.
@@ -35,9 +35,7 @@ def look(planned: Planned) -> list[Finding]:
 
 
 def tools(planned: Planned) -> list[Finding]:
-    """Programs of Debian that fetching and reading its packages takes; a machine that jobs go to may have others."""
-    if planned.elsewhere:
-        return []
+    """Programs of Debian that fetching and reading its packages takes, and that are not here."""
     debian = [PINS[name] for (name,) in planned.values("fetch", "package") if PINS[name].index == "debian"]
     found = []
     if debian and shutil.which("apt-get") is None:
@@ -52,7 +50,10 @@ def tools(planned: Planned) -> list[Finding]:
     )
     if reads and shutil.which("dpkg-deb") is None:
         found.append(f"{_OF_DEBIAN}, which dpkg-deb unpacks, and there is none here; install the package dpkg")
-    return [Finding(state=STOP, what="Debian packages", words=words) for words in found]
+    if planned.elsewhere:
+        found = [f"{words}. (Whether nodes that jobs go to have another system cannot be known.)" for words in found]
+    state: State = UNKNOWN if planned.elsewhere else STOP
+    return [Finding(state=state, what="Debian packages", words=words) for words in found]
 
 
 def _place(planned: Planned, name: str) -> str:
