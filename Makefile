@@ -6,7 +6,9 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export HF_HUB_OFFLINE ?= 1
 export HF_DATASETS_OFFLINE ?= 1
 
-.PHONY: setup table2 demo plan test test-units test-cluster lint lock clean
+WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
+
+.PHONY: setup table2 demo check plan test test-units test-cluster lint lock clean
 
 setup: .venv/complete
 
@@ -28,10 +30,16 @@ demo: setup
 	@$(BIN)/python -m plumbline.operate.driver
 	$(BIN)/snakemake all $(if $(STUDY),--config 'studies=[$(STUDY)]')
 
-# What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100 'data={source: local}'", which are
-# words of a command line.
+# What would stop a run, said before it: make check, or what is to be run, as words of a command line:
+# make check TARGETS=results/table2.csv PROFILES="slurm my-site" CONFIG="preset=mini 'data={source: local}'".
+# Whether the hub may be asked is for the shell that will run it, hence not for the export above.
+check: setup
+	@$(if $(filter file,$(origin HF_HUB_OFFLINE)),env -u HF_HUB_OFFLINE -u HF_DATASETS_OFFLINE )$(BIN)/python \
+	  -m plumbline.operate.check $(TARGETS) $(WORDS)
+
+# What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100", or with the PROFILES of the run.
 plan: setup
-	@$(BIN)/python -m plumbline.plan $(if $(CONFIG),--config $(CONFIG))
+	@$(BIN)/python -m plumbline.plan $(WORDS)
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks

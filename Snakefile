@@ -68,3 +68,4 @@ onsuccess:
 
 
 staleness.watch(workflow)
+beforehand.watch(workflow, PLAN)

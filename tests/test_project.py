@@ -107,21 +107,6 @@ def test_a_preset_may_hold_out_another_share() -> None:
     assert "--validation-percent 4 " in planned(preset="mini").documents_flags("climbmix")
 
 
-def test_texts_of_ones_own_need_a_folder(root: Path) -> None:
-    """Said before Snakemake asks for a job, unless another corpus has one; then where this corpus is asked for."""
-    here = {"preset": "smoke", "data": {"source": "local"}, "studies": ["transfer", "quack"]}
-    with pytest.raises(PlumblineError, match=r"^config/corpora/climbmix\.yaml: local\.folder: missing.*write `local"):
-        planned(root, **here).require_a_folder()
-    change(root / "config/corpora/cosmopedia.yaml", local={"folder": str(root / "texts")})
-    (root / "texts").mkdir()
-    (root / "texts" / "a.txt").write_text("Text.")
-    chosen = planned(root, **here)
-    chosen.require_a_folder()
-    assert chosen.corpus_files("cosmopedia") == [f"{root}/texts/a.txt"] and not chosen.corpus_files("climbmix")
-    with pytest.raises(PlumblineError, match=r"^config/corpora/climbmix\.yaml: local\.folder: missing"):
-        chosen.documents_flags("climbmix")
-
-
 def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Path) -> None:
     """Documents are decoded with it, nothing is trained, and who reads tokens is told what separates them."""
     folder = root / "tokens"

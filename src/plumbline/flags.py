@@ -32,7 +32,7 @@ class Flags:
         for package in self.corpus_packages(name):
             flags += ["--archive", f"{package}={self.package_file(package)}"]
         if read.source == "local":
-            flags += ["--folder", read.require_folder()]
+            flags += ["--folder", read.folder]
             if self.token_files(name):
                 flags += [
                     *self._token_flags(name),
@@ -56,7 +56,7 @@ class Flags:
         if not self.token_files(name):
             return ""
         read = self.corpora[name]
-        return shlex.join(["--folder", read.require_folder(), "--corpus", name, *self._token_flags(name)])
+        return shlex.join(["--folder", read.folder, "--corpus", name, *self._token_flags(name)])
 
     def tokenizer_flags(self, name: str) -> str:
         """The subcommand and flags of the tokenizer verb."""

@@ -50,7 +50,7 @@ class OwnTokens:
         return [f"{self.corpus_folder(name)}/tokenizer/tokenizer.json"] if self.token_files(name) else []
 
     def require_what_tokens_need(self) -> None:
-        """Refuse a corpus whose file does not say what its token files need; asked when `require_a_folder` is.
+        """Refuse a corpus whose file does not say what its token files need; asked before anything is planned.
 
         Raises:
             PlumblineError: naming the key and what to write there.

@@ -22,7 +22,7 @@ from plumbline.made_of import MadeOf
 from plumbline.measurements import Measurements
 from plumbline.own_tokens import OwnTokens
 from plumbline.specs import corpus, sheet, suites, twins
-from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset
+from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset, require_work
 from plumbline.specs.config import studies as known_studies
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.sheet import Run, Study, expected_digest
@@ -348,19 +348,6 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
         found = sorted(Path(read.hub.path).rglob("*")) if in_layout else []
         return [path.as_posix() for path in found if path.is_file()]
 
-    def require_a_folder(self) -> None:
-        """Refuse `data.source` local where no corpus has a folder; one that has none is refused where it is asked for.
-
-        The workflow asks at once, when Snakemake shows a sentence; of a job's it would show a traceback too.
-
-        Raises:
-            PlumblineError: naming the main study's corpus.
-        """
-        if self.config["data"]["source"] == "local" and not any(one.folder for one in self.corpora.values()):
-            main = self.studies.get(self.config["main_study"])
-            for name in [main.corpus] if main else sorted(self.corpora):
-                self.corpora[name].require_folder()
-
     def item_files(self, suite: str) -> list[str]:
         """Files of one's own that a suite's items are read from."""
         if self.evaluation_source != "local":
@@ -396,6 +383,7 @@ def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
     """
     global _PLANNED
     check(config, "config", "config/config.yaml (with --config)")
+    require_work(config, root)
     preset, source = load_preset(config["preset"], root), config["data"]["source"]
     known = known_studies(root)
     names = config["studies"]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli import PlumblineError
-from plumbline.operate import cluster, orphans
+from plumbline.operate import orphans
+from plumbline.operate.check import cluster
 
 MINE = Path("/scratch/plumbline")
 QUEUE = """\

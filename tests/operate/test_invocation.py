@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from plumbline.cli import PlumblineError
-from plumbline.operate import cluster, invocation
+from plumbline.operate import invocation
+from plumbline.operate.check import cluster
 
 PAPER = {"preset": "paper", "machine": "h100"}
 
@@ -126,6 +127,17 @@ def test_a_part_of_a_nested_value_leaves_the_others_alone() -> None:
     }
     with pytest.raises(PlumblineError, match=r"--config work: write KEY=VALUE"):
         invocation.changed(config, ["work"])
+
+
+def test_a_key_that_stands_twice_in_one_word_is_refused() -> None:
+    """Of the two the last had been taken, without a word."""
+    with pytest.raises(
+        PlumblineError, match=r"^--config data=\.\.\.:1: the key 'source' stands twice; keep one of them"
+    ):
+        invocation.parsed(["data={source: local, source: hub}"])
+    with pytest.raises(PlumblineError, match=r"the key 'folder' stands twice"):
+        invocation.parsed(["evaluation={folder: a, missing: error, folder: b}"])
+    assert invocation.parsed(["data={source: local}", "data={source: hub}"]) == {"data": {"source": "hub"}}
 
 
 @pytest.mark.parametrize("word", ["work=scratch #2", "work=&scratch x", "work=!x y", "work=a\nb", "work= a"])

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from snakemake.cli import parse_args as snakemake_arguments
 
-from plumbline.operate import cluster
+from plumbline.operate.check import cluster
 from plumbline.plan import machines
 from plumbline.project import Plan, plan
 from plumbline.specs.config import load_config

@@ -158,7 +158,7 @@ CARRIED = "is no path that Snakemake and a cluster's command lines carry unchang
     [
         *[(work, CARRIED) for work in ("w$(touch X)", "w`id`", "it's", 'w"', "w\\", "w{x}", "w\n", "w\x00", "w\udcff")],
         *[(work, "is no path: it begins with - or ~") for work in ("-w", "~/w", " w", "w ")],
-        *[(work, "is not the short form of a path") for work in ("w/", "./w", "w//x", "w/./x", ".", "/")],
+        *[(work, "is not the short form of a path") for work in ("w/", "./w", "w//x", "w/./x", ".", "/", "a/../w")],
         *[(work, "is a folder of the project's own") for work in ("results", "logs/x", ".snakemake")],
         ("", "should be non-empty"),
         (3, "is not of type 'string'"),
@@ -167,6 +167,29 @@ CARRIED = "is no path that Snakemake and a cluster's command lines carry unchang
 def test_a_path_that_nobody_carries_is_refused(work: Any, says: str) -> None:
     with pytest.raises(PlumblineError, match=rf"(?s)^config.yaml: work: .*{says}"):
         config.check(config.load_config() | {"work": work}, "config", "config.yaml")
+
+
+@pytest.mark.parametrize("spelling", ["link", "link/deep", "../{name}/config", "{root}/results", "twice/results/x"])
+def test_a_folder_of_the_projects_own_is_known_by_where_it_is(root: Path, spelling: str) -> None:
+    """`results` by its name alone was refused: through a link, or spelt out, checkpoints lay among products."""
+    (root / "results").mkdir()
+    (root / "link").symlink_to("results")
+    (root / "twice").symlink_to(root)
+    work = spelling.format(name=root.name, root=root)
+    given = config.load_config() | {"work": work}
+    config.check(given, "config", "config.yaml")
+    with pytest.raises(PlumblineError, match=r"work: '.*' is /.*, and so in (results|config), a folder of the project"):
+        config.require_work(given, root)
+
+
+def test_work_elsewhere_is_taken_through_a_link_too(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    scratch = tmp_path_factory.mktemp("scratch")
+    (root / "work").symlink_to(scratch)
+    for work in ("work", "work/deep", str(scratch), "../elsewhere", "workers"):
+        config.require_work(config.load_config() | {"work": work}, root)
+    project = root.rename(root.with_name("demo"))  # where work/<preset> would be the project itself
+    with pytest.raises(PlumblineError, match="and so in the project's own"):
+        config.require_work(config.load_config() | {"work": ".."}, project)
 
 
 @pytest.mark.parametrize("work", ["work", "/scratch/me/w", "../w", "Läufe (zwei) & mehr; #3", "a*b?[c]!"])

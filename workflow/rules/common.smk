@@ -6,6 +6,7 @@ from functools import cache
 
 from plumbline.cli import PlumblineError
 from plumbline.operate import driver, forecast, scheduler, staleness
+from plumbline.operate.check import beforehand
 from plumbline.plan.estimate import estimator
 from plumbline.project import RESULTS, pin, plan, use_this_interpreter
 
@@ -13,7 +14,6 @@ use_this_interpreter()
 
 try:
     PLAN = plan(dict(config))
-    PLAN.require_a_folder()
     PLAN.require_what_tokens_need()
 except PlumblineError as error:
     raise WorkflowError(str(error)) from None

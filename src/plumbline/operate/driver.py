@@ -121,6 +121,20 @@ def clear(directory: Path) -> str | None:
         return _clear(persistence, locked)
 
 
+def left_behind(directory: Path) -> str | None:
+    """What `clear` would say and remove; nothing is changed.
+
+    Raises:
+        PlumblineError: as of `clear`.
+    """
+    persistence = directory / ".snakemake"
+    if not (_locks(persistence) or os.path.lexists(persistence / RECORD)):
+        return None
+    with _flock(persistence) as locked:
+        judged = _judge(persistence, locked)
+    return judged and f"the lock of a Snakemake that no longer runs ({judged[1]})"
+
+
 def overrule(persistence: Path) -> None:
     """Forget the recorded holder because a person says that it is gone (--unlock).
 
@@ -166,10 +180,27 @@ def _lock(descriptor: int, persistence: Path) -> bool:
 
 def _clear(persistence: Path, locked: bool) -> str | None:
     """`clear`, with the kernel's lock if there is one."""
-    path, locks = persistence / RECORD, _locks(persistence)
+    locks, judged = _locks(persistence), _judge(persistence, locked)
+    if judged is None:
+        return None
+    record, who = judged
+    if not holders.remove(persistence / RECORD, record):
+        raise _held(persistence)  # somebody came first
+    for lock in locks:
+        lock.unlink(missing_ok=True)
+    return f"removed the lock of a Snakemake that no longer runs ({who})"
+
+
+def _judge(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] | None:
+    """The record of one that is gone for certain, and who it was; None if there is nothing.
+
+    Raises:
+        PlumblineError: it may be alive.
+    """
+    path = persistence / RECORD
     record = holders.read(path)
     if record is None:
-        if locks:
+        if _locks(persistence):
             raise PlumblineError(
                 f"{persistence.parent} is locked by a Snakemake that did not write down who it is (its workflow is "
                 f"another one, or older). {_UNLOCK}"
@@ -185,11 +216,7 @@ def _clear(persistence: Path, locked: bool) -> str | None:
             raise PlumblineError(
                 f"{path} {holders.fault(path)}, so that nobody knows whether {persistence.parent} is held. {_UNLOCK}"
             )
-    if not holders.remove(path, record):
-        raise _held(persistence)  # somebody came first
-    for lock in locks:
-        lock.unlink(missing_ok=True)
-    return f"removed the lock of a Snakemake that no longer runs ({who})"
+    return record, who
 
 
 def _dead(record: dict[str, Any], persistence: Path, locked: bool) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
-from plumbline.specs.config import read_yaml
+from plumbline.specs.config import parse_yaml, read_yaml
 
 CONFIG = Path("config") / "config.yaml"
 
@@ -78,6 +78,20 @@ def profiles(argv: Sequence[str]) -> list[Path]:
     return [Path(path) for path in parser._default_config_files]
 
 
+def profile_file(profile: str | Path) -> Path:
+    """The file of a profile that is named as for Snakemake: a directory, a file, or a name that it looks for.
+
+    Raises:
+        PlumblineError: there is none.
+    """
+    from snakemake.cli import get_profile_dir
+
+    found = get_profile_dir(str(profile))
+    if found is None:
+        raise PlumblineError(f"--profile {profile}: no config.v9+.yaml in that directory")
+    return Path(found[1])
+
+
 def profile_words(path: Path) -> list[str]:
     """The KEY=VALUE words of a profile's `config:`, as Snakemake reads them.
 
@@ -104,7 +118,8 @@ def parsed(words: Iterable[str]) -> dict[str, Any]:
     """KEY=VALUE words as Snakemake reads them: a part of a nested value leaves the others alone.
 
     Raises:
-        PlumblineError: a word is not of that form, or YAML takes a part of it for a comment or the like.
+        PlumblineError: a word is not of that form, has a key twice, or YAML takes a part of it for a comment or the
+            like.
     """
     from snakemake.cli import parse_config
 
@@ -120,6 +135,8 @@ def parsed(words: Iterable[str]) -> dict[str, Any]:
                 f"--config {word[:80]}: YAML reads {read[key][:80]!r} there (a comment begins with ` #`, and &, ! and "
                 "spaces at an end mean something else); write it into config/config.yaml, between quotation marks"
             )
+        if not isinstance(read[key], str):  # of a key that stands twice, Snakemake takes the last
+            parse_yaml(text, f"--config {key}=...")
         _update(found, read)
     return found
 

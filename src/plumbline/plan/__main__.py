@@ -24,6 +24,8 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--price", type=float, help="price of a device-hour, in any currency")
     words = "as snakemake --config: of a nested value, a part of it leaves the others alone"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
+    profiles = "as for snakemake, in the same order: what the profile says of the configuration"
+    parser.add_argument("--profile", action="append", default=[], metavar="PROFILE", help=profiles)
     parser.add_argument(
         "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
@@ -51,10 +53,11 @@ def main() -> None:
 
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
-    if given.config:
+    if given.profile or given.config:
         from plumbline.operate import invocation
 
-        config = invocation.changed(config, given.config)
+        of_profiles = [word for one in given.profile for word in invocation.profile_words(invocation.profile_file(one))]
+        config = invocation.changed(config, [*of_profiles, *given.config])
     if given.preset:
         config["preset"] = given.preset
     if given.machine:

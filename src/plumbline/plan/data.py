@@ -45,15 +45,16 @@ def seconds(plan: Plan, runs: Iterable[Run]) -> float | None:
 
 
 def disk_bytes(plan: Plan, runs: Iterable[Run]) -> float:
-    """Documents, tokenised shards, and a pack for each context, of the corpora of `runs`; one of unknown size is not
-    in it."""
-    total = 0.0
-    for name in _by_corpus(runs):
-        vocabulary = plan.corpora[name].tokenizer.vocabulary
-        entry = 2 if vocabulary <= 2**16 else 4
-        copies = 1 + len(plan.contexts[name])
-        total += (tokens(plan, name) or 0.0) * (bytes_per_token(vocabulary) + entry * copies)
-    return total
+    """What the corpora of `runs` take; one of unknown size is not in it."""
+    return sum(corpus_bytes(plan, name) for name in _by_corpus(runs))
+
+
+def corpus_bytes(plan: Plan, name: str) -> float:
+    """Documents, tokenised shards, and a pack for each context, of a corpus; 0 where its size is not known."""
+    vocabulary = plan.corpora[name].tokenizer.vocabulary
+    entry = 2 if vocabulary <= 2**16 else 4
+    copies = 1 + len(plan.contexts[name])
+    return (tokens(plan, name) or 0.0) * (bytes_per_token(vocabulary) + entry * copies)
 
 
 def _stage(plan: Plan, name: str) -> float | None:

@@ -103,7 +103,7 @@ def row(
         "data_hours": None if stage is None else stage / 3600,
         "longest_path_hours": longest,
         "wall_hours": max(longest, (stage or 0.0) / 3600 + device_hours / machine.devices_at_once),
-        "disk_gb": _disk_bytes(estimator, runs) / 1e9,
+        "disk_gb": (runs_bytes(estimator, runs) + data.disk_bytes(plan, runs)) / 1e9,
         "price": device_hours * machine.price if machine.price else None,
         "not_counted": ", ".join(missing),
     }
@@ -124,12 +124,11 @@ def speed_in_words(estimator: Estimator) -> str:
     return f"measured on {calibration.runs} run{'s' * (calibration.runs > 1)}, MFU {words} of {peak}"
 
 
-def _disk_bytes(estimator: Estimator, runs: list[Run]) -> float:
-    """What runs, their probe points and their corpora take when all are done; a corpus of unknown size is not in it."""
-    parameters = (
+def runs_bytes(estimator: Estimator, runs: list[Run]) -> float:
+    """What runs and their probe points take when all are done."""
+    return sum(
         estimator.size(run).parameters * (KEPT * STATE_BYTES + (1 + probe_points(run)) * WEIGHT_BYTES) for run in runs
     )
-    return sum(parameters) + data.disk_bytes(estimator.plan, runs)
 
 
 def published(estimator: Estimator, root: Path) -> pd.DataFrame:

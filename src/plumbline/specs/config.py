@@ -27,6 +27,12 @@ ROOT = _project_root()
 PRESETS = ("paper", "mini", "demo", "smoke")
 
 
+#: Folders of a project that heavy files must not be in, where they would be tracked, removed, or taken for products.
+OWN = (
+    *("results", "logs", "config", "workflow", "profiles", "src", ".snakemake", ".git"),
+    *("benchmarks", "docs", "envs", "slurm", "tests", ".venv"),
+)
+
 #: What a file by hand never reaches: levels of nesting, and values once every alias is written out. Deeper or longer
 #: ones end Python's stack (or libyaml's, without a word), or the memory.
 DEEPEST, MOST = 50, 200_000
@@ -84,18 +90,27 @@ def read_yaml(path: Path) -> Any:
         raise PlumblineError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise PlumblineError(f"{path} is not UTF-8 (byte {error.start}: {error.reason}); save it as UTF-8") from error
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, name: str) -> Any:
+    """What a YAML text says, read with the same care; `name` is what messages call it.
+
+    Raises:
+        PlumblineError: as `read_yaml`.
+    """
     try:
-        _require_small(text, path)
+        _require_small(text, name)
         stream = io.StringIO(text)
-        stream.name = str(path)
+        stream.name = name
         return yaml.load(stream, Loader=_Loader)
     except PlumblineError:
         raise
     except (yaml.YAMLError, ValueError) as error:  # a date or a whole number of no sense is a ValueError
-        raise PlumblineError(f"{path} is not YAML: {error}") from error
+        raise PlumblineError(f"{name} is not YAML: {error}") from error
 
 
-def _require_small(text: str, path: Path) -> None:
+def _require_small(text: str, path: str) -> None:
     """Refuse nesting and aliases that would end this process, which reads them by recursion. Goes by events, flat."""
     known: dict[str, tuple[int, int]] = {}  # anchor -> values below it, levels below it
     open_: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # anchor, values and levels so far
@@ -183,6 +198,25 @@ def load_config(path: Path | None = None) -> dict[str, Any]:
     content = read_yaml(path)
     check(content, "config", path)
     return content
+
+
+def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
+    """Refuse a folder for heavy files that is, or lies in, one of the project's own, however it is spelt: through a
+    link, from above, or in full. (What the words alone show is refused by the schema.)
+
+    Raises:
+        PlumblineError: naming the folder that it would be.
+    """
+    work = (root / config["work"]).resolve()
+    own = next((name for name in OWN if work.is_relative_to((root / name).resolve())), None)
+    if own is None and root.resolve().is_relative_to(work / config["preset"]):
+        own = "."
+    if own is not None:
+        what = "the project's own" if own == "." else f"{own}, a folder of the project's own"
+        raise PlumblineError(
+            f"config/config.yaml (with --config): work: {config['work']!r} is {work}, and so in {what}; name another "
+            "one, such as work, or a folder on a scratch disk"
+        )
 
 
 def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Ask SLURM, before the first job, whether it would take every kind of job that a profile sends it.
 
-    python -m plumbline.operate.cluster --profile slurm --profile my-site
-
 Nothing is submitted: each kind of job goes to `sbatch --test-only`. It finds wrong account and partition names, time
 limits above a partition's, and nodes that are too small, all of which would otherwise show as failed jobs, or as jobs
 that wait for ever. The settings of the cluster that SLURM's executor plugin depends on are looked at as well.
@@ -9,48 +7,39 @@ that wait for ever. The settings of the cluster that SLURM's executor plugin dep
 
 from __future__ import annotations
 
-import argparse
 import re
+import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from plumbline.cli import PlumblineError, run
 from plumbline.operate import invocation
+from plumbline.operate.check import beforehand
+from plumbline.operate.check.finding import NOTE, OK, STOP, UNKNOWN, Finding, at_once
+from plumbline.operate.check.planned import Planned
 from plumbline.plan import machines
 from plumbline.project import Plan, plan
 from plumbline.specs.config import ROOT, load_config, read_yaml
 from plumbline.specs.sheet import Run
 
-NAMES = ("config.v9+.yaml", "config.yaml", "profile.v9+.yaml", "profile.yaml")
+#: What a refused job asked for, as the profile calls it.
+NAMED = ("slurm_account", "slurm_partition", "runtime", "mem_mb", "nodes", "gres", "gpu", "threads")
 #: Seconds that SLURM must remember an ended job: the executor polls at most every 180 s.
 MIN_JOB_AGE = 200
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
-    """What SLURM said to one kind of job."""
-
-    kind: str
-    taken: bool
-    words: str
-
-
-def load(profiles: list[str]) -> dict[str, Any]:
+def load(profiles: Iterable[str | Path]) -> dict[str, Any]:
     """The profiles as Snakemake merges them: a later one replaces whole top-level keys, of `config` those it names.
 
     Raises:
         PlumblineError: no such profile.
     """
     merged: dict[str, Any] = {}
-    for profile in profiles:
-        found = [path for path in (Path(profile) / name for name in NAMES) if path.is_file()]
-        if not found:
-            raise PlumblineError(f"--profile {profile}: no {NAMES[0]} in that directory")
-        words = [*merged.get("config", []), *invocation.profile_words(found[0])]
-        merged |= read_yaml(found[0]) | ({"config": words} if words else {})
+    for file in map(invocation.profile_file, profiles):
+        words = [*merged.get("config", []), *invocation.profile_words(file)]
+        merged |= read_yaml(file) | ({"config": words} if words else {})
     return merged
 
 
@@ -59,9 +48,10 @@ def evaluated(value: Any, **names: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return eval(value, dict(names))
+        found = eval(value, dict(names))
     except (NameError, SyntaxError):
         return value
+    return value if callable(found) else found  # a partition may be called `all`
 
 
 def configured(profile: dict[str, Any], root: Path = ROOT) -> Plan:
@@ -119,18 +109,18 @@ def command(resources: dict[str, Any]) -> list[str]:
     return ["sbatch", "--test-only", *words, "--wrap=true"]
 
 
-def ask(kind: str, resources: dict[str, Any]) -> Verdict:
-    """SLURM's answer to one kind of job.
-
-    Raises:
-        PlumblineError: there is no SLURM here.
-    """
+def ask(kind: str, resources: dict[str, Any]) -> Finding:
+    """SLURM's answer to one kind of job."""
     try:
         done = subprocess.run(command(resources), capture_output=True, text=True, timeout=120)
-    except FileNotFoundError:
-        raise PlumblineError("there is no sbatch here: run this where you submit jobs") from None
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return Finding(state=UNKNOWN, what=f"SLURM: {kind}", words=f"sbatch did not answer ({problem})")
     lines = [line.removeprefix("sbatch: ") for line in done.stderr.strip().splitlines()]
-    return Verdict(kind=kind, taken=done.returncode == 0, words=lines[-1] if lines else "no answer")
+    words = lines[-1] if lines else "no answer"
+    if done.returncode == 0:
+        return Finding(state=OK, what=f"SLURM: {kind}", words=words)
+    asked = ", ".join(f"{name} {resources[name]}" for name in NAMED if resources.get(name))
+    return Finding(state=STOP, what=f"SLURM: {kind}", words=f"refuses {asked}: {words}")
 
 
 def settings(configuration: str) -> list[str]:
@@ -151,19 +141,28 @@ def settings(configuration: str) -> list[str]:
     return trouble
 
 
-def main() -> int:
-    """Print a line a kind of job; exit 1 if one of them would be refused."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.operate.cluster", description=__doc__)
-    parser.add_argument("--profile", action="append", required=True, help="as given to Snakemake, in the same order")
-    profile = load(parser.parse_args().profile)
-    verdicts = [ask(kind, resources) for kind, resources in requests(profile, configured(profile)).items()]
-    for verdict in verdicts:
-        print(f"{'ok     ' if verdict.taken else 'REFUSED'}  {verdict.kind:<18} {verdict.words}")
-    done = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=120)
-    for words in settings(done.stdout):
-        print(f"note     {words}")
-    return 0 if all(verdict.taken for verdict in verdicts) else 1
+def look(planned: Planned) -> list[Finding]:
+    """A line for each kind of job that the profile's rules make; what cannot be asked here, where nothing can be."""
+    if planned.executor != "slurm":
+        return []
+    if shutil.which("sbatch") is None:
+        found = [Finding(state=STOP, what="SLURM", words="there is no sbatch here: go where you submit jobs")]
+        if not planned.account:
+            words = "default-resources.slurm_account: none in force; the executor plug-in will guess one"
+            found.append(Finding(state=NOTE, what="SLURM account", words=words))
+        elif beforehand.placeholder(planned.account):
+            found.append(Finding(state=STOP, what="SLURM account", words=beforehand.account_words(planned.account)))
+        return found
+    kinds = requests(load(planned.profiles), planned.plan)
+    found = [*at_once(lambda kind: ask(kind, kinds[kind]), kinds), *_settings()]
+    if beforehand.placeholder(planned.account) and any(one.state == STOP for one in found):
+        found.append(Finding(state=STOP, what="SLURM account", words=beforehand.account_words(planned.account)))
+    return found
 
 
-if __name__ == "__main__":
-    run(main)
+def _settings() -> list[Finding]:
+    try:
+        done = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=120)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return [Finding(state=UNKNOWN, what="SLURM: settings", words=f"scontrol did not answer ({problem})")]
+    return [Finding(state=NOTE, what="SLURM: settings", words=words) for words in settings(done.stdout)]

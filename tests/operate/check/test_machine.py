@@ -1,0 +1,144 @@
+"""The machine: device, room, who else is here, the environment. Each obstacle is made, and one machine has none."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plumbline import holders
+from plumbline.operate import driver
+from plumbline.operate.check import device, environment, holder, room
+from plumbline.operate.check.planned import Job
+from plumbline.train import lease
+from tests.operate.check.made import TEXTS, TRAIN, planned, said
+
+
+def sees(monkeypatch: pytest.MonkeyPatch, **seen: Any) -> None:
+    told = {"torch": "2.13.0", "cuda": "13.0", "devices": [], "bfloat16": False} | seen
+    monkeypatch.setattr(device, "seen", lambda: told)
+
+
+def test_the_device(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(state: str, **options: Any) -> str:
+        return said(device.look(planned(root, TRAIN, **options)), state)
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    sees(monkeypatch)
+    words = found("would stop", preset="mini")
+    assert "presets/mini.yaml: device: gpu wants a GPU for 1 job of runs, and torch sees none here (no driver" in words
+    assert "bfloat16 (1 of 1 runs) is emulated" in words and re.search(r"take about \d+ hours on two cores", words)
+    assert "machine: one_h100 wants a GPU" in found("would stop", machine="one_h100")
+    assert "processors, which preset smoke is for" in found("ok")
+    assert "that of the nodes which slurm gives them" in found("not known", preset="mini", executor="slurm")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert "CUDA_VISIBLE_DEVICES is ''" in found("would stop", preset="mini")
+    sees(monkeypatch, cuda=None, torch="2.13.0+cpu")
+    assert "torch 2.13.0+cpu is built without CUDA" in found("would stop", preset="mini")
+    sees(monkeypatch, devices=["NVIDIA X"], bfloat16=True)
+    assert "1 x NVIDIA X, torch 2.13.0" in found("ok", preset="mini")
+    sees(monkeypatch, devices=["NVIDIA V"])
+    assert "bfloat16, which 1 of 1 runs compute in, is emulated there" in found("note", preset="mini")
+    assert device.look(planned(root, TEXTS, preset="mini")) == []
+
+
+def test_torch_is_asked_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    device._seen.cache_clear()
+    here = device.seen()
+    device._seen.cache_clear()
+    assert here["devices"] == [] and here["torch"].startswith("2.")
+
+
+def test_too_little_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = {"free": 10**6}
+    monkeypatch.setattr(room.shutil, "disk_usage", lambda place: SimpleNamespace(**free))
+    of = planned(root, TEXTS, TRAIN, preset="mini", work="w")
+    words = said([room.disk(of)], "would stop")
+    assert re.search(r"^disk: work: w: about [\d.]+ GB to write, 0.001 GB free; name a folder on a larger disk", words)
+    damaged = root / "w/mini/packages/a.whl.rejected"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(bytes(2 * 10**6))
+    assert "0.002 GB are leftovers: python -m plumbline.operate.leftovers" in said([room.disk(of)], "would stop")
+    free["free"] = 10**12
+    assert "1,000 GB free; a quota is not seen" in said([room.disk(of)], "ok")
+
+
+def test_what_is_there_need_not_be_written(root: Path) -> None:
+    def to_write(*jobs: Job) -> float:
+        return float(re.search(r"about ([\d.]+) GB", room.disk(planned(root, *jobs, preset="mini")).words)[1])
+
+    both = to_write(TEXTS, TRAIN)
+    assert both > to_write(TRAIN) > to_write() == 0
+    state = root / "work/mini/state/transfer/base/baseline/s42/step-0000001/weights"
+    state.parent.mkdir(parents=True)
+    with open(state, "wb") as file:
+        file.truncate(3 * 10**8)
+    assert to_write(TEXTS, TRAIN) == pytest.approx(both - 0.3, abs=0.06)
+
+
+def test_a_folder_that_cannot_be_written(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert f"work: work: {root} cannot be written" in said([room.disk(planned(root, TRAIN))], "would stop")
+
+
+def test_memory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(state: str, total: float, free: float) -> str:
+        here = SimpleNamespace(total=total * 1e9, available=free * 1e9)
+        monkeypatch.setattr(room.psutil, "virtual_memory", lambda: here)
+        return said(room.memory(planned(root, TEXTS, TRAIN)), state)
+
+    assert "the largest job (documents) asks for 1.5 GB of 8 GB" in found("ok", 8, 7)
+    assert "of 1 GB, all that there is; take a machine with more" in found("would stop", 1, 1)
+    assert "5.5 GB together, 3.0 GB are free now: --resources mem_mb=3000" in found("note", 8, 3)
+    assert len(room.look(planned(root, TEXTS, executor="slurm"))) == 1, "the memory of nodes is theirs"
+
+
+def test_another_snakemake_in_this_directory(tmp_path: Path) -> None:
+    assert "no other Snakemake holds it" in said(holder.look(tmp_path), "ok")
+    persistence = tmp_path / ".snakemake"
+    persistence.mkdir()
+    with driver.hold(persistence, "snakemake all"):
+        record = (persistence / driver.RECORD).read_bytes()
+        assert f"is held by process {os.getpid()} on " in said(holder.look(tmp_path), "would stop")
+        assert (persistence / driver.RECORD).read_bytes() == record
+    gone = holders.identity() | {"pid": 2**22 + 1, "process_started": "1", "boot": holders.boot(), "locked": True}
+    (persistence / driver.RECORD).write_text(json.dumps(gone))
+    assert "no longer runs (process 4194305 on" in said(holder.look(tmp_path), "ok")
+    assert (persistence / driver.RECORD).exists(), "looking removes nothing"
+
+
+def test_a_run_that_is_being_trained(root: Path) -> None:
+    state = root / "work/smoke/state/transfer/base/baseline/s42"
+    with lease.Lease(state, limit=60, wait=0):
+        words = said(holder.trainers(planned(root, TRAIN)), "note")
+    assert "transfer/base/baseline/s42 is being trained by process" in words
+    assert holder.trainers(planned(root, TRAIN)) == []
+
+
+def test_the_environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(state: str, *jobs: Job) -> str:
+        return said(environment.look(planned(root, *jobs)), state)
+
+    sees(monkeypatch)
+    assert "torch 2.13.0" in found("ok", TRAIN)
+    assert "torch" not in found("ok", Job(rule="audit"))
+    monkeypatch.setattr(device, "seen", lambda: {"fault": "ImportError: libcudart.so.13"})
+    assert "pretrain imports torch, which fails here (ImportError: libcudart.so.13)" in found("would stop", TRAIN)
+    find = environment.importlib.util.find_spec
+    monkeypatch.setattr(environment.importlib.util, "find_spec", lambda name: None if name == "numpy" else find(name))
+    assert "tokenize imports numpy, which is not installed; make setup" in found("would stop", Job(rule="tokenize"))
+    monkeypatch.setattr(sys, "version_info", (3, 10))
+    assert "is older than 3.11" in found("would stop")
+
+
+def test_an_executor_that_is_not_installed() -> None:
+    refused = "snakemake: error: argument --executor/-e: invalid choice: 'slurm' (choose from 'local', 'dryrun')"
+    assert "snakemake-executor-plugin-slurm is not installed" in said(environment.executor(refused), "would stop")
+    assert environment.executor("another sentence") == []
