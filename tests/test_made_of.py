@@ -48,7 +48,7 @@ CODE = [
     ("data/documents.py", {"documents"}),
     ("data/sources/packaged.py", {"documents"}),
     ("data/sources/local.py", {"documents"}),
-    ("data/tokenizer.py", {"tokenizer", "tokenize", "pack"}),
+    ("data/tokenizer.py", {"documents", "tokenizer", "tokenize", "pack"}),
     ("data/tokenize.py", {"tokenize"}),
     ("data/pack.py", {"pack"}),
     ("data/fetch.py", set()),

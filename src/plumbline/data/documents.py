@@ -14,8 +14,11 @@ the corpus's file, config/corpora/NAME.yaml, which the flags are from.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import itertools
+import math
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -23,14 +26,40 @@ from pathlib import Path
 from typing import Any, get_args
 
 from plumbline.cli import PlumblineError, run
+from plumbline.data import budget, hub_reading
+from plumbline.data.kept import Kept, Tally
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import Progress
-from plumbline.data.sources import Document, debian, hub, key, local, packaged
+from plumbline.data.sources import Document, debian, key, local, packaged
 from plumbline.data.split import By, Shuffle, held_out, rule
 from plumbline.data.text import pieces
 from plumbline.files import atomic, atomic_write_json, path_or_none, sha256_file
 
 SPLITS = ("train", "validation")
+
+
+class Taking:
+    """Puts documents on their side, cut into pieces, and counts them."""
+
+    def __init__(self, folder: Path, tally: Tally, *, validation_percent: float, held_out_by: By, piece_bytes: int):
+        """`folder` is for the shuffles; `tally` is counted on."""
+        self.tally, self.shuffles = tally, {split: Shuffle(folder / split) for split in SPLITS}
+        self._percent, self._by, self._piece_bytes = validation_percent, held_out_by, piece_bytes
+
+    def take(self, document: Document) -> None:
+        """Take one document."""
+        tally = self.tally
+        unit = document.group if self._by == "group" else document.id
+        split = "validation" if held_out(unit, self._percent) else "train"
+        parts = list(pieces(document.text, self._piece_bytes)) if self._piece_bytes else [document.text]
+        for number, part in enumerate(parts):
+            identity = document.id if len(parts) == 1 else f"{document.id}#{number:03d}"
+            self.shuffles[split].add(identity, document.source, part)
+            tally.sources.setdefault(split, Counter())[document.source] += 1
+            tally.sizes[split] += len(part.encode())
+        tally.taken[split] += 1
+        tally.last = len(document.text.encode())
+        tally.bytes += tally.last
 
 
 def gather(
@@ -42,45 +71,43 @@ def gather(
     held_out_by: By,
     piece_bytes: int,
     about: dict[str, Any],
+    kept: Kept | None = None,
 ) -> dict[str, Any]:
     """Split, cut and shuffle the documents of `corpus` into `out`; returns what documents.json says.
 
-    `piece_bytes` 0 leaves documents whole. `about` (where the documents come from, licences) is stored as it is.
+    `piece_bytes` 0 leaves documents whole. `about` (where the documents come from, licences) is stored as it is; where
+    it has a `budget`, no more text is read than that. `kept` holds what was read before, and holds on to what is read
+    now; without it a fetch that is interrupted is lost.
 
     Raises:
         PlumblineError: two documents share an id, or one side of the split is empty.
     """
     out.mkdir(parents=True, exist_ok=True)
     (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files beside it, which now change
-    taken: Counter[str] = Counter()
-    counts: dict[str, Counter[str]] = {split: Counter() for split in SPLITS}
-    sizes: Counter[str] = Counter()
-    described: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix=".shuffle.", dir=out) as folder:
-        shuffles = {split: Shuffle(Path(folder) / split) for split in SPLITS}
-        with shuffles["train"], shuffles["validation"], Progress(f"documents of {corpus}", "documents") as progress:
-            for document in source:
-                unit = document.group if held_out_by == "group" else document.id
-                split = "validation" if held_out(unit, validation_percent) else "train"
-                taken[split] += 1
-                parts = list(pieces(document.text, piece_bytes)) if piece_bytes else [document.text]
-                for number, part in enumerate(parts):
-                    identity = document.id if len(parts) == 1 else f"{document.id}#{number:03d}"
-                    shuffles[split].add(identity, document.source, part)
-                    counts[split][document.source] += 1
-                    sizes[split] += len(part.encode())
-                progress.add()
-            for split in SPLITS:
-                if not taken[split]:
-                    raise PlumblineError(
-                        f"{key(corpus, 'held_out.percent')}: {validation_percent:g}: of {sum(taken.values())} "
-                        f"documents none is left for {split}; give more documents or another percentage"
-                    )
-                described[split] = _write(out / f"{split}.jsonl", shuffles[split].lines()) | {
-                    "documents_before_cutting": taken[split],
-                    "documents_of_source": dict(counts[split]),
-                    "text_bytes": sizes[split],
-                }
+    wanted = about.get("budget")
+    with contextlib.ExitStack() as stack:
+        folder = kept.folder if kept else Path(stack.enter_context(_temporary(out)))
+        tally = kept.tally if kept else Tally()
+        taking = Taking(
+            folder, tally, validation_percent=validation_percent, held_out_by=held_out_by, piece_bytes=piece_bytes
+        )
+        if kept:
+            kept.restore(taking.shuffles)
+        ended = _read(source, taking, kept, wanted["bytes"] if wanted else math.inf, f"documents of {corpus}")
+        described: dict[str, Any] = {}
+        for split, shuffle in taking.shuffles.items():
+            if not tally.taken[split]:
+                raise PlumblineError(
+                    f"{key(corpus, 'held_out.percent')}: {validation_percent:g}: of {tally.taken.total()} documents "
+                    f"none is left for {split}; give more documents or another percentage"
+                )
+            described[split] = _shuffled(out / f"{split}.jsonl", split, shuffle, kept) | {
+                "documents_before_cutting": tally.taken[split],
+                "documents_of_source": dict(tally.sources[split]),
+                "text_bytes": tally.sizes[split],
+            }
+    if wanted:
+        wanted |= {"read_bytes": tally.bytes, "stream_ended": ended}
     manifest = about | {
         "corpus": corpus,
         "splits": described,
@@ -90,7 +117,52 @@ def gather(
         "split_rule": rule(validation_percent, held_out_by),
     }
     atomic_write_json(out / "documents.json", manifest)
+    if kept:
+        kept.finish(out, described)
     return manifest
+
+
+def _temporary(out: Path) -> contextlib.AbstractContextManager[str]:
+    return tempfile.TemporaryDirectory(prefix=".shuffle.", dir=out)
+
+
+def _read(source: Iterator[Document], taking: Taking, kept: Kept | None, limit: float, label: str) -> bool:
+    """Take documents until so many bytes of text are there; whether the source ended before."""
+    whole = True  # no document is half taken
+    try:
+        with Progress(label, "documents") as progress:
+            while taking.tally.bytes < limit:
+                document = next(source, None)
+                if document is None:
+                    break
+                whole = False
+                taking.take(document)
+                if kept:
+                    kept.took(document)
+                whole = True
+                if kept:
+                    kept.save(taking.shuffles, now=False)
+                progress.add()
+    except BaseException:
+        if kept and whole:
+            kept.save(taking.shuffles)
+            print(
+                f"{kept.folder}: {taking.tally.bytes / 1e6:,.1f} MB of text were read so far and are kept there: the "
+                "same command again goes on",
+                file=sys.stderr,
+            )
+        raise
+    if kept:
+        kept.save(taking.shuffles)
+    return taking.tally.bytes < limit
+
+
+def _shuffled(path: Path, split: str, shuffle: Shuffle, kept: Kept | None) -> dict[str, Any]:
+    """Write one side's lines, merged with those that were finished before; returns their number and checksum."""
+    before = kept.before(split) if kept else None
+    if kept and before and not shuffle.documents:
+        return {"file": path.name} | kept.again(split, path)
+    return _write(path, shuffle.lines(before))
 
 
 def _write(path: Path, lines: Iterator[bytes]) -> dict[str, Any]:
@@ -147,8 +219,8 @@ def _packaged(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, 
     return stream, {"source": given.source, "collections": collections}
 
 
-def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any]]:
-    """The documents that the arguments ask for, and what documents.json is to say of them."""
+def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any], Kept | None]:
+    """The documents that the arguments ask for, what documents.json is to say of them, and what is kept of them."""
     licence = given.licence or "not stated"
     if given.source == "local":
         if given.folder is None:
@@ -159,36 +231,10 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
             {"name": path.relative_to(given.folder).as_posix(), "licence": licence, "sha256": sha256_file(path)}
             for path in local.files(given.folder, given.corpus)
         ]
-        return local.documents(given.folder, given.corpus), {"source": "local", "collections": collections}
+        return local.documents(given.folder, given.corpus), {"source": "local", "collections": collections}, None
     if given.source == "hub":
-        if not given.path:
-            raise PlumblineError(f"{key(given.corpus, 'hub.path')}: missing; source hub needs a data set")
-        revision = ""
-        if not Path(given.path).is_dir():
-            revision = hub.pinned(
-                corpus=given.corpus,
-                path=given.path,
-                configuration=given.configuration,
-                revision=given.revision,
-                out=given.out,
-            )
-        stream = hub.documents(
-            corpus=given.corpus,
-            path=given.path,
-            configuration=given.configuration,
-            split=given.split,
-            revision=revision,
-            text_column=given.text_column,
-        )
-        collection = {"configuration": given.configuration, "split": given.split, "licence": licence}
-        if Path(given.path).is_dir():
-            files = [path for path in sorted(Path(given.path).rglob("*")) if path.is_file()]
-            hashes = {path.relative_to(given.path).as_posix(): sha256_file(path) for path in files}
-            collection |= {"name": Path(given.path).resolve().name, "files": hashes}
-        else:
-            collection |= {"name": given.path, "revision": revision}
-        return stream, {"source": "hub", "collections": [collection]}
-    return _packaged(given)
+        return hub_reading.source(given, licence)
+    return (*_packaged(given), None)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -203,11 +249,7 @@ def main(arguments: list[str] | None = None) -> None:
         "--archive", action="append", default=[], metavar="NAME=FILE", help="packaged: a fetched archive"
     )
     parser.add_argument("--folder", type=path_or_none, help="local: a folder of *.jsonl or of *.txt")
-    parser.add_argument("--path", default="", help="hub: name of the data set, or a folder in hub layout")
-    parser.add_argument("--configuration", default="", help="hub: configuration of the data set")
-    parser.add_argument("--split", default="train", help="hub: the data set's split to read")
-    parser.add_argument("--revision", default="", help="hub: commit of the data set (empty: hub.lock's)")
-    parser.add_argument("--text-column", default="text", help="hub: the column that holds the text")
+    hub_reading.add_flags(parser)
     parser.add_argument("--licence", default="", help="local, hub: licence of the texts, for the record")
     parser.add_argument("--validation-percent", type=float, default=3.0, help="share held out (default 3)")
     parser.add_argument(
@@ -225,7 +267,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
     whole = given.source in ("local", "hub")
     piece_bytes = given.piece_bytes if given.piece_bytes is not None else (0 if whole else 4096)
-    stream, about = _source(given)
+    stream, about, kept = _source(given)
     about |= {"max_documents": given.max_documents, "max_megabytes": given.max_megabytes, "made_of": given.made_of}
     manifest = gather(
         limited(stream, given.max_documents, given.max_megabytes),
@@ -235,7 +277,10 @@ def main(arguments: list[str] | None = None) -> None:
         held_out_by=given.held_out_by,
         piece_bytes=piece_bytes,
         about=about,
+        kept=kept,
     )
+    if "budget" in manifest:
+        print(budget.account(given.corpus, manifest["budget"]), file=sys.stderr)
     counts = ", ".join(
         f"{split}: {part['documents']:,} documents, {part['text_bytes'] / 1e6:.2f} MB"
         for split, part in manifest["splits"].items()

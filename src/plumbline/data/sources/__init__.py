@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 def key(corpus: str, name: str) -> str:
@@ -10,15 +11,24 @@ def key(corpus: str, name: str) -> str:
     return f"config/corpora/{corpus}.yaml: {name}"
 
 
+class Position(NamedTuple):
+    """A place between two rows of a stream: shard (a file), rows of it that are behind, and rows behind in all."""
+
+    shard: int = 0
+    row: int = 0
+    number: int = 0
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
     """One text of a corpus.
 
     `id` is unique in the corpus; `source` names the collection; `group` is what is held out together (documents of one
-    group are on the same side of the split).
+    group are on the same side of the split). `end`: the place behind it, in a source that can be gone on with there.
     """
 
     id: str
     source: str
     text: str
     group: str
+    end: Position | None = None
