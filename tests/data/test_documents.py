@@ -295,12 +295,14 @@ class Hub:
         monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{self.server.server_port}")
         monkeypatch.setattr(sources.hub, "_rows", self.rows)
 
-    def rows(self, corpus: str, path: str, configuration: str, split: str, revision: str) -> Iterator[dict[str, Any]]:
+    def rows(
+        self, corpus: str, path: str, configuration: str, split: str, revision: str, at: sources.Position
+    ) -> Iterator[tuple[sources.Position, dict[str, Any]]]:
         """What streams; breaks off where `torn`."""
-        for number in range(100):
+        for number in range(at.number, 100):
             if self.torn and number == 50:
                 raise PlumblineError("the network went away")
-            yield {"text": f"Row {number} at {revision}."}
+            yield sources.Position(0, number + 1, number + 1), {"text": f"Row {number} at {revision}."}
 
     torn = False
 
@@ -336,7 +338,7 @@ def test_an_empty_revision_is_resolved_once(
     capsys.readouterr()
     assert fetch("--revision", second) == second, "an explicit one wins"
     assert f"another corpus than that of {first}" in capsys.readouterr().err
-    assert fetch("--revision", first) == first == fetch() and not capsys.readouterr().err
+    assert fetch("--revision", first) == first == fetch() and "another corpus" not in capsys.readouterr().err
     assert len(the_hub.asked) == 1
     assert fetch(path="some/other") == second, "of another data set the lock says nothing"
     (out / "hub.lock").write_text('{"path": "some/other", "configuration": "", "commit": "main"}')

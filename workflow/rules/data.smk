@@ -33,7 +33,8 @@ rule documents:
     """A corpus as documents; whole groups are held out before anything is cut or shuffled."""
     input:
         packages=lambda wildcards: [
-            PLAN.package_file(name) for name in PLAN.corpus_packages(wildcards.corpus)
+            PLAN.package_file(name)
+            for name in PLAN.documents_packages(wildcards.corpus)
         ],
         files=lambda wildcards: PLAN.corpus_files(wildcards.corpus),
         tokenizer=lambda wildcards: PLAN.documents_tokenizer(wildcards.corpus),

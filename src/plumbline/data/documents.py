@@ -15,8 +15,11 @@ gives the same bytes. Messages name the keys of the corpus's file, config/corpor
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import itertools
+import math
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -24,15 +27,40 @@ from pathlib import Path
 from typing import Any, get_args
 
 from plumbline.cli import PlumblineError, run
-from plumbline.data import token_files
+from plumbline.data import budget, hub_reading, token_files
+from plumbline.data.kept import Kept, Tally
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import Progress
-from plumbline.data.sources import Document, debian, hub, key, local, packaged, tokens
+from plumbline.data.sources import Document, debian, key, local, packaged, tokens
 from plumbline.data.split import By, Shuffle, held_out, rule
 from plumbline.data.text import pieces
 from plumbline.files import atomic, atomic_write_json, path_or_none, sha256_file
 
 SPLITS = ("train", "validation")
+
+
+class Taking:
+    """Puts documents on their side, cut into pieces, and counts them."""
+
+    def __init__(self, folder: Path, tally: Tally, *, validation_percent: float, held_out_by: By, piece_bytes: int):
+        """`folder` is for the shuffles; `tally` is counted on."""
+        self.tally, self.shuffles = tally, {split: Shuffle(folder / split) for split in SPLITS}
+        self._percent, self._by, self._piece_bytes = validation_percent, held_out_by, piece_bytes
+
+    def take(self, document: Document) -> None:
+        """Take one document."""
+        tally = self.tally
+        unit = document.group if self._by == "group" else document.id
+        split = document.side or ("validation" if held_out(unit, self._percent) else "train")
+        parts = list(pieces(document.text, self._piece_bytes)) if self._piece_bytes else [document.text]
+        for number, part in enumerate(parts):
+            identity = document.id if len(parts) == 1 else f"{document.id}#{number:03d}"
+            self.shuffles[split].add(identity, document.source, part, document.tokens)
+            tally.sources.setdefault(split, Counter())[document.source] += 1
+            tally.sizes[split] += len(part.encode())
+        tally.taken[split] += 1
+        tally.last = len(document.text.encode())
+        tally.bytes += tally.last
 
 
 def gather(
@@ -44,46 +72,44 @@ def gather(
     held_out_by: By,
     piece_bytes: int,
     about: dict[str, Any],
+    kept: Kept | None = None,
 ) -> dict[str, Any]:
     """Split, cut and shuffle the documents of `corpus` into `out`; returns what documents.json says.
 
     `piece_bytes` 0 leaves documents whole. `about` (where the documents come from, licences; how they are split, where
-    their source decides that) is stored as it is when all are read.
+    their source decides that) is stored as it is when all are read; where it has a `budget`, no more text is read than
+    that. `kept` holds what was read before, and holds on to what is read now; without it a fetch that is interrupted is
+    lost.
 
     Raises:
         PlumblineError: two documents share an id, or one side of the split is empty.
     """
     out.mkdir(parents=True, exist_ok=True)
     (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files beside it, which now change
-    taken: Counter[str] = Counter()
-    counts: dict[str, Counter[str]] = {split: Counter() for split in SPLITS}
-    sizes: Counter[str] = Counter()
-    described: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix=".shuffle.", dir=out) as folder:
-        shuffles = {split: Shuffle(Path(folder) / split) for split in SPLITS}
-        with shuffles["train"], shuffles["validation"], Progress(f"documents of {corpus}", "documents") as progress:
-            for document in source:
-                unit = document.group if held_out_by == "group" else document.id
-                split = document.side or ("validation" if held_out(unit, validation_percent) else "train")
-                taken[split] += 1
-                parts = list(pieces(document.text, piece_bytes)) if piece_bytes else [document.text]
-                for number, part in enumerate(parts):
-                    identity = document.id if len(parts) == 1 else f"{document.id}#{number:03d}"
-                    shuffles[split].add(identity, document.source, part, document.tokens)
-                    counts[split][document.source] += 1
-                    sizes[split] += len(part.encode())
-                progress.add()
-            for split in SPLITS:
-                if not taken[split]:
-                    raise PlumblineError(
-                        f"{key(corpus, 'held_out.percent')}: {validation_percent:g}: of {sum(taken.values())} "
-                        f"documents none is left for {split}; give more documents or another percentage"
-                    )
-                described[split] = _write(out / f"{split}.jsonl", shuffles[split].lines()) | {
-                    "documents_before_cutting": taken[split],
-                    "documents_of_source": dict(counts[split]),
-                    "text_bytes": sizes[split],
-                }
+    wanted = about.get("budget")
+    with contextlib.ExitStack() as stack:
+        folder = kept.folder if kept else Path(stack.enter_context(_temporary(out)))
+        tally = kept.tally if kept else Tally()
+        taking = Taking(
+            folder, tally, validation_percent=validation_percent, held_out_by=held_out_by, piece_bytes=piece_bytes
+        )
+        if kept:
+            kept.restore(taking.shuffles)
+        ended = _read(source, taking, kept, wanted["bytes"] if wanted else math.inf, f"documents of {corpus}")
+        described: dict[str, Any] = {}
+        for split, shuffle in taking.shuffles.items():
+            if not tally.taken[split]:
+                raise PlumblineError(
+                    f"{key(corpus, 'held_out.percent')}: {validation_percent:g}: of {tally.taken.total()} documents "
+                    f"none is left for {split}; give more documents or another percentage"
+                )
+            described[split] = _shuffled(out / f"{split}.jsonl", split, shuffle, kept) | {
+                "documents_before_cutting": tally.taken[split],
+                "documents_of_source": dict(tally.sources[split]),
+                "text_bytes": tally.sizes[split],
+            }
+    if wanted:
+        wanted |= {"read_bytes": tally.bytes, "stream_ended": ended}
     split_by_hash = {
         "validation_percent": validation_percent,
         "held_out_by": held_out_by,
@@ -91,7 +117,52 @@ def gather(
     }
     manifest = split_by_hash | about | {"corpus": corpus, "splits": described, "piece_bytes": piece_bytes}
     atomic_write_json(out / "documents.json", manifest)
+    if kept:
+        kept.finish(out, described)
     return manifest
+
+
+def _temporary(out: Path) -> contextlib.AbstractContextManager[str]:
+    return tempfile.TemporaryDirectory(prefix=".shuffle.", dir=out)
+
+
+def _read(source: Iterator[Document], taking: Taking, kept: Kept | None, limit: float, label: str) -> bool:
+    """Take documents until so many bytes of text are there; whether the source ended before."""
+    whole = True  # no document is half taken
+    try:
+        with Progress(label, "documents") as progress:
+            while taking.tally.bytes < limit:
+                document = next(source, None)
+                if document is None:
+                    break
+                whole = False
+                taking.take(document)
+                if kept:
+                    kept.took(document)
+                whole = True
+                if kept:
+                    kept.save(taking.shuffles, now=False)
+                progress.add()
+    except BaseException:
+        if kept and whole:
+            kept.save(taking.shuffles)
+            print(
+                f"{kept.folder}: {taking.tally.bytes / 1e6:,.1f} MB of text were read so far and are kept there: the "
+                "same command again goes on",
+                file=sys.stderr,
+            )
+        raise
+    if kept:
+        kept.save(taking.shuffles)
+    return taking.tally.bytes < limit
+
+
+def _shuffled(path: Path, split: str, shuffle: Shuffle, kept: Kept | None) -> dict[str, Any]:
+    """Write one side's lines, merged with those that were finished before; returns their number and checksum."""
+    before = kept.before(split) if kept else None
+    if kept and before and not shuffle.documents:
+        return {"file": path.name} | kept.again(split, path)
+    return _write(path, shuffle.lines(before))
 
 
 def _write(path: Path, lines: Iterator[bytes]) -> dict[str, Any]:
@@ -148,8 +219,8 @@ def _packaged(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, 
     return stream, {"source": given.source, "collections": collections}
 
 
-def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any]]:
-    """The documents that the arguments ask for, and what documents.json is to say of them."""
+def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any], Kept | None]:
+    """The documents that the arguments ask for, what documents.json is to say of them, and what is kept of them."""
     licence = given.licence or "not stated"
     if given.source == "local":
         if given.folder is None:
@@ -165,7 +236,7 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
         ]
         about = {"source": "local", "collections": collections}
         if not holds_tokens:
-            return local.documents(given.folder, given.corpus), about
+            return local.documents(given.folder, given.corpus), about, None
         if given.piece_bytes:
             raise PlumblineError("--piece-bytes: documents of token files are not cut; leave it out")
         stream, more = tokens.source(
@@ -176,36 +247,10 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
             document_end=given.document_end,
             tokenizer=given.tokenizer,
         )
-        return stream, about | more
+        return stream, about | more, None
     if given.source == "hub":
-        if not given.path:
-            raise PlumblineError(f"{key(given.corpus, 'hub.path')}: missing; source hub needs a data set")
-        revision = ""
-        if not Path(given.path).is_dir():
-            revision = hub.pinned(
-                corpus=given.corpus,
-                path=given.path,
-                configuration=given.configuration,
-                revision=given.revision,
-                out=given.out,
-            )
-        stream = hub.documents(
-            corpus=given.corpus,
-            path=given.path,
-            configuration=given.configuration,
-            split=given.split,
-            revision=revision,
-            text_column=given.text_column,
-        )
-        collection = {"configuration": given.configuration, "split": given.split, "licence": licence}
-        if Path(given.path).is_dir():
-            files = [path for path in sorted(Path(given.path).rglob("*")) if path.is_file()]
-            hashes = {path.relative_to(given.path).as_posix(): sha256_file(path) for path in files}
-            collection |= {"name": Path(given.path).resolve().name, "files": hashes}
-        else:
-            collection |= {"name": given.path, "revision": revision}
-        return stream, {"source": "hub", "collections": [collection]}
-    return _packaged(given)
+        return hub_reading.source(given, licence)
+    return (*_packaged(given), None)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -225,11 +270,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--document-end", type=int, metavar="ID", help="token files: the id that ends a document")
     parser.add_argument("--tokenizer", type=path_or_none, help="token files: tokenizer.json that made them")
-    parser.add_argument("--path", default="", help="hub: name of the data set, or a folder in hub layout")
-    parser.add_argument("--configuration", default="", help="hub: configuration of the data set")
-    parser.add_argument("--split", default="train", help="hub: the data set's split to read")
-    parser.add_argument("--revision", default="", help="hub: commit of the data set (empty: hub.lock's)")
-    parser.add_argument("--text-column", default="text", help="hub: the column that holds the text")
+    hub_reading.add_flags(parser)
     parser.add_argument("--licence", default="", help="local, hub: licence of the texts, for the record")
     parser.add_argument("--validation-percent", type=float, default=3.0, help="share held out (default 3)")
     parser.add_argument(
@@ -247,7 +288,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
     whole = given.source in ("local", "hub")
     piece_bytes = given.piece_bytes if given.piece_bytes is not None else (0 if whole else 4096)
-    stream, about = _source(given)
+    stream, about, kept = _source(given)
     about |= {"max_documents": given.max_documents, "max_megabytes": given.max_megabytes, "made_of": given.made_of}
     manifest = gather(
         limited(stream, given.max_documents, given.max_megabytes),
@@ -257,7 +298,10 @@ def main(arguments: list[str] | None = None) -> None:
         held_out_by=given.held_out_by,
         piece_bytes=piece_bytes,
         about=about,
+        kept=kept,
     )
+    if "budget" in manifest:
+        print(budget.account(given.corpus, manifest["budget"]), file=sys.stderr)
     counts = ", ".join(
         f"{split}: {part['documents']:,} documents, {part['text_bytes'] / 1e6:.2f} MB"
         for split, part in manifest["splits"].items()

@@ -21,11 +21,20 @@ from typing import Any
 import numpy as np
 
 from plumbline.cli import PlumblineError, run
+from plumbline.data import budget
 from plumbline.data.progress import Progress
 from plumbline.data.tokenizer import Tokenizer
 from plumbline.files import atomic_write_bytes, atomic_write_json
 
 FORMAT = 1
+
+
+class TooFew(PlumblineError):
+    """A side of the corpus holds fewer tokens (`found`) than its largest pack wants (`wanted`)."""
+
+    def __init__(self, wanted: int, found: int, message: str) -> None:
+        super().__init__(message)
+        self.wanted, self.found = wanted, found
 
 
 def pack(
@@ -56,9 +65,11 @@ def pack(
     counts = {name: available if size is None else size for name, size in sizes.items()}
     for name, count in counts.items():
         if not 1 <= count <= available:
-            raise PlumblineError(
+            raise TooFew(
+                max(1, *counts.values()) * context,
+                total,
                 f"pack {name!r} asks for {count:,} sequences of {context} tokens, but {split} holds {available:,} "
-                f"({total:,} tokens): ask for 1 to {available:,} or `all`, or gather more documents"
+                f"({total:,} tokens): ask for 1 to {available:,} or `all`, or gather more documents",
             )
     for name in sizes:
         (out / f"{name}.json").unlink(missing_ok=True)  # it vouches for shards that are about to be replaced
@@ -222,17 +233,21 @@ def main(arguments: list[str] | None = None) -> None:
     tokens = given.tokens
     if given.shards is not None:  # thousands of names are too long for a command line
         tokens = [folder / f"{given.split}-{shard:04d}.npy" for folder in tokens for shard in range(given.shards)]
-    manifests = pack(
-        tokens,
-        Tokenizer(given.tokenizer, given.document_end),
-        split=given.split,
-        context=given.context,
-        sizes=_sizes(given.size),
-        sequences_per_shard=given.sequences_per_shard,
-        corpus=read_documents(given.documents),
-        out=given.out,
-        made_of=given.made_of,
-    )
+    corpus = read_documents(given.documents)
+    try:
+        manifests = pack(
+            tokens,
+            Tokenizer(given.tokenizer, given.document_end),
+            split=given.split,
+            context=given.context,
+            sizes=_sizes(given.size),
+            sequences_per_shard=given.sequences_per_shard,
+            corpus=corpus,
+            out=given.out,
+            made_of=given.made_of,
+        )
+    except TooFew as error:
+        raise PlumblineError(f"{error}{budget.remember(given.documents, corpus, error.wanted, error.found)}") from error
     for name, manifest in manifests.items():
         print(
             f"{given.out / name}.json: {manifest['sequences']:,} sequences, {manifest['tokens']:,} tokens, "

@@ -6,24 +6,38 @@ is trained on, and documents known to be near-identical (two messages of one yea
 hold out by id instead, where groups are too few or too large to hold out whole.
 
 Order: by the hash of the id, an unbiased shuffle that does not depend on how the source was listed. It is done outside
-memory: documents go to files by the first byte of the hash, and each file is sorted on its own.
+memory: documents go to files by the first byte of the hash, and each file that is not too large is sorted on its own.
 """
 
 from __future__ import annotations
 
 import hashlib
+import heapq
+import itertools
 import json
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Literal, Self
+from typing import IO, Any, Literal
 
 from plumbline.cli import PlumblineError
+from plumbline.files import fsync_directory, fsync_file
 
 #: What is held out together: a whole group, or each document by itself.
 By = Literal["group", "id"]
 
-_BUCKETS = 128
+#: Bytes that wait in memory to be written, and bytes that are sorted in memory.
+WRITE_BYTES, SORT_BYTES = 64_000_000, 256_000_000
+
+#: Characters of a text that are written at once.
+_PART = 1_000_000
+
+#: A line in a file begins with the hash, in so many hexadecimal digits.
+_KEY = 64
+
+#: Bytes and documents of each file, by its number.
+Sizes = dict[int, list[int]]
 
 
 def held_out(unit: str, percent: float) -> bool:
@@ -45,52 +59,185 @@ def rule(percent: float, by: By) -> str:
 class Shuffle:
     """Takes documents in any order and yields their lines in the order of the hash of their ids.
 
-    Memory: one of 128 buckets at a time, so a corpus of 250 GB needs about 2 GB. Use as a context manager;
-    `folder` holds the buckets meanwhile.
+    Documents go to 256 files by the first byte of the hash. A file of more than `sort_bytes` is split again by the next
+    byte, and so on; one that is small enough is sorted.
+
+    Memory, whatever the size of the corpus: `write_bytes` while documents come; then `sort_bytes` of lines and what
+    Python needs for each (some 60 bytes; the shortest line has a hundred). With the sizes given that is 64 MB, then at
+    most 410 MB. A text is not held a second time while it is written; one that is longer than `sort_bytes` is held once
+    while it is read.
+
+    Disk: the documents once, in `folder`, until its owner removes it; while a file is split, that file once more. What
+    the lines are written to has them a second time.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._files: list[IO[bytes] | None] = [None] * _BUCKETS
+    def __init__(self, folder: Path, *, write_bytes: int = 0, sort_bytes: int = 0, level: int = 0) -> None:
+        """Sizes that are not given are `WRITE_BYTES` and `SORT_BYTES`; `level`: the byte of the hash that decides."""
+        self._folder, self._level = folder, level
+        self._write_bytes, self._sort_bytes = write_bytes or WRITE_BYTES, sort_bytes or SORT_BYTES
+        self._waiting: dict[int, bytearray] = {}
+        self._held = 0
+        self._unsynced: set[int] = set()
+        self._sizes: Sizes = {}
+        folder.mkdir(parents=True, exist_ok=True)
 
-    def __enter__(self) -> Self:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        return self
+    @property
+    def documents(self) -> int:
+        """How many were taken."""
+        return sum(count for _, count in self._sizes.values())
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close()
+    def save(self) -> Sizes:
+        """Make what was taken survive a power cut; returns what `restore` is to be given."""
+        self._flush()
+        for number in sorted(self._unsynced):
+            fsync_file(self._path(number))
+        fsync_directory(self._folder)
+        self._unsynced.clear()
+        return {number: list(size) for number, size in self._sizes.items()}
 
-    def _close(self) -> None:
-        for file in self._files:
-            if file is not None:
-                file.close()
+    def restore(self, sizes: Sizes) -> None:
+        """Go on from a `save`: what was written after it is cut off.
+
+        Raises:
+            PlumblineError: there is less than was saved.
+        """
+        names = {self._path(number).name for number in sizes}
+        for path in self._folder.iterdir():
+            if path.is_dir():  # a file was being split
+                shutil.rmtree(path)
+            elif path.name not in names:
+                path.unlink()
+        for number, (size, _) in sizes.items():
+            path = self._path(number)
+            found = path.stat().st_size if path.exists() else 0
+            if found < size:
+                raise PlumblineError(
+                    f"{path}: {found:,} bytes are left of the {size:,} that were written there, so that what was read "
+                    f"before is not whole; delete {self._folder.parent} to begin anew"
+                )
+            os.truncate(path, size)
+        self._sizes = {number: list(size) for number, size in sizes.items()}
 
     def add(self, identity: str, source: str, text: str, tokens: dict[str, Any] | None = None) -> None:
         """Take one document, with where its ids lie if it has some."""
-        key = hashlib.sha256(f"order\n{identity}".encode()).digest()
-        bucket = key[0] * _BUCKETS // 256
-        file = self._files[bucket]
-        if file is None:
-            file = self._files[bucket] = open(self._folder / f"{bucket:03d}", "wb")  # noqa: SIM115
-        row = {"id": identity, "source": source, "text": text} | ({"tokens": tokens} if tokens else {})
-        line = json.dumps(row, ensure_ascii=False)
-        file.write(key.hex().encode() + line.encode() + b"\n")
+        key = _key_of(identity)
+        self._put(key[self._level], itertools.chain([key.hex().encode()], _line(identity, source, text, tokens)))
 
-    def lines(self) -> Iterator[bytes]:
+    def lines(self, before: Path | None = None) -> Iterator[memoryview]:
         """Every document as a JSON line (with its line end), shuffled.
+
+        `before`: a file of such lines in this order, which are merged with them.
 
         Raises:
             PlumblineError: two documents share an id.
         """
-        self._close()
-        for bucket, file in enumerate(self._files):
-            if file is None:
-                continue
-            before = b""
-            for line in sorted((self._folder / f"{bucket:03d}").read_bytes().splitlines(keepends=True)):
-                if line[:64] == before:
-                    raise PlumblineError(f"two documents have the id {json.loads(line[64:])['id']!r}: ids must differ")
-                before = line[:64]
-                yield line[64:]
+        keyed = self._keyed()
+        if before is not None:
+            keyed = heapq.merge(keyed, _keyed_lines(before), key=lambda entry: entry[0])
+        last = b""
+        for key, line in keyed:
+            if key == last:
+                raise _twice(line)
+            last = key
+            yield line
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number:02x}"
+
+    def _put(self, number: int, parts: Iterable[bytes | bytearray]) -> None:
+        """Append a document, in parts, to a file."""
+        size = self._sizes.setdefault(number, [0, 0])
+        size[1] += 1
+        for part in parts:
+            size[0] += len(part)
+            if self._held + len(part) > self._write_bytes:
+                self._flush()
+            if len(part) > self._write_bytes:
+                self._append(number, part)
+            else:
+                self._waiting.setdefault(number, bytearray()).extend(part)
+                self._held += len(part)
+
+    def _flush(self) -> None:
+        for number in sorted(self._waiting):
+            self._append(number, self._waiting.pop(number))
+        self._held = 0
+
+    def _append(self, number: int, content: bytes | bytearray) -> None:
+        # Opened anew each time: more files than a process may hold open.
+        with open(self._path(number), "ab") as file:
+            file.write(content)
+        self._unsynced.add(number)
+
+    def _keyed(self) -> Iterator[tuple[bytes, memoryview]]:
+        """Hashes and lines, in order."""
+        self._flush()
+        for number in sorted(self._sizes):
+            size, count = self._sizes[number]
+            path = self._path(number)
+            if size > self._sort_bytes and count > 1:
+                yield from self._split(path)
+            else:
+                yield from _sorted(path)
+
+    def _split(self, path: Path) -> Iterator[tuple[bytes, memoryview]]:
+        """The same of a file that is too large to be sorted."""
+        level = self._level + 1
+        folder = path.with_name(f"{path.name}.split")
+        inner = Shuffle(folder, write_bytes=self._write_bytes, sort_bytes=self._sort_bytes, level=level)
+        with open(path, "rb") as file:
+            for line in _lines(file):
+                if 2 * level == _KEY:  # every hash in the file is the same
+                    raise _twice(memoryview(line)[_KEY:])
+                inner._put(int(line[2 * level : 2 * level + 2], 16), [line])
+            del line  # it may be long
+        yield from inner._keyed()
+        shutil.rmtree(folder)
+
+
+def _key_of(identity: str) -> bytes:
+    return hashlib.sha256(f"order\n{identity}".encode()).digest()
+
+
+def _line(identity: str, source: str, text: str, tokens: dict[str, Any] | None) -> Iterator[bytes]:
+    """A document as JSON, in parts, so that a long text is not copied as a whole."""
+    empty = json.dumps({"id": identity, "source": source, "text": ""}, ensure_ascii=False)
+    yield empty[:-2].encode()
+    for start in range(0, len(text), _PART):
+        yield json.dumps(text[start : start + _PART], ensure_ascii=False)[1:-1].encode()
+    yield b'"'
+    if tokens:
+        yield f', "tokens": {json.dumps(tokens, ensure_ascii=False)}'.encode()
+    yield b"}\n"
+
+
+def _sorted(path: Path) -> Iterator[tuple[bytes, memoryview]]:
+    """Hashes and lines of a file of them, in order. A generator of its own: it ends before the next file is read."""
+    with open(path, "rb") as file:
+        lines = sorted(_lines(file))
+    for line in lines:
+        yield bytes(line[:_KEY]), memoryview(line)[_KEY:]
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes | bytearray]:
+    """The lines of a file; a long one is not held twice while it is read, as the library would."""
+    while line := file.readline(_PART):
+        if line.endswith(b"\n"):
+            yield line
+            continue
+        long = bytearray(line)
+        while part := file.readline(_PART):
+            long += part
+            if part.endswith(b"\n"):
+                break
+        yield long
+
+
+def _keyed_lines(path: Path) -> Iterator[tuple[bytes, memoryview]]:
+    with open(path, "rb") as file:
+        for line in _lines(file):
+            yield _key_of(json.loads(line)["id"]).hex().encode(), memoryview(line)
+
+
+def _twice(line: memoryview) -> PlumblineError:
+    return PlumblineError(f"two documents have the id {json.loads(bytes(line))['id']!r}: ids must differ")

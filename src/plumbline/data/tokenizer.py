@@ -12,7 +12,7 @@ import functools
 import hashlib
 import json
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +35,7 @@ _GPT2_FILES = {
 }
 
 #: Characters of a text that the trainer is given at once; it sees the same words.
-_PART = 500_000
+PART = 500_000
 
 
 class Tokenizer:
@@ -114,6 +114,18 @@ def train(documents: Path, vocabulary: int, megabytes: float) -> str:
     """
     if vocabulary < 257:
         raise PlumblineError(f"tokenizer vocabulary {vocabulary}: 256 bytes and the separator need 257 entries")
+    tokenizer = trained(_texts(documents, megabytes), vocabulary)
+    found = tokenizer.get_vocab_size(with_added_tokens=True)
+    if found < vocabulary:
+        raise PlumblineError(
+            f"tokenizer vocabulary {vocabulary}: the first {megabytes:g} MB of {documents} give only {found} entries; "
+            "ask for fewer or give more text"
+        )
+    return tokenizer.to_str()
+
+
+def trained(texts: Iterable[str], vocabulary: int) -> tokenizers.Tokenizer:
+    """A byte-level BPE of at most so many entries, fewer where the texts do not hold enough pairs."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     _byte_level(tokenizer)
     trainer = trainers.BpeTrainer(
@@ -122,14 +134,8 @@ def train(documents: Path, vocabulary: int, megabytes: float) -> str:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_texts(documents, megabytes), trainer)
-    found = tokenizer.get_vocab_size(with_added_tokens=True)
-    if found < vocabulary:
-        raise PlumblineError(
-            f"tokenizer vocabulary {vocabulary}: the first {megabytes:g} MB of {documents} give only {found} entries; "
-            "ask for fewer or give more text"
-        )
-    return tokenizer.to_str()
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
 
 
 def _byte_level(tokenizer: tokenizers.Tokenizer) -> None:
@@ -145,7 +151,7 @@ def _texts(documents: Path, megabytes: float) -> Iterator[str]:
             if size > megabytes * 1e6:
                 return
             progress.add()
-            yield from spans(document.text, _PART)
+            yield from spans(document.text, PART)
 
 
 def gpt2(wheel: Path) -> str:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def key(corpus: str, name: str) -> str:
     """How messages call a key of a corpus's file."""
     return f"config/corpora/{corpus}.yaml: {name}"
+
+
+class Position(NamedTuple):
+    """A place between two rows of a stream: shard (a file), rows of it that are behind, and rows behind in all."""
+
+    shard: int = 0
+    row: int = 0
+    number: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,7 +25,7 @@ class Document:
 
     `id` is unique in the corpus; `source` names the collection; `group` is what is held out together (documents of one
     group are on the same side of the split). `tokens`: where its ids lie, if it has some already. `side`: of the split,
-    where its source decides that; else empty.
+    where its source decides that; else empty. `end`: the place behind it, in a source that can be gone on with there.
     """
 
     id: str
@@ -26,3 +34,4 @@ class Document:
     group: str
     tokens: dict[str, Any] | None = None
     side: str = ""
+    end: Position | None = None

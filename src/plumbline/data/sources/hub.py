@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
-from plumbline.data.sources import Document, key
+from plumbline.data.sources import Document, Position, key
 from plumbline.files import atomic_write_json
 
 #: Beside a corpus's documents: the commit that an empty revision was resolved to, of which data set.
@@ -23,9 +23,16 @@ _OTHERWISE = (
 
 
 def documents(
-    *, corpus: str, path: str, configuration: str, split: str, revision: str, text_column: str
+    *,
+    corpus: str,
+    path: str,
+    configuration: str,
+    split: str,
+    revision: str,
+    text_column: str,
+    at: Position = Position(),
 ) -> Iterator[Document]:
-    """The rows of one split, in the data set's order; the id is `<path's last part>/<row number>`.
+    """The rows of one split from `at` on, in the data set's order; the id is `<path's last part>/<row number>`.
 
     `corpus` is whose documents they are, for messages.
     `path` is a data set's name on the hub, with the commit that `pinned` gives, or a local folder with the same layout,
@@ -36,7 +43,8 @@ def documents(
     """
     local = Path(path).is_dir()
     name = Path(path).resolve().name if local else path.rsplit("/", 1)[-1]
-    for number, row in enumerate(_rows(corpus, path, configuration, split, "" if local else revision)):
+    for end, row in _rows(corpus, path, configuration, split, "" if local else revision, at):
+        number = end.number - 1
         if text_column not in row:
             raise PlumblineError(
                 f"{key(corpus, 'hub.text_column')}: {path} has no column {text_column!r}; its columns are "
@@ -49,7 +57,7 @@ def documents(
             )
         if text.strip():
             identity = f"{name}/{number:012d}"
-            yield Document(id=identity, source=name, text=text, group=identity)
+            yield Document(id=identity, source=name, text=text, group=identity, end=end)
 
 
 def pinned(*, corpus: str, path: str, configuration: str, revision: str, out: Path) -> str:
@@ -132,15 +140,29 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
 
 
-def _rows(corpus: str, path: str, configuration: str, split: str, revision: str) -> Iterator[dict[str, Any]]:
-    """Stream rows; whatever the libraries below throw for want of a network or a data set becomes one message."""
+def _rows(
+    corpus: str, path: str, configuration: str, split: str, revision: str, at: Position
+) -> Iterator[tuple[Position, dict[str, Any]]]:
+    """Stream rows with the place behind each; whatever the libraries below throw for want of a network or a data set
+    becomes one message.
+
+    Shard by shard, so that a place is exact whatever the library's own account of it: what a fetch that goes on reads
+    a second time is the beginning of one file.
+    """
     import datasets  # here, because importing it takes seconds that other sources need not spend
 
+    _, done, number = at
     try:
         stream = datasets.load_dataset(
             path, name=configuration or None, split=split, revision=revision or None, streaming=True
         )
-        yield from stream
+        shards = stream.num_shards
+        for shard in range(at.shard, shards):
+            part = stream.shard(num_shards=shards, index=shard, contiguous=True)
+            for row in part.skip(done) if done else part:
+                done, number = done + 1, number + 1
+                yield Position(shard, done, number), row
+            done = 0
     except ValueError as error:  # no such configuration or split
         raise PlumblineError(
             f"{key(corpus, 'hub')}: path {path}, configuration {configuration!r}, split {split!r}: {error}"

@@ -1,0 +1,112 @@
+"""Reading a data set of the hub for a corpus: at which commit, from where on, and how much of it."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from plumbline.cli import PlumblineError
+from plumbline.data import budget
+from plumbline.data.kept import Kept
+from plumbline.data.sources import Document, hub, key
+from plumbline.files import path_or_none, sha256_file
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of the source hub."""
+    parser.add_argument("--path", default="", help="hub: name of the data set, or a folder in hub layout")
+    parser.add_argument("--configuration", default="", help="hub: configuration of the data set")
+    parser.add_argument("--split", default="train", help="hub: the data set's split to read")
+    parser.add_argument("--revision", default="", help="hub: commit of the data set (empty: hub.lock's)")
+    parser.add_argument("--text-column", default="text", help="hub: the column that holds the text")
+    parser.add_argument(
+        "--tokens", type=int, default=0, help="hub: read no more text than so many tokens take (0: all)"
+    )
+    parser.add_argument("--tokenizer-kind", choices=["byte_level_bpe", "gpt2"], help="hub: whose tokens, for --tokens")
+    parser.add_argument("--vocabulary", type=int, default=0, help="hub: that tokenizer's entries")
+    parser.add_argument("--wheel", type=path_or_none, help="hub: the package of gpt2")
+
+
+def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document], dict[str, Any], Kept | None]:
+    """The documents that the flags ask for, what documents.json is to say of them, and where they are kept meanwhile.
+
+    Limits by hand (--max-documents, --max-megabytes) keep nothing.
+
+    Raises:
+        PlumblineError: as `hub.documents`, `hub.pinned`, `Kept` and `budget.measure`; flags that do not go together.
+    """
+    if not given.path:
+        raise PlumblineError(f"{key(given.corpus, 'hub.path')}: missing; source hub needs a data set")
+    collection, revision = {"configuration": given.configuration, "split": given.split, "licence": licence}, ""
+    folder = Path(given.path)
+    if folder.is_dir():
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        hashes = {path.relative_to(folder).as_posix(): sha256_file(path) for path in files}
+        collection |= {"name": folder.resolve().name, "files": hashes}
+    else:
+        revision = hub.pinned(
+            corpus=given.corpus,
+            path=given.path,
+            configuration=given.configuration,
+            revision=given.revision,
+            out=given.out,
+        )
+        collection |= {"name": given.path, "revision": revision}
+    read = functools.partial(
+        hub.documents,
+        corpus=given.corpus,
+        path=given.path,
+        configuration=given.configuration,
+        split=given.split,
+        revision=revision,
+        text_column=given.text_column,
+    )
+    asked = collection | {
+        "text_column": given.text_column,
+        "validation_percent": given.validation_percent,
+        "held_out_by": given.held_out_by,
+        "piece_bytes": given.piece_bytes or 0,
+    }
+    del asked["licence"]
+    kept = None if given.max_documents or given.max_megabytes else Kept(given.out, asked, given.corpus)
+    about: dict[str, Any] = {"source": "hub", "collections": [collection]}
+    if given.tokens:
+        about["budget"] = _budget(given, read(), kept, budget.data_set(collection))
+    if kept is None:
+        return read(), about, None
+    kept.ask(about["budget"]["bytes"] if given.tokens else None)
+    return read(at=kept.at), about, kept
+
+
+def _budget(
+    given: argparse.Namespace, beginning: Iterator[Document], kept: Kept | None, data_set: dict[str, str]
+) -> dict[str, Any]:
+    """Bytes of text to be read, by a measurement that is made once."""
+    if (
+        given.tokenizer_kind is None
+        or (given.tokenizer_kind == "gpt2" and given.wheel is None)
+        or given.vocabulary < 257
+    ):
+        raise PlumblineError(
+            "--tokens: the text that they take is measured with a tokenizer: give --tokenizer-kind and --vocabulary (257 at "
+            "least), for gpt2 --wheel too"
+        )
+    of = {"tokenizer": given.tokenizer_kind, "vocabulary": given.vocabulary}
+    measured = kept.measured if kept else None
+    if measured is None or any(measured[name] != value for name, value in of.items()):
+        texts = (document.text for document in beginning)
+        measured = of | budget.measure(texts, given.tokenizer_kind, given.vocabulary, given.wheel, given.corpus)
+        if kept:
+            kept.measured = measured
+    found = budget.limit(given.tokens, measured, given.out, data_set)
+    print(
+        f"{key(given.corpus, 'packs')}: {found['tokens']:,} tokens at {found['bytes_per_token']:.3f} bytes (measured on "
+        f"the first {found['sample_bytes'] / 1e6:,.1f} MB) and {found['margin_percent']} % more: "
+        f"{found['bytes'] / 1e6:,.1f} MB of text are read",
+        file=sys.stderr,
+    )
+    return found

@@ -1,0 +1,237 @@
+"""A data set of the hub, from a local folder in hub layout: how much of it is read, and that an interrupted fetch goes
+on where it stopped, to the same bytes."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.data import documents, kept, pack, sources, tokenize, tokenizer
+from plumbline.files import sha256_file
+
+CONTEXT, VOCABULARY = 16, 300
+FILES = ("train.jsonl", "validation.jsonl", "documents.json")
+
+
+@pytest.fixture(scope="module", params=["parquet", "jsonl"])
+def data_set(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """2,000 rows in four files, some of them blank, a parquet file in several row groups."""
+    draw, folder = random.Random(1), tmp_path_factory.mktemp("hub") / "set"
+    words = ["".join(draw.choices("abcdeéi\u4e16o", k=draw.randint(1, 7))) for _ in range(300)]
+    texts = [
+        " " if n % 97 == 5 else f"{n} " + " ".join(draw.choices(words, k=draw.randint(5, 60))) for n in range(2000)
+    ]
+    (folder / "data").mkdir(parents=True)
+    for part in range(4):
+        frame, name = pd.DataFrame({"text": texts[part::4]}), f"train-{part:05d}-of-00004.{request.param}"
+        if request.param == "parquet":
+            frame.to_parquet(folder / "data" / name, row_group_size=110)
+        else:
+            frame.to_json(folder / "data" / name, orient="records", lines=True)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+
+
+def arguments(data_set: Path, out: Path, *, tokens: int = 0, percent: int = 10) -> list[str]:
+    more = (
+        ["--tokens", str(tokens), "--tokenizer-kind", "byte_level_bpe", "--vocabulary", str(VOCABULARY)]
+        if tokens
+        else []
+    )
+    common = ["--corpus", "mine", "--source", "hub", "--path", str(data_set), "--validation-percent", str(percent)]
+    return [*common, "--out", str(out), *more]
+
+
+def fetch(data_set: Path, out: Path, **asked: int) -> dict[str, Any]:
+    documents.main(arguments(data_set, out, **asked))
+    return json.loads((out / "documents.json").read_text())
+
+
+def bytes_of(out: Path) -> dict[str, str]:
+    return {name: sha256_file(out / name) for name in FILES}
+
+
+def packed(out: Path, sequences: int) -> dict[str, Any]:
+    """The pack that comes of fetched documents."""
+    words, tokens, train = out / "tokenizer.json", out / "train-0000.npy", out / "train.jsonl"
+    tokenizer.main(["train", "--documents", str(train), "--vocabulary", str(VOCABULARY), "--out", str(words)])
+    shard = ["--shard", "0", "--shards", "1", "--out", str(tokens)]
+    tokenize.main(["--documents", str(train), "--tokenizer", str(words), *shard])
+    made = ["--documents", f"{out}/documents.json", "--split", "train", "--context", str(CONTEXT)]
+    size = ["--size", f"base={sequences}", "--out", f"{out}/packs"]
+    pack.main(["--tokens", str(tokens), "--tokenizer", str(words), *made, *size])
+    return json.loads((out / "packs/base.json").read_text())
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[sources.Position]:
+    """Where each reading of a data set began."""
+    found: list[sources.Position] = []
+    rows = sources.hub._rows
+
+    def watched(*given: Any) -> Iterator[Any]:
+        found.append(given[-1])
+        yield from rows(*given)
+
+    monkeypatch.setattr(sources.hub, "_rows", watched)
+    return found
+
+
+def test_the_stream_stops_at_the_measured_budget(data_set: Path, tmp_path: Path) -> None:
+    sequences = 900
+    tokens = round((sequences + 1) * CONTEXT / 0.9)
+    facts = fetch(data_set, tmp_path, tokens=tokens)
+    budget, whole = facts["budget"], fetch(data_set, tmp_path / "whole")
+    assert budget["bytes_per_token"] == pytest.approx(budget["sample_bytes"] / budget["sample_tokens"], rel=1e-6)
+    assert budget["bytes"] == pytest.approx(tokens * budget["bytes_per_token"] * 1.1, abs=1)
+    assert budget["read_bytes"] == sum(side["text_bytes"] for side in facts["splits"].values())
+    assert budget["bytes"] <= budget["read_bytes"] < budget["bytes"] + 600, "to the end of a document"
+    assert budget["read_bytes"] < sum(side["text_bytes"] for side in whole["splits"].values()) / 3
+    assert not budget["stream_ended"] and "budget" not in whole
+    assert packed(tmp_path, sequences)["sequences"] == sequences
+
+
+def test_a_data_set_that_ends_first_is_named_and_kept(
+    data_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = fetch(data_set, tmp_path, tokens=10**6)
+    assert facts["budget"]["stream_ended"] and sum(side["documents"] for side in facts["splits"].values()) == 1979
+    said = capsys.readouterr().err
+    assert re.search(r"mine\.yaml: hub: the data set ended early: .* about [\d,]+ tokens where 1,000,000 are", said)
+    with pytest.raises(PlumblineError, match=r"asks for 50,000 .* the data set ended after .* which are all there is"):
+        packed(tmp_path, 50_000)
+    assert not (tmp_path / "hub.short").exists()
+
+
+def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, starts: list[sources.Position]) -> None:
+    """What packing found is what the next fetch reads, from where the first stopped, to the bytes of a fetch of now."""
+    fetch(data_set, tmp_path / "out", tokens=8000)
+    wanted = r"pack 'base' asks for 700 .* its budget of .*/out/hub\.short says .* goes on with the fetch"
+    with pytest.raises(PlumblineError, match=wanted):
+        packed(tmp_path / "out", 700)
+    rows = starts[-1].number, json.loads(next((tmp_path / "out").glob(".hub-*/cursor.json")).read_text())["position"]
+    facts = fetch(data_set, tmp_path / "out", tokens=8000)
+    assert starts[-1]._asdict() == rows[1] and starts[-1].number > 80
+    assert facts["budget"]["bytes"] == pytest.approx(1.1 * facts["budget"]["found_short"], abs=1)
+    assert packed(tmp_path / "out", 700)["sequences"] == 700
+    (tmp_path / "anew").mkdir()
+    (tmp_path / "anew/hub.short").write_bytes((tmp_path / "out/hub.short").read_bytes())
+    fetch(data_set, tmp_path / "anew", tokens=8000)
+    assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "anew")
+    kept_there = [path for path in (tmp_path / "out").glob(".hub-*/**/*") if path.is_file()]
+    assert {path.stat().st_nlink for path in kept_there if path.suffix == ".jsonl"} == {2}, "no room on the disk"
+
+
+KILLED = """
+import os, signal, sys
+from plumbline.data import documents, hub_reading, kept, split
+kept.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 100_000, 30_000, 2_000
+after, read = int(sys.argv.pop(1)), hub_reading.hub.documents
+def killed(**given):
+    for number, document in enumerate(read(**given)):
+        if number == after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield document
+hub_reading.hub.documents = killed
+documents.main()
+"""
+
+
+def test_a_killed_fetch_goes_on_to_the_same_bytes(
+    data_set: Path, tmp_path: Path, starts: list[sources.Position]
+) -> None:
+    asked = arguments(data_set, tmp_path / "out")
+    done = subprocess.run([sys.executable, "-c", KILLED, "1200", *asked], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not any((tmp_path / "out" / name).exists() for name in FILES)
+    again = subprocess.run([sys.executable, "-c", KILLED, "500", *asked], capture_output=True, text=True)
+    assert again.returncode == -signal.SIGKILL and "reading goes on from there" in again.stderr
+    fetch(data_set, tmp_path / "out")
+    assert starts[-1].number > 900, "twice on from where it was saved, 100 kB of text before"
+    fetch(data_set, tmp_path / "whole")
+    assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
+
+
+def test_what_fails_while_it_is_read_or_written_is_not_read_again(
+    data_set: Path, tmp_path: Path, starts: list[sources.Position], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = sources.hub._rows
+
+    def torn(*given: Any) -> Iterator[Any]:
+        for end, row in rows(*given):
+            if end.number == 222 and len(starts) > 1:  # the first reading is the measurement
+                raise PlumblineError("the network went away")
+            yield end, row
+
+    with monkeypatch.context() as patch, pytest.raises(PlumblineError, match="went away"):
+        patch.setattr(sources.hub, "_rows", torn)
+        fetch(data_set, tmp_path / "out", tokens=30_000)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="disk"):
+        patch.setattr(documents, "_write", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
+        fetch(data_set, tmp_path / "out", tokens=30_000)
+    assert starts[-1].number == 221
+    fetch(data_set, tmp_path / "out", tokens=30_000)
+    read = starts[-1].number
+    assert read > 221
+    fetch(data_set, tmp_path / "whole", tokens=30_000)
+    assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
+    for name in FILES:  # as Snakemake does before it runs a rule again
+        (tmp_path / "out" / name).unlink()
+    fetch(data_set, tmp_path / "out", tokens=30_000)
+    assert starts[-1].number == read and bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
+
+
+def test_what_is_kept_of_something_else_is_not_used(
+    data_set: Path, tmp_path: Path, starts: list[sources.Position], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    fetch(data_set, out, tokens=20_000)
+    capsys.readouterr()
+    fetch(data_set, out, tokens=20_000, percent=20)
+    assert starts[-1].number == 0
+    assert re.search(r"\.hub-\w+: was read of something else.*validation_percent 10.*not used", capsys.readouterr().err)
+    fetch(data_set, tmp_path / "other", tokens=20_000, percent=20)
+    assert bytes_of(out) == bytes_of(tmp_path / "other")
+    fetch(data_set, out, tokens=9_000, percent=20)
+    assert starts[-1].number == 0
+    assert re.search(r"mine\.yaml: packs: .* reading begins anew, .*\.larger, until", capsys.readouterr().err)
+    fetch(data_set, tmp_path / "less", tokens=9_000, percent=20)
+    assert bytes_of(out) == bytes_of(tmp_path / "less")
+
+
+def test_what_is_kept_and_damaged_is_not_used(data_set: Path, tmp_path: Path) -> None:
+    fetch(data_set, tmp_path, tokens=9_000)
+    (folder,) = tmp_path.glob(".hub-*")
+    whole = next(folder.glob("whole-*/train.jsonl"))
+    whole.write_bytes(whole.read_bytes()[:-5] + b"wrong")
+    with pytest.raises(PlumblineError, match=rf"train\.jsonl: its sha256 is .* delete {folder} to read"):
+        fetch(data_set, tmp_path, tokens=12_000)
+    (folder / "cursor.json").write_text("{}")
+    with pytest.raises(
+        PlumblineError, match=r"cursor\.json: not what was written there \(KeyError: 'position'\); delete"
+    ):
+        fetch(data_set, tmp_path, tokens=12_000)
+
+
+def test_a_file_system_without_hard_links(
+    data_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(kept.os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "not permitted")))
+    fetch(data_set, tmp_path, tokens=9_000)
+    assert "no hard links here (not permitted)" in capsys.readouterr().err
+    assert not list(tmp_path.glob(".hub-*"))

@@ -1,0 +1,148 @@
+"""The shuffle: the order is that of the hashes whatever the sizes, and memory does not go with the corpus."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.data import documents
+from plumbline.data.split import Shuffle
+from plumbline.files import sha256_file
+from tests.data.conftest import corpus, write_jsonl
+
+#: Bytes that wait, and that are sorted, in these tests.
+SMALL = {"write_bytes": 100_000, "sort_bytes": 20_000}
+
+
+def filled(folder: Path, rows: list[dict[str, str]], **sizes: int) -> Shuffle:
+    shuffle = Shuffle(folder, **sizes)
+    for row in rows:
+        shuffle.add(row["id"], row["source"], row["text"])
+    return shuffle
+
+
+def peak(action: Callable[[], object]) -> int:
+    """Bytes that Python held at most in a call, beyond what it held before."""
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def drained(shuffle: Shuffle) -> int:
+    return sum(1 for _ in shuffle.lines())
+
+
+def test_corpora_of_before_come_out_byte_for_byte(tmp_path: Path) -> None:
+    """Checksums from the shuffle in 128 files that were each sorted whole. A change here is one of `kept.FORMAT`."""
+    write_jsonl(tmp_path / "in" / "a.jsonl", corpus(700))
+    arguments = ["--corpus", "mine", "--source", "local", "--folder", f"{tmp_path}/in", "--out", f"{tmp_path}/out"]
+    documents.main([*arguments, "--piece-bytes", "100", "--validation-percent", "10"])
+    assert {split: sha256_file(tmp_path / f"out/{split}.jsonl")[:16] for split in documents.SPLITS} == {
+        "train": "ff445142a1cc3e1a",
+        "validation": "2aa6607fcfc55548",
+    }
+
+
+@pytest.mark.parametrize("sizes", [{}, {"write_bytes": 700}, {"sort_bytes": 1}, {"write_bytes": 1, "sort_bytes": 900}])
+def test_files_that_are_split_again_change_no_order(tmp_path: Path, sizes: dict[str, int]) -> None:
+    rows = corpus(600)
+    wanted = sorted(rows, key=lambda row: hashlib.sha256(f"order\n{row['id']}".encode()).digest())
+    shuffle = filled(tmp_path / "a", rows[::-1], **sizes)
+    assert [bytes(line).decode() for line in shuffle.lines()] == [
+        json.dumps(row, ensure_ascii=False) + "\n" for row in wanted
+    ]
+    assert len(list(tmp_path.rglob("*"))) <= 1 + 256, "only the first files stay"
+
+
+MEASURED = """
+import sys, tracemalloc
+from pathlib import Path
+from plumbline.data.split import Shuffle
+shuffle = Shuffle(Path(sys.argv[1]), write_bytes=100_000, sort_bytes=20_000)
+tracemalloc.start()
+for number in range(int(sys.argv[2])):
+    shuffle.add(str(number), "s", "words " * 200)
+shuffle.save()
+print(tracemalloc.get_traced_memory()[1])
+tracemalloc.reset_peak()
+assert sum(1 for _ in shuffle.lines()) == int(sys.argv[2])
+print(tracemalloc.get_traced_memory()[1])
+"""
+
+
+@pytest.mark.parametrize("count", [1000, 6000])
+def test_memory_does_not_go_with_the_corpus(tmp_path: Path, count: int) -> None:
+    """In a process of its own: others allocate where they please."""
+    command = [sys.executable, "-c", MEASURED, str(tmp_path / "a"), str(count)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    taking, giving = map(int, done.stdout.split())
+    rest = 150_000  # sizes and names of 256 files, a line, buffers of an open file
+    assert taking < 1.2 * SMALL["write_bytes"] + rest
+    assert giving < 1.6 * SMALL["sort_bytes"] + rest
+    written = sum(path.stat().st_size for path in (tmp_path / "a").iterdir())
+    assert written > 1280 * count, "of 6,000 documents forty times as much"
+
+
+def test_a_long_text_costs_its_own_size(tmp_path: Path) -> None:
+    text = 'a "quoted" wörd\n' * 1_000_000
+    size = len(text.encode())
+    rows = [{"id": f"{number}", "source": "s", "text": "short"} for number in range(2000)]
+    shuffle = filled(tmp_path / "a", rows, **SMALL)
+    assert peak(lambda: shuffle.add("long", "s", text)) < size / 2, "written in parts"
+    found: list[str] = []
+
+    def drain() -> None:
+        found.extend(hashlib.sha256(line).hexdigest() for line in shuffle.lines() if len(line) > size)
+
+    assert peak(drain) < 1.5 * size  # as JSON it is a fifth longer
+    line = json.dumps({"id": "long", "source": "s", "text": text}, ensure_ascii=False) + "\n"
+    assert found == [hashlib.sha256(line.encode()).hexdigest()]
+
+
+@pytest.mark.parametrize("sort_bytes", [10, 10**6])
+def test_an_id_that_stands_twice_is_named(tmp_path: Path, sort_bytes: int) -> None:
+    rows = corpus(50)
+    shuffle = filled(tmp_path / "a", [*rows, rows[7]], sort_bytes=sort_bytes)
+    with pytest.raises(PlumblineError, match=f"two documents have the id '{rows[7]['id']}'"):
+        drained(shuffle)
+    whole = filled(tmp_path / "b", rows)
+    (tmp_path / "before.jsonl").write_bytes(b"".join(whole.lines()))
+    with pytest.raises(PlumblineError, match=f"two documents have the id '{rows[7]['id']}'"):
+        list(filled(tmp_path / "c", [rows[7]]).lines(tmp_path / "before.jsonl"))
+
+
+def test_what_comes_later_is_merged_with_what_was_finished(tmp_path: Path) -> None:
+    rows = corpus(300)
+    whole = b"".join(filled(tmp_path / "whole", rows).lines())
+    (tmp_path / "first.jsonl").write_bytes(b"".join(filled(tmp_path / "first", rows[:200]).lines()))
+    assert b"".join(filled(tmp_path / "second", rows[200:], **SMALL).lines(tmp_path / "first.jsonl")) == whole
+
+
+def test_what_was_saved_is_gone_on_with_and_what_was_not_is_cut_off(tmp_path: Path) -> None:
+    rows = corpus(300)
+    whole = b"".join(filled(tmp_path / "whole", rows).lines())
+    first = filled(tmp_path / "a", rows[:200])
+    saved = json.loads(json.dumps(first.save()))
+    for row in rows[250:]:
+        first.add(**{"identity": row["id"], "source": row["source"], "text": row["text"]})
+    first._flush()  # and is killed
+    second = Shuffle(tmp_path / "a")
+    second.restore({int(number): size for number, size in saved.items()})
+    for row in rows[200:]:
+        second.add(row["id"], row["source"], row["text"])
+    assert b"".join(second.lines()) == whole
+    with open(tmp_path / "a" / f"{int(next(iter(saved))):02x}", "r+b") as file:
+        file.truncate(10)
+    with pytest.raises(PlumblineError, match=r"10 bytes are left of .* delete .* to begin anew"):
+        Shuffle(tmp_path / "a").restore({int(number): size for number, size in saved.items()})
