@@ -70,7 +70,7 @@ def test_one_key_can_be_set_for_one_invocation(project: Project) -> None:
     """A nested key, its neighbours left alone: documents then come from a folder, and no corpus is fetched."""
     documents = "work/demo/corpora/climbmix/documents/documents.json"
     setting = "data={source: local}"
-    project.edit("config/corpora/climbmix.yaml", 'local: {folder: ""}', "local: {folder: texts}")
+    project.local_corpus()
     done = project.snakemake("-n", "-p", documents, "--config", setting)
     project.edit("config/corpora/climbmix.yaml", "local: {folder: texts}", 'local: {folder: ""}')
     assert jobs_by_rule(done.stdout) == {"documents": 1}
