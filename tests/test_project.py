@@ -57,6 +57,8 @@ def test_a_target_needs_the_runs_of_its_groups() -> None:
     assert smoke.target_runs("transfer", "table4") == []
     files = smoke.target_files("transfer", "table2")
     assert sum(path.endswith("scores.parquet") for path in files) == 26
+    assert sum(path.endswith("examples.parquet") for path in files) == 26
+    assert not any(path.endswith("examples.parquet") for path in smoke.target_files("transfer", "table7"))
     assert "config/studies/transfer/published/table2.csv" in files, "printed numbers are files of their own"
     assert not any("table5" in path for path in files)
     assert set(smoke.targets("table")) | set(smoke.targets("figure")) >= set(smoke.studies["transfer"].sheet["targets"])
