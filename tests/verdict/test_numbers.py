@@ -196,6 +196,9 @@ def test_a_search_is_read_as_what_it_is(tmp_path: Path) -> None:
         made.page.startswith(f"# Verdict on a search\n\n{made.sentence}\n")
         and "`commit` and `status` say so" in made.page
     )
+    assert verdict(asked(path.rename(tmp_path / "renamed.tsv"), baseline=None)).numbers["tries"] == 1
+    path.write_text(LOG + "c3\t2.8\t1\tkeep\ty\n")
+    assert verdict(asked(path, baseline=None)).numbers["tries"] == 2  # a search that went on is another look
     with pytest.raises(PlumblineError, match="a search is compared with its start, 'a1' in line 2"):
         verdict(asked(path, baseline="b2"))
     path.write_text(LOG.replace("keep\tx", "kept\tx"))
