@@ -98,7 +98,7 @@ def test_every_further_try_makes_the_same_numbers_weaker() -> None:
 VALUES = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_size=2, max_size=6, unique=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(ours=VALUES, theirs=VALUES)
 def test_a_metric_turned_over_and_better_downwards_is_the_same_verdict(ours, theirs) -> None:
     up = judge("a", seeds(*ours), seeds(*theirs), UP)

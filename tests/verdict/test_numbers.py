@@ -101,7 +101,7 @@ def test_a_claimed_gain_is_ruled_out_or_is_not(tmp_path: Path) -> None:
     )
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.permutations(BASE + GOOD + NULL + LONE))
 def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -196,6 +196,9 @@ def test_a_search_is_read_as_what_it_is(tmp_path: Path) -> None:
         made.page.startswith(f"# Verdict on a search\n\n{made.sentence}\n")
         and "`commit` and `status` say so" in made.page
     )
+    assert verdict(asked(path.rename(tmp_path / "renamed.tsv"), baseline=None)).numbers["tries"] == 1
+    path.write_text(LOG + "c3\t2.8\t1\tkeep\ty\n")
+    assert verdict(asked(path, baseline=None)).numbers["tries"] == 2  # a search that went on is another look
     with pytest.raises(PlumblineError, match="a search is compared with its start, 'a1' in line 2"):
         verdict(asked(path, baseline="b2"))
     path.write_text(LOG.replace("keep\tx", "kept\tx"))

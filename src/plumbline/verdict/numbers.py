@@ -136,7 +136,7 @@ def _of_search(request: Request, rows: Rows) -> Verdict:
             f"--baseline {request.baseline!r}: a search is compared with its start, {start!r} in line "
             f"{judged.start.line}; leave it out"
         )
-    ledger = _enter(request, [search_entry(request.path, steps, metric, request.terms, planned=request.planned)])
+    ledger = _enter(request, [search_entry(steps, metric, request.terms, planned=request.planned)])
     tries = ledger.tries(start, metric)
     judged = judge_search(request.path, steps, request.terms, tries=tries)
     read = (
@@ -152,12 +152,12 @@ def _of_search(request: Request, rows: Rows) -> Verdict:
     )
 
 
-def search_entry(path: Path, steps: list[Step], metric: str, terms: Terms, *, planned: int = 0) -> Entry:
+def search_entry(steps: list[Step], metric: str, terms: Terms, *, planned: int = 0) -> Entry:
     """What a log costs: one entry, whose p pays for the search itself. A log that has grown is another look."""
     start = next(step for step in steps if step.value is not None)
     return Entry(
         kind="search",
-        name=path.name,
+        name=f"search from {start.commit}",
         fingerprint=ledgers.fingerprint([[step.commit, step.value, step.status] for step in steps]),
         baseline=start.commit,
         metric=metric,
