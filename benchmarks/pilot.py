@@ -98,7 +98,7 @@ def small(spec: RunSpec, share: float) -> dict[str, Any]:
 
 def project(share: float) -> Path:
     """The copy of the project in which these sizes stand for mini's; made again each time, but for what it has made."""
-    folder = RUNS / f"share{share:g}"
+    folder = _folder(share)
     for name in COPIED:
         source, target = ROOT / name, folder / name
         if source.is_dir():
@@ -224,6 +224,12 @@ def page(found: dict[str, Any], study: sheet.Study, runs: pd.DataFrame, share: f
             "|---|" + "---:|" * len(MEASURES),
         ]
         lines += [f"| {study.label(method)} | " + " | ".join(_gains(found, method)) + " |" for method in methods]
+    if fewest < seeds:
+        lines += [
+            "",
+            f"Of mini's {seeds} seeds {found['validation_loss']['seeds']} are trained and {fewest} scored: a first "
+            "figure, not one to lean on. The same command goes on from there.",
+        ]
     left_out = [name for name in METHODS if name not in methods]
     if left_out:
         lines += ["", f"Not reached: {', '.join(study.label(name) for name in left_out)}."]
@@ -258,6 +264,10 @@ def _parameters(spec: RunSpec, sizes: dict[str, Any]) -> int:
     return reckoned(spec.model.from_dict(spec.model.to_dict() | sizes)).parameters
 
 
+def _folder(share: float) -> Path:
+    return RUNS / f"share{share:g}"
+
+
 def _write(path: Path, content: dict[str, Any]) -> None:
     path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
@@ -272,7 +282,7 @@ def main() -> None:
     given = parser.parse_args()
     if not 0 < given.share <= 1:
         raise PlumblineError(f"--share {given.share:g}: a share of a tenth of mini's tokens is above 0 and at most 1")
-    folder = project(given.share)
+    folder = _folder(given.share) if given.only_write else project(given.share)
     study = sheet.load(STUDY, PRESET, folder)
     if not given.only_write:
         carry_out(folder, study, given.methods, given.cores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -73,3 +74,16 @@ def test_six_seeds_are_worth_what_is_said() -> None:
 def _seeds() -> list[RunSpec]:
     chosen = STUDY.group("base", "noise_floor")
     return [run.spec for run in chosen if run.spec.method == "baseline"]
+
+
+def test_what_it_resolves_is_said_as_the_pilot_measured_it() -> None:
+    """In the products' deviations, and where a reader chooses a preset."""
+    measured = json.loads((ROOT / "benchmarks/pilot.json").read_text())
+    for name, one in measured.items():
+        resolved = resolved_distance(one["sigma"], len(_seeds()), m=STUDY.m)
+        assert one["resolves"] == pytest.approx(resolved), f"{name}: run benchmarks/pilot.py --only-write again"
+    loss, gold, average = (measured[name]["resolves"] for name in ("validation_loss", "logprob_gold", "average"))
+    words = (
+        f"{loss:.2f} nats of validation loss, {gold:.1f} nats of the right answer's log-probability, {average:.3f} of"
+    )
+    assert words in RULINGS["mini_seeds"] and words in " ".join((ROOT / "README.md").read_text().split())
