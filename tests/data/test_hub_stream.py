@@ -4,7 +4,6 @@ on where it stopped, to the same bytes."""
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import signal
@@ -30,7 +29,9 @@ def data_set(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """2,000 rows in four files, some of them blank, a parquet file in several row groups."""
     draw, folder = random.Random(1), tmp_path_factory.mktemp("hub") / "set"
     words = ["".join(draw.choices("abcdeéi\u4e16o", k=draw.randint(1, 7))) for _ in range(300)]
-    texts = [" " if n % 97 == 5 else f"{n} " + " ".join(draw.choices(words, k=draw.randint(5, 60))) for n in range(2000)]
+    texts = [
+        " " if n % 97 == 5 else f"{n} " + " ".join(draw.choices(words, k=draw.randint(5, 60))) for n in range(2000)
+    ]
     (folder / "data").mkdir(parents=True)
     for part in range(4):
         frame, name = pd.DataFrame({"text": texts[part::4]}), f"train-{part:05d}-of-00004.{request.param}"
@@ -113,9 +114,7 @@ def test_a_data_set_that_ends_first_is_named_and_kept(
     assert not (tmp_path / "hub.short").exists()
 
 
-def test_a_fetch_that_came_out_short_goes_on(
-    data_set: Path, tmp_path: Path, starts: list[sources.Position]
-) -> None:
+def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, starts: list[sources.Position]) -> None:
     """What packing found is what the next fetch reads, from where the first stopped, to the bytes of a fetch of now."""
     fetch(data_set, tmp_path / "out", tokens=8000)
     wanted = r"pack 'base' asks for 700 .* its budget of .*/out/hub\.short says .* goes on with the fetch"
@@ -219,7 +218,7 @@ def test_what_is_kept_and_damaged_is_not_used(data_set: Path, tmp_path: Path) ->
     with pytest.raises(PlumblineError, match=rf"train\.jsonl: its sha256 is .* delete {folder} to read"):
         fetch(data_set, tmp_path, tokens=12_000)
     (folder / "cursor.json").write_text("{}")
-    with pytest.raises(PlumblineError, match=r"cursor\.json: not what was written there \(KeyError: 'position'\); delete"):
+    with pytest.raises(PlumblineError, match=r"cursor\.json: not what was written there \(KeyError: .*; delete"):
         fetch(data_set, tmp_path, tokens=12_000)
 
 

@@ -95,7 +95,7 @@ def test_memory_does_not_go_with_the_corpus(tmp_path: Path, count: int) -> None:
 
 
 def test_a_long_text_costs_its_own_size(tmp_path: Path) -> None:
-    text = "a \"quoted\" wörd\n" * 1_000_000
+    text = 'a "quoted" wörd\n' * 1_000_000
     size = len(text.encode())
     rows = [{"id": f"{number}", "source": "s", "text": "short"} for number in range(2000)]
     shuffle = filled(tmp_path / "a", rows, **SMALL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from plumbline.data.budget import MARGIN_PERCENT
 from plumbline.plan.evaluation import bytes_per_token
 from plumbline.project import Plan
 from plumbline.specs.sheet import Run
@@ -46,13 +47,17 @@ def seconds(plan: Plan, runs: Iterable[Run]) -> float | None:
 
 def disk_bytes(plan: Plan, runs: Iterable[Run]) -> float:
     """Documents, tokenised shards, and a pack for each context, of the corpora of `runs`; one of unknown size is not
-    in it."""
+    in it. Those of a hub twice, as they are while they are shuffled, with the margin that is read of them."""
     total = 0.0
     for name in _by_corpus(runs):
         vocabulary = plan.corpora[name].tokenizer.vocabulary
         entry = 2 if vocabulary <= 2**16 else 4
         copies = 1 + len(plan.contexts[name])
-        total += (tokens(plan, name) or 0.0) * (bytes_per_token(vocabulary) + entry * copies)
+        there = tokens(plan, name) or 0.0
+        total += there * entry * copies
+        read = plan.budget_tokens(name)
+        text = there if read is None else 2 * read * (100 + MARGIN_PERCENT) / 100
+        total += text * bytes_per_token(vocabulary)
     return total
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
-from plumbline.data.sources import Document, Position, key
+from plumbline.data.sources import START, Document, Position, key
 from plumbline.files import atomic_write_json
 
 #: Beside a corpus's documents: the commit that an empty revision was resolved to, of which data set.
@@ -30,7 +30,7 @@ def documents(
     split: str,
     revision: str,
     text_column: str,
-    at: Position = Position(),
+    at: Position = START,
 ) -> Iterator[Document]:
     """The rows of one split from `at` on, in the data set's order; the id is `<path's last part>/<row number>`.
 
