@@ -115,15 +115,15 @@ def test_a_budget_makes_documents_stale_and_no_run(root: Path) -> None:
         )
         return code, asked
 
-    few, more, whole = documents({"base": 256}), documents({"base": 257}), documents({"base": None})
+    few, more, whole = documents({"base": 5000}), documents({"base": 5001}), documents({"base": None})
     assert len({few[0], more[0], whole[0]}) == 3 and few[1] == more[1] == whole[1]
-    assert documents({"base": 100, "large": 256}) == few, "the largest decides"
+    assert documents({"base": 100, "large": 5000}) == few, "the largest decides"
     folder = root / "short/smoke/corpora" / CORPUS / "documents"
     folder.mkdir(parents=True)
     work = {"work": str(root / "short")}
-    assert documents({"base": 256}, **work) == few
+    assert documents({"base": 5000}, **work) == few
     (folder / "hub.short").write_text('{"data_set": {"name": "a"}, "bytes": 7}')
-    assert documents({"base": 256}, **work)[0] != few[0] and documents({"base": 256}, **work)[1] == few[1]
+    assert documents({"base": 5000}, **work)[0] != few[0] and documents({"base": 5000}, **work)[1] == few[1]
 
 
 def test_a_file_added_to_a_folder_removed_from_it_or_longer(root: Path) -> None:

@@ -181,15 +181,16 @@ def test_what_fails_while_it_is_read_or_written_is_not_read_again(
         patch.setattr(documents, "_write", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
         fetch(data_set, tmp_path / "out", tokens=30_000)
     assert starts[-1].number == 221
+    count = len(starts)
     fetch(data_set, tmp_path / "out", tokens=30_000)
-    read = starts[-1].number
-    assert read > 221
+    assert len(starts) == count, "nothing is left to be read"
     fetch(data_set, tmp_path / "whole", tokens=30_000)
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
+    count = len(starts)
     for name in FILES:  # as Snakemake does before it runs a rule again
         (tmp_path / "out" / name).unlink()
     fetch(data_set, tmp_path / "out", tokens=30_000)
-    assert starts[-1].number == read and bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
+    assert len(starts) == count and bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
 
 
 def test_what_is_kept_of_something_else_is_not_used(

@@ -22,7 +22,7 @@ from typing import Any
 
 from plumbline.cli import PlumblineError
 from plumbline.data.sources import START, Document, Position, key
-from plumbline.data.split import Shuffle
+from plumbline.data.split import Shuffle, Sizes
 from plumbline.files import atomic_write_json, canonical_json, free_name, fsync_directory, sha256_file, sha256_text
 
 #: Changes with the bytes of documents of the same data set: what was read before is then read again.
@@ -59,6 +59,16 @@ class Tally:
 class Kept:
     """One such folder, of which this process is the only user."""
 
+    #: Up to where documents were taken, and what was counted of them.
+    at: Position
+    tally: Tally
+    #: Bytes a token as measured, with how; None before.
+    measured: dict[str, Any] | None
+    #: Folder of finished documents that those in the files come on top of ("": none), with number and checksum.
+    whole: dict[str, Any]
+    _files: dict[str, Sizes]
+    _saved: int
+
     def __init__(self, out: Path, asked: dict[str, Any], corpus: str) -> None:
         """Find what `out` keeps of what is `asked`; what it keeps of anything else is named, and left alone.
 
@@ -94,14 +104,9 @@ class Kept:
         )
 
     def _begin(self) -> None:
-        #: Up to where documents were taken, and what was counted of them.
-        self.at, self.tally = START, Tally()
-        #: Bytes a token as measured, with how; None before.
-        self.measured: dict[str, Any] | None = None
-        #: Folder of finished documents that those in the files come on top of ("": none), with number and checksum.
-        self.whole: dict[str, Any] = {"folder": "", "splits": {}}
-        self._files: dict[str, dict[int, list[int]]] = {}
-        self._saved = 0
+        self.at, self.tally, self.measured = START, Tally(), None
+        self.whole = {"folder": "", "splits": {}}
+        self._files, self._saved = {}, 0
 
     def ask(self, limit: int | None) -> None:
         """Say how many bytes of text are wanted (None: all). Where more was read, it is put aside and reading begins

@@ -170,9 +170,9 @@ def _rows(
     except Exception as error:
         if not _unreachable(error):
             raise
-        at = f" at revision {revision}" if revision else ""
+        which = f" at revision {revision}" if revision else ""
         raise PlumblineError(
-            f"{key(corpus, 'hub.path')}: cannot read {path}{at} ({_reason(error)}). "
+            f"{key(corpus, 'hub.path')}: cannot read {path}{which} ({_reason(error)}). "
             f"Check the network, the name and hub.revision, or {_OTHERWISE}"
         ) from error
 
