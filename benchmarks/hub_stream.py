@@ -92,10 +92,9 @@ def measure(folder: Path, kind: str, megabytes: float, sizes: str) -> list[str]:
     rows = []
 
     def said(step: str, took: dict[str, Any], read: float, start: int, result: str) -> None:
-        rows.append(
-            f"| {kind} | {step} | {took['wall']:.0f} | {took['cpu']:.0f} | {took['megabytes'] or 0:.0f} | "
-            f"{read / 1e6:.1f} | {start:,} | {result} |"
-        )
+        peak = f"{took['megabytes']:.0f}" if took["megabytes"] else "-"
+        cells = [kind, step, f"{took['wall']:.0f}", f"{took['cpu']:.0f}", peak, f"{read / 1e6:.1f}", f"{start:,}"]
+        rows.append(f"| {' | '.join([*cells, result])} |")
 
     alone, resumed = folder / f"{kind}-alone", folder / f"{kind}-resumed"
     took = process(verb, sizes, "0", *asked, str(alone))
