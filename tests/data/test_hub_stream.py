@@ -140,7 +140,7 @@ def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, sta
 KILLED = """
 import os, signal, sys
 from plumbline.data import documents, hub_reading, kept, split
-kept.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 100_000, 30_000, 2_000
+kept.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
 after, read = int(sys.argv.pop(1)), hub_reading.hub.documents
 def killed(**given):
     for number, document in enumerate(read(**given)):
@@ -156,13 +156,11 @@ def test_a_killed_fetch_goes_on_to_the_same_bytes(
     data_set: Path, tmp_path: Path, starts: list[sources.Position]
 ) -> None:
     asked = arguments(data_set, tmp_path / "out")
-    done = subprocess.run([sys.executable, "-c", KILLED, "1200", *asked], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", KILLED, "1700", *asked], capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert not any((tmp_path / "out" / name).exists() for name in FILES)
-    again = subprocess.run([sys.executable, "-c", KILLED, "500", *asked], capture_output=True, text=True)
-    assert again.returncode == -signal.SIGKILL and "reading goes on from there" in again.stderr
     fetch(data_set, tmp_path / "out")
-    assert starts[-1].number > 900, "twice on from where it was saved, 100 kB of text before"
+    assert starts[-1].number > 1300, "on from where it was saved last"
     fetch(data_set, tmp_path / "whole")
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
 
@@ -185,15 +183,16 @@ def test_what_fails_while_it_is_read_or_written_is_not_read_again(
         patch.setattr(documents, "_write", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
         fetch(data_set, tmp_path / "out", tokens=30_000)
     assert starts[-1].number == 221
+    count = len(starts)
     fetch(data_set, tmp_path / "out", tokens=30_000)
-    read = starts[-1].number
-    assert read > 221
+    assert len(starts) == count, "nothing is left to be read"
     fetch(data_set, tmp_path / "whole", tokens=30_000)
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
+    count = len(starts)
     for name in FILES:  # as Snakemake does before it runs a rule again
         (tmp_path / "out" / name).unlink()
     fetch(data_set, tmp_path / "out", tokens=30_000)
-    assert starts[-1].number == read and bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
+    assert len(starts) == count and bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
 
 
 def test_what_is_kept_of_something_else_is_not_used(
@@ -222,9 +221,7 @@ def test_what_is_kept_and_damaged_is_not_used(data_set: Path, tmp_path: Path) ->
     with pytest.raises(PlumblineError, match=rf"train\.jsonl: its sha256 is .* delete {folder} to read"):
         fetch(data_set, tmp_path, tokens=12_000)
     (folder / "cursor.json").write_text("{}")
-    with pytest.raises(
-        PlumblineError, match=r"cursor\.json: not what was written there \(KeyError: 'position'\); delete"
-    ):
+    with pytest.raises(PlumblineError, match=r"cursor\.json: not what was written there \(KeyError: .*; delete"):
         fetch(data_set, tmp_path, tokens=12_000)
 
 

@@ -79,6 +79,19 @@ def test_one_key_can_be_set_for_one_invocation(project: Project) -> None:
     assert "climbmix.yaml: local.folder: missing" in unset.stdout
 
 
+def test_the_paper_preset_plans_from_a_folder_in_hub_layout(project: Project) -> None:
+    """`hub.path` may be a copy of the data set's repository; its files are what the documents are made from."""
+    (project.root / "copies/mix/data").mkdir(parents=True)
+    (project.root / "copies/mix/data/train-00000-of-00001.jsonl").write_text('{"text": "A text."}\n')
+    documents = "work/paper/corpora/climbmix/documents/documents.json"
+    project.edit("config/corpora/climbmix.yaml", "path: OptimalScale/ClimbMix", "path: copies/mix")
+    done = project.snakemake("-n", "-p", documents, "results/table2.csv", "--config", "preset=paper")
+    project.edit("config/corpora/climbmix.yaml", "path: copies/mix", "path: OptimalScale/ClimbMix")
+    assert jobs_by_rule(done.stdout)["pretrain"] == 26
+    assert "copies/mix/data/train-00000-of-00001.jsonl" in done.stdout
+    assert re.search(r"--path copies/mix .* --tokens \d+ --tokenizer byte_level_bpe", done.stdout)
+
+
 MISTAKES = [
     ("model: {mixer: {name: softpick}}", "model: {mixer: {name: softpik}}", "did you mean 'softpick'?"),
     ("    beta2: 0.95", "    bta2: 0.95", "optimizer: the component 'adamw' has no option 'bta2'; did you mean"),

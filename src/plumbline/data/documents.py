@@ -165,7 +165,7 @@ def _shuffled(path: Path, split: str, shuffle: Shuffle, kept: Kept | None) -> di
     return _write(path, shuffle.lines(before))
 
 
-def _write(path: Path, lines: Iterator[bytes]) -> dict[str, Any]:
+def _write(path: Path, lines: Iterator[memoryview]) -> dict[str, Any]:
     """Stream lines into a file that appears whole; returns its number of lines and checksum."""
     digest, count = hashlib.sha256(), 0
     with atomic(path) as file:

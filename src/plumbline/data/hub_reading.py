@@ -104,8 +104,8 @@ def _budget(
             kept.measured = measured
     found = budget.limit(given.tokens, measured, given.out, data_set)
     print(
-        f"{key(given.corpus, 'packs')}: {found['tokens']:,} tokens at {found['bytes_per_token']:.3f} bytes (measured on "
-        f"the first {found['sample_bytes'] / 1e6:,.1f} MB) and {found['margin_percent']} % more: "
+        f"{key(given.corpus, 'packs')}: {found['tokens']:,} tokens at {found['bytes_per_token']:.3f} bytes (measured "
+        f"on the first {found['sample_bytes'] / 1e6:,.1f} MB) and {found['margin_percent']} % more: "
         f"{found['bytes'] / 1e6:,.1f} MB of text are read",
         file=sys.stderr,
     )

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
-from plumbline.data.sources import Document, Position, key
-from plumbline.data.split import Shuffle
+from plumbline.data.sources import START, Document, Position, key
+from plumbline.data.split import Shuffle, Sizes
 from plumbline.files import atomic_write_json, canonical_json, free_name, fsync_directory, sha256_file, sha256_text
 
 #: Changes with the bytes of documents of the same data set: what was read before is then read again.
@@ -59,6 +59,16 @@ class Tally:
 class Kept:
     """One such folder, of which this process is the only user."""
 
+    #: Up to where documents were taken, and what was counted of them.
+    at: Position
+    tally: Tally
+    #: Bytes a token as measured, with how; None before.
+    measured: dict[str, Any] | None
+    #: Folder of finished documents that those in the files come on top of ("": none), with number and checksum.
+    whole: dict[str, Any]
+    _files: dict[str, Sizes]
+    _saved: int
+
     def __init__(self, out: Path, asked: dict[str, Any], corpus: str) -> None:
         """Find what `out` keeps of what is `asked`; what it keeps of anything else is named, and left alone.
 
@@ -94,14 +104,9 @@ class Kept:
         )
 
     def _begin(self) -> None:
-        #: Up to where documents were taken, and what was counted of them.
-        self.at, self.tally = Position(), Tally()
-        #: Bytes a token as measured, with how; None before.
-        self.measured: dict[str, Any] | None = None
-        #: Folder of finished documents that those in the files come on top of ("": none), with number and checksum.
-        self.whole: dict[str, Any] = {"folder": "", "splits": {}}
-        self._files: dict[str, dict[int, list[int]]] = {}
-        self._saved = 0
+        self.at, self.tally, self.measured = START, Tally(), None
+        self.whole = {"folder": "", "splits": {}}
+        self._files, self._saved = {}, 0
 
     def ask(self, limit: int | None) -> None:
         """Say how many bytes of text are wanted (None: all). Where more was read, it is put aside and reading begins
@@ -112,8 +117,8 @@ class Kept:
         os.replace(self.folder, aside)
         print(
             f"{key(self.corpus, 'packs')}: {limit / 1e6:,.1f} MB of text are wanted now, and "
-            f"{self.tally.bytes / 1e6:,.1f} MB were read before, which is another corpus: reading begins anew, and what "
-            f"was there is kept as {aside}, until you delete it",
+            f"{self.tally.bytes / 1e6:,.1f} MB were read before, which is another corpus: reading begins anew, and "
+            f"what was there is kept as {aside}, until you delete it",
             file=sys.stderr,
         )
         measured = self.measured
@@ -157,7 +162,7 @@ class Kept:
         if not self.whole["folder"]:
             return None
         path = self.folder / self.whole["folder"] / f"{split}.jsonl"
-        found, was = sha256_file(path) if path.is_file() else "that of no file", self.whole["splits"][split]["sha256"]
+        found, was = sha256_file(path) if path.is_file() else "that of no file", self.whole["splits"][split][1]
         if found != was:
             raise PlumblineError(
                 f"{path}: its sha256 is {found}, and was {was}; delete {self.folder} to read the data set anew"
@@ -169,7 +174,8 @@ class Kept:
         path.unlink(missing_ok=True)
         os.link(self.folder / self.whole["folder"] / path.name, path)
         os.utime(path)  # it was made now, as far as those can see who read it
-        return dict(self.whole["splits"][split])
+        documents, sha256 = self.whole["splits"][split]
+        return {"documents": documents, "sha256": sha256}
 
     def finish(self, out: Path, described: dict[str, dict[str, Any]]) -> None:
         """Keep documents that are written now, instead of the files that they were made of: as hard links to them.
@@ -192,9 +198,7 @@ class Kept:
                 )
                 shutil.rmtree(self.folder)
                 return
-            splits = {
-                split: {name: facts[name] for name in ("documents", "sha256")} for split, facts in described.items()
-            }
+            splits = {split: [facts["documents"], facts["sha256"]] for split, facts in described.items()}
             self.whole = {"folder": whole.name, "splits": splits}
         self._files = {}
         self._write()

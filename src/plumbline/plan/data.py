@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from plumbline.data.budget import MARGIN_PERCENT
 from plumbline.plan.evaluation import bytes_per_token
 from plumbline.project import Plan
 from plumbline.specs.sheet import Run
@@ -50,11 +51,15 @@ def disk_bytes(plan: Plan, runs: Iterable[Run]) -> float:
 
 
 def corpus_bytes(plan: Plan, name: str) -> float:
-    """Documents, tokenised shards, and a pack for each context, of a corpus; 0 where its size is not known."""
+    """Documents, tokenised shards, and a pack for each context, of a corpus; 0 where its size is not known. Documents
+    of a hub twice, as they are while they are shuffled, with the margin that is read of them."""
     vocabulary = plan.corpora[name].tokenizer.vocabulary
     entry = 2 if vocabulary <= 2**16 else 4
     copies = 1 + len(plan.contexts[name])
-    return (tokens(plan, name) or 0.0) * (bytes_per_token(vocabulary) + entry * copies)
+    there = tokens(plan, name) or 0.0
+    read = plan.budget_tokens(name)
+    text = there if read is None else 2 * read * (100 + MARGIN_PERCENT) / 100
+    return there * entry * copies + text * bytes_per_token(vocabulary)
 
 
 def _stage(plan: Plan, name: str) -> float | None:

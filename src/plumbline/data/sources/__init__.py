@@ -19,6 +19,10 @@ class Position(NamedTuple):
     number: int = 0
 
 
+#: Before the first row.
+START = Position()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
     """One text of a corpus.

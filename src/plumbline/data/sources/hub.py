@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
-from plumbline.data.sources import Document, Position, key
+from plumbline.data.sources import START, Document, Position, key
 from plumbline.files import atomic_write_json
 
 #: Beside a corpus's documents: the commit that an empty revision was resolved to, of which data set.
@@ -30,7 +30,7 @@ def documents(
     split: str,
     revision: str,
     text_column: str,
-    at: Position = Position(),
+    at: Position = START,
 ) -> Iterator[Document]:
     """The rows of one split from `at` on, in the data set's order; the id is `<path's last part>/<row number>`.
 
@@ -170,9 +170,9 @@ def _rows(
     except Exception as error:
         if not _unreachable(error):
             raise
-        at = f" at revision {revision}" if revision else ""
+        which = f" at revision {revision}" if revision else ""
         raise PlumblineError(
-            f"{key(corpus, 'hub.path')}: cannot read {path}{at} ({_reason(error)}). "
+            f"{key(corpus, 'hub.path')}: cannot read {path}{which} ({_reason(error)}). "
             f"Check the network, the name and hub.revision, or {_OTHERWISE}"
         ) from error
 
