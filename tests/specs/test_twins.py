@@ -60,7 +60,7 @@ def test_the_studies_here_have_no_method_twice(preset: str) -> None:
         # The default written out; and a method that a study of one's own does not compare itself with.
         ({"model": {"mixer": {"name": "softmax_cap", "cap": 50.0}}}, "softmax_cap"),
         # Looked at more often, and on more text: the same weights.
-        ({"train": {"validate_every": 2, "validation_sequences": 4}}, "baseline"),
+        ({"train": {"validate_every": 2, "validation_sequences": 16}}, "baseline"),
     ],
 )
 def test_a_second_name_is_noticed(sentences, entry: dict[str, Any], other: str) -> None:

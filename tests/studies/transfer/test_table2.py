@@ -136,7 +136,7 @@ def test_golden_renderings(published, table):
     assert markdown[2].startswith("To be believed (Bonferroni): 3 of 19 methods differ from Baseline on other seeds")
     assert any(line.startswith("Preset: paper. Sizes and budget") for line in markdown[:head])
     latex = render.to_tex(table)
-    assert r"ReLU$^2$ & 0.4878 & 0.4878 &" in latex and r"\bottomrule" in latex
+    assert r"ReLU$^2$ & nothing: item noise & 0.4878 & 0.4878 &" in latex and r"\bottomrule" in latex
     assert "Preset: paper" in latex
     sigmoid = next(line for line in markdown if line.startswith("| Sigmoid"))
     assert "| <1e-300 | <1e-7 | <1e-300 | <1e-300 |" in sigmoid  # its p underflows; no p is zero
