@@ -140,7 +140,9 @@ def test_golden_renderings(published, table):
     assert "Preset: paper" in latex
     sigmoid = next(line for line in markdown if line.startswith("| Sigmoid"))
     assert "| <1e-300 | <1e-7 | <1e-300 | <1e-300 |" in sigmoid  # its p underflows; no p is zero
-    assert "<1e-300: p p_bonferroni p_holm p_bh; <1e-7: p_bonferroni_published" in render.to_csv(table)
+    assert "<1e-300: p p_bonferroni p_holm p_bh p_items p_items_bonferroni; <1e-7: p_bonferroni_published" in (
+        render.to_csv(table)
+    )
 
 
 def test_the_verb_writes_four_files(published, tmp_path, repository):
