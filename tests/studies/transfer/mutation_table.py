@@ -1,0 +1,65 @@
+"""Claims x verdicts: what each claim's checker says where the document is right, and where exactly that claim is false.
+
+``python -m tests.studies.transfer.mutation_table`` prints it as Markdown; test_transfer_claims.py asserts the same.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from plumbline.studies.transfer.claims import MEASURES
+from tests.studies.transfer.definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
+from tests.studies.transfer.facts import held, right
+from tests.studies.transfer.mutants import MUTANTS, UPHELD
+from tests.studies.transfer.test_transfer_claims import CLAIMS, judged, where
+
+
+def _false(name: str, as_printed: str) -> tuple[str, str]:
+    """What is false in the world of this claim's mutant, and the verdict there."""
+    if name in MUTANTS:
+        return "runs in which it is false", where(MUTANTS[name], name).loc[name, "verdict"]
+    if name in FALSE:
+        with pytest.MonkeyPatch.context() as patch:
+            FALSE[name](patch)
+            return "code in which it is false", judged(held({}), [name]).loc[name, "verdict"]
+    if name in PRINTED_FALSE:
+        other = judged(held({}), [name], published=PRINTED_FALSE[name])
+        return "printed numbers in which it is false", other.loc[name, "verdict"]
+    return "the printed numbers themselves", as_printed
+
+
+def _so(name: str, as_printed: str) -> str:
+    """The verdict where the claim is so: the document's world, or one of its own where the document contradicts it."""
+    if name in UPHELD:
+        return str(where(UPHELD[name], name).loc[name, "verdict"])
+    if name in SO:
+        with pytest.MonkeyPatch.context() as patch:
+            SO[name](patch)
+            return str(judged(held({}), [name]).loc[name, "verdict"])
+    if name in PRINTED_SO:
+        claims = [printed(claim, PRINTED_SO[name]) for claim in CLAIMS if claim.id == name]
+        return str(judged(held({}), [name], claims).loc[name, "verdict"])
+    return as_printed
+
+
+def table() -> pd.DataFrame:
+    """One row a claim: id, verdict in the document's own world, where it is so, where it is false, and how that is."""
+    document = judged(held(right()), list(MEASURES))
+    rows = []
+    for name, measure in MEASURES.items():
+        said = str(document.loc[name, "verdict"])
+        if measure.function is None:
+            rows.append((name, said, "", "", measure.untested))
+            continue
+        how, verdict = _false(name, said)
+        rows.append((name, said, _so(name, said), verdict, how))
+    return pd.DataFrame(rows, columns=["claim", "the document's world", "where it is so", "where it is false", "how"])
+
+
+if __name__ == "__main__":
+    found = table()
+    print(found.to_markdown(index=False))
+    print(f"\n{len(found)} claims.")
+    for column in found.columns[1:4]:
+        print(f"{column}: {found[column].value_counts().to_dict()}")
