@@ -140,6 +140,20 @@ def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Pa
     assert (texts.token_files("climbmix"), texts.tokenize_flags("climbmix")) == ([], "")
 
 
+def test_a_folder_of_texts_with_a_stray_token_file_is_planned_as_one_of_texts(root: Path) -> None:
+    """It was told to write `document_end`, whatever the target; who reads the folder says that it has two kinds."""
+    folder = root / "texts"
+    folder.mkdir()
+    change(root / "config/corpora/climbmix.yaml", local={"folder": str(folder)})
+    for name in ("a.jsonl", "stray.bin"):
+        (folder / name).write_text('{"text": "x"}\n')
+        mine = planned(root, preset="smoke", data={"source": "local"}, studies=["transfer"])
+        mine.require_what_tokens_need()
+    assert mine.token_files("climbmix") == [] == mine.documents_tokenizer("climbmix")
+    assert mine.tokenizer_documents("climbmix") == ["work/smoke/corpora/climbmix/documents/train.jsonl"]
+    assert mine.corpus_files("climbmix") == [f"{folder}/a.jsonl", f"{folder}/stray.bin"]
+
+
 def test_what_is_read_of_a_hub_s_data_set(root: Path) -> None:
     """The largest pack at the longest context, a sequence for what packing discards, and the held-out share."""
     paper = planned(root, preset="paper", studies="all")

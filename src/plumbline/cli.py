@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import sys
 from collections.abc import Callable, Iterable
+
+from plumbline.files import FULL
 
 #: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
 EXIT_RUN_AGAIN = 75
@@ -20,6 +23,17 @@ def prog(module: str) -> str:
     return called if called.partition(" ")[0] == "plumbline" else module
 
 
+def token_id(text: str) -> int:
+    """An option's value that is an id of a vocabulary.
+
+    Raises:
+        argparse.ArgumentTypeError: it cannot be one.
+    """
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no id of an entry; ids are whole numbers from 0 on")
+    return int(text)
+
+
 def nearest(given: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` where something known is near to what was given, else nothing."""
     close = difflib.get_close_matches(given, list(known), n=1)
@@ -27,10 +41,21 @@ def nearest(given: str, known: Iterable[str]) -> str:
 
 
 def run(main: Callable[[], int | None]) -> None:
-    """Run a verb's main function; show a PlumblineError as one line and exit 1, let other errors traceback."""
+    """Run a verb's main function; show a PlumblineError, and a full disk, as one line and exit 1, let other errors
+    traceback."""
     try:
         code = main()
     except PlumblineError as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        print(
+            f"error: {error.filename or 'a file'}: no room to write it ({error.strerror}); free some "
+            "(python -m plumbline.operate.leftovers lists what is not needed), or name a folder on a larger disk "
+            "(--config work=...), and give the same command again",
+            file=sys.stderr,
+        )
         sys.exit(1)
     sys.exit(code or 0)

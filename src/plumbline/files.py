@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import itertools
 import json
@@ -11,6 +12,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+#: What the kernel says where there is no room: no space, a quota, a file-size limit.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Let an error of the block that says that there is no room say for which file: a write does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
 
 
 def canonical_json(value: Any) -> str:
@@ -94,14 +109,15 @@ def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
-        with open(temporary, mode.replace("w", "x"), **text) as file:
-            # The kernel has applied the umask here: reading it would mean changing it for all threads.
-            permissions = os.fstat(file.fileno()).st_mode & 0o7777
-            yield file
-        # Again by its name: a library may have put a file of its own there, with a mode of its own.
-        os.chmod(temporary, permissions)
-        fsync_file(temporary)
-        os.replace(temporary, path)
+        with naming(path):
+            with open(temporary, mode.replace("w", "x"), **text) as file:
+                # The kernel has applied the umask here: reading it would mean changing it for all threads.
+                permissions = os.fstat(file.fileno()).st_mode & 0o7777
+                yield file
+            # Again by its name: a library may have put a file of its own there, with a mode of its own.
+            os.chmod(temporary, permissions)
+            fsync_file(temporary)
+            os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -23,17 +23,25 @@ class OwnTokens:
     corpus_folder: Callable[[str], str]
 
     def token_files(self, name: str) -> list[str]:
-        """The files of a corpus's folder that hold tokens; none of one of texts."""
+        """The files of a corpus's folder that hold tokens; none of one of texts, or of one with files of two kinds,
+        which is refused where it is read."""
         return self._token_files[name]
+
+    def _mixed(self, name: str) -> bool:
+        return len({path.suffix for path in self._folder_files.get(name, [])}) > 1
 
     @cached_property
     def _token_files(self) -> dict[str, list[str]]:  # every job of every run asks
-        folders = {name: Path(read.folder) for name, read in self.corpora.items() if read.source == "local"}
-        found = {name: local.found(folder) for name, folder in folders.items() if self.corpora[name].folder}
+        found = {name: [] if self._mixed(name) else self._folder_files.get(name, []) for name in self.corpora}
         return {
-            name: [path.as_posix() for path in found.get(name, []) if path.suffix in token_files.SUFFIXES]
-            for name in self.corpora
+            name: [path.as_posix() for path in files if path.suffix in token_files.SUFFIXES]
+            for name, files in found.items()
         }
+
+    @cached_property
+    def _folder_files(self) -> dict[str, list[Path]]:
+        mine = {name: read.folder for name, read in self.corpora.items() if read.source == "local" and read.folder}
+        return {name: local.found(Path(folder)) for name, folder in mine.items()}
 
     def tokenizer_files(self, name: str) -> list[str]:
         """The tokenizer of one's own, if the corpus has one."""
@@ -56,6 +64,8 @@ class OwnTokens:
             PlumblineError: naming the key and what to write there.
         """
         for name, read in self.corpora.items():
+            if self._mixed(name):
+                continue  # whose files they are, texts or tokens, nobody can tell
             if read.source == "local" and read.folder:
                 token_files.require(
                     name,

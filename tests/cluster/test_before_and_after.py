@@ -57,26 +57,6 @@ def test_a_queue_that_does_not_answer_is_a_warning(
     assert "no controller" in capsys.readouterr().err
 
 
-def test_requests_of_the_product_profile(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orphans.shutil, "which", lambda name: None)
-    profile = cluster.load([str(repository / "profiles" / "slurm"), str(repository / "tests" / "cluster" / "profile")])
-    requests = cluster.requests(profile, cluster.configured(profile))
-    large = cluster.command(requests["pretrain two_nodes"])
-    assert large[:2] == ["sbatch", "--test-only"]
-    expected = {"--nodes=2", "--gres=gpu:8", "--partition=gpus", "--account=lab", "--time=1440", "--mem=800000"}
-    assert expected <= set(large)
-    assert requests["pretrain two_nodes"]["launch"].startswith("srun --nodes=2 ")
-    assert requests["pretrain node"]["launch"].startswith("srun --nodes=1 ")
-    other = cluster.command(requests["any other rule"])
-    assert "--partition=cpus" in other and not any(word.startswith(("--gres", "--gpus")) for word in other)
-    assert set(requests) >= {"pretrain node", "pretrain two_nodes", "evaluate node", "any other rule"}
-
-
-def test_profile_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"my-site: no config\.v9\+\.yaml"):
-        cluster.load([str(tmp_path / "my-site")])
-
-
 def test_settings_of_a_site_that_forgets_its_jobs() -> None:
     forgetful = "AccountingStoreFlags    = (null)\nMinJobAge               = 60 sec\n"
     age, comment = cluster.settings(forgetful)

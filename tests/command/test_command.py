@@ -41,6 +41,13 @@ def test_an_error_is_a_sentence_and_a_verb_that_is_not_there_too(repository: Pat
     assert "No such command 'tabel'" in plumbline("tabel", cwd=repository).stderr
 
 
+def test_a_folder_with_another_finished_run_is_not_trained_into(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "outcome.json").write_text(json.dumps({"run_id": "f" * 16, "outcome": "completed"}))
+    words = ("train", "transfer/base/qknorm/s42", "--preset", "smoke", "--set", "train.steps=3", "--out", str(tmp_path))
+    done = plumbline(*words, cwd=repository)
+    assert done.returncode == 1 and f"--out {tmp_path}: holds run {'f' * 16}, which is finished" in done.stderr
+
+
 def test_a_shell_is_told_verbs_options_and_files() -> None:
     shell = ShellComplete(main, {}, "plumbline", "_PLUMBLINE_COMPLETE")
     assert [item.value for item in shell.get_completions([], "st")] == ["status"]

@@ -109,13 +109,25 @@ def test_the_stream_stops_at_the_measured_budget(data_set: Path, tmp_path: Path)
 def test_a_data_set_that_ends_first_is_named_and_kept(
     data_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    facts = fetch(data_set, tmp_path, tokens=10**6)
+    with pytest.raises(
+        PlumblineError, match=r"mine\.yaml: hub: the data set ended early: .* about [\d,]+ tokens where 1,000,000 are"
+    ):
+        fetch(data_set, tmp_path, tokens=10**6)
+    (kept_there,) = tmp_path.glob(".hub-*")
+    assert json.loads((kept_there / "cursor.json").read_text())["tally"]["taken"].keys() == {"train", "validation"}
+    tokens = round(1.05 * _tokens_there(tmp_path))
+    facts = fetch(data_set, tmp_path, tokens=tokens)
     assert facts["budget"]["stream_ended"] and sum(side["documents"] for side in facts["splits"].values()) == 1979
     said = capsys.readouterr().err
-    assert re.search(r"mine\.yaml: hub: the data set ended early: .* about [\d,]+ tokens where 1,000,000 are", said)
+    assert re.search(rf"mine\.yaml: hub: the data set ended early: .* about [\d,]+ tokens where {tokens:,} are", said)
     with pytest.raises(PlumblineError, match=r"asks for 50,000 .* the data set ended after .* which are all there is"):
         packed(tmp_path, 50_000)
     assert not (tmp_path / "hub.short").exists()
+
+
+def _tokens_there(out: Path) -> float:
+    budget = json.loads((out / "documents.json").read_text())["budget"]
+    return budget["read_bytes"] / budget["bytes_per_token"]
 
 
 def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, starts: list[sources.Position]) -> None:
@@ -219,6 +231,10 @@ def test_what_is_kept_and_damaged_is_not_used(data_set: Path, tmp_path: Path) ->
     whole = next(folder.glob("whole-*/train.jsonl"))
     whole.write_bytes(whole.read_bytes()[:-5] + b"wrong")
     with pytest.raises(PlumblineError, match=rf"train\.jsonl: its sha256 is .* delete {folder} to read"):
+        fetch(data_set, tmp_path, tokens=12_000)
+    cursor = (folder / "cursor.json").read_text()
+    (folder / "cursor.json").write_text(cursor.replace('"shard": 0', '"shard": 1'))
+    with pytest.raises(PlumblineError, match=r"cursor\.json: not what was written there \(ValueError: its sha256"):
         fetch(data_set, tmp_path, tokens=12_000)
     (folder / "cursor.json").write_text("{}")
     with pytest.raises(PlumblineError, match=r"cursor\.json: not what was written there \(KeyError: .*; delete"):

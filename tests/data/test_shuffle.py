@@ -129,6 +129,21 @@ def test_what_comes_later_is_merged_with_what_was_finished(tmp_path: Path) -> No
     assert b"".join(filled(tmp_path / "second", rows[200:], **SMALL).lines(tmp_path / "first.jsonl")) == whole
 
 
+@pytest.mark.parametrize("sort_bytes", [2_000, 10**6])
+def test_a_file_that_the_disk_changed_is_refused(tmp_path: Path, sort_bytes: int) -> None:
+    """One bit of a text: as JSON it is as good as before, and it would have been trained on."""
+    before = filled(tmp_path / "s", corpus(400), write_bytes=3_000, sort_bytes=sort_bytes)
+    sizes = before.save()
+    path = max((tmp_path / "s").iterdir(), key=lambda path: path.stat().st_size)
+    content = path.read_bytes()
+    at = content.index(b'"text": "') + 12
+    path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+    after = Shuffle(tmp_path / "s", sort_bytes=sort_bytes)
+    after.restore(sizes)
+    with pytest.raises(PlumblineError, match=rf"{path}: its CRC-32 is .* delete {tmp_path} to begin anew"):
+        list(after.lines())
+
+
 def test_what_was_saved_is_gone_on_with_and_what_was_not_is_cut_off(tmp_path: Path) -> None:
     rows = corpus(300)
     whole = b"".join(filled(tmp_path / "whole", rows).lines())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import struct
@@ -230,6 +231,22 @@ def test_two_kinds_of_files_are_refused(stages: Stages, tmp_path: Path) -> None:
     (mine.path / "c.npy").rename(mine.path / "c.txt")
     with pytest.raises(PlumblineError, match=r"has both \*\.txt and \*\.bin files"):
         mine.documents()
+
+
+@pytest.mark.parametrize("end", [0, 5])
+def test_a_file_of_four_bytes_an_id_is_not_read_as_one_of_two(stages: Stages, tmp_path: Path, end: int) -> None:
+    """Every second id is 0 then, which is an entry of every vocabulary and, where it ends documents, an end."""
+    ids = [7, 8, 9, 300, end] * 30
+    mine = dataclasses.replace(folder(stages, tmp_path), end=end)
+    FORMATS["uint32"][1](mine.path / "a.bin", ids)
+    with pytest.raises(PlumblineError, match=r"dtype: uint16, but every second id of .*a\.bin is 0, .*`dtype: uint32`"):
+        mine.documents()
+    assert not mine.out.exists()
+    FORMATS["uint16"][1](mine.path / "a.bin", [0, *ids, 300, 0, 9] + [end, 0] * 100)
+    mine.documents("--validation-percent", "50")
+    FORMATS["uint16"][1](mine.path / "a.bin", ids)
+    with pytest.raises(PlumblineError, match=r"a\.bin: id \d+ at position 0 is no entry of"):
+        dataclasses.replace(mine, dtype="uint32").documents()
 
 
 def test_a_file_that_changed_since_it_was_cut_is_named(stages: Stages, tmp_path: Path) -> None:

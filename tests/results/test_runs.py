@@ -128,7 +128,7 @@ def test_a_finished_run_without_its_probes_is_an_error(world: World) -> None:
     expected = [replace(one, groups=("base",)) for one in probed(world, KEY)]
     (world.root / "probes" / KEY / "probes.parquet").unlink()
     for groups in (None, {"base", "large"}):
-        with pytest.raises(PlumblineError, match=r"probes.parquet is not there although the run is finished"):
+        with pytest.raises(PlumblineError, match=r"the rule probe makes it: snakemake \S+/probes\.parquet, with"):
             load(expected, world.root, probes=True, probed_groups=groups)
     # Who does not read probes, or reads those of other runs, does not miss them.
     assert load(expected, world.root).probes.empty

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from tests.operate.check.made import program
 from tests.workflow.project import Project, jobs_by_rule
 
 pytestmark = pytest.mark.workflow
@@ -58,7 +60,7 @@ def test_a_plan_that_snakemake_refuses(project: Project) -> None:
     )
 
 
-def test_what_docs_say_to_do_before_a_run_on_a_cluster(project: Project) -> None:
+def test_what_docs_say_to_do_before_a_run_on_a_cluster(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps 3 to 5 of docs/on-your-cluster.md with its own overlay: of the preset and the machine of the profile."""
     page = (project.root / "docs/on-your-cluster.md").read_text()
     steps = re.split(r"^\*\*(\d)\. ", page, flags=re.M)
@@ -73,8 +75,15 @@ def test_what_docs_say_to_do_before_a_run_on_a_cluster(project: Project) -> None
         program, *words = shlex.split(lines[step])
         return project.python(*(words if program == "python" else ("-m", program, *words))).stdout
 
+    (project.root / "bin").mkdir()
+    program(project.root / "bin", "sbatch", f'echo "$*" >> {project.root}/asked')
+    monkeypatch.setenv("PATH", f"{project.root}/bin", prepend=os.pathsep)
     checked = carried_out("3")
     assert re.search(r"^ok +plan +preset paper, machine h100, executor slurm: .*26 of pretrain", checked, re.M), checked
+    asked = (project.root / "asked").read_text()
+    assert " --nodes=1 --gres=gpu:8 --cpus-per-task=64 " in asked and "--nodes=2" not in asked, "what table 2 has"
+    evaluations = [int(minutes) for minutes in re.findall(r"--time=(\d+) .*--gres=gpu:1 ", asked)]
+    assert evaluations and max(evaluations) < 1440, "a slice of the machine is what trainings get"
     assert re.search(r"^not known +device", checked, re.M) and "placeholder" not in checked
     assert re.search(r"^would stop +texts of climbmix .*HF_HUB_OFFLINE=1 forbids", checked, re.M)
     assert carried_out("4").startswith("Preset `paper` on NVIDIA H100 SXM, 64 at once;")

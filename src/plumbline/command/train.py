@@ -15,6 +15,7 @@ import yaml
 
 from plumbline import cli
 from plumbline.cli import PlumblineError, nearest
+from plumbline.files import parse_json
 from plumbline.project import plan
 from plumbline.specs.config import PRESETS, load_config
 from plumbline.specs.sheet import PARTS, overlay
@@ -71,6 +72,24 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
+def _require_own_folder(out: Path, spec: RunSpec) -> None:
+    """Refuse a folder that holds what another run left, which the present one would replace.
+
+    Raises:
+        PlumblineError: naming both.
+    """
+    try:
+        outcome = parse_json((out / "outcome.json").read_bytes())
+    except (OSError, ValueError):
+        return  # none, or one that tells nothing
+    found = outcome.get("run_id") if isinstance(outcome, dict) else None
+    if found not in (None, spec.run_id):
+        raise PlumblineError(
+            f"--out {out}: holds run {found}, which is finished, and this command's is run {spec.run_id}: name another "
+            "folder, or remove that one"
+        )
+
+
 def main() -> int:
     """The verb. SIGTERM is caught before anything slow is imported."""
     stop = StopRequest().install()
@@ -95,6 +114,7 @@ def main() -> int:
             f"--set: packs are cut for the study's own data and context ({run.spec.data}, "
             f"context {run.spec.model.context}); change them in the study's YAML"
         )
+    _require_own_folder(given.out, spec)
     packs = {"data": planned.pack_manifest(run), "validation": planned.validation_manifest(run)}
     for manifest in packs.values():
         if not Path(manifest).exists():

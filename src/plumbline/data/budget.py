@@ -102,7 +102,12 @@ def limit(tokens: int, measured: dict[str, Any], out: Path, data_set: dict[str, 
 
 
 def account(corpus: str, spent: dict[str, Any]) -> str:
-    """What to tell of a finished reading: whether the data set ended before the budget was there, and what then."""
+    """What to tell of a finished reading: whether the data set ended before the budget was there, and what then.
+
+    Raises:
+        PlumblineError: it ended, and what is there is so few tokens that no pack of that size could be filled, even
+            were they as many more as the margin allows for.
+    """
     read = f"{spent['read_bytes'] / 1e6:,.1f} MB of text were read"
     if not spent["stream_ended"]:
         return f"{key(corpus, 'hub')}: {read}, as budgeted"
@@ -114,7 +119,10 @@ def account(corpus: str, spent: dict[str, Any]) -> str:
             f"which are about {there:,.0f} tokens where {spent['tokens']:,} are wanted: what is there is kept; ask for "
             "fewer sequences, or `all`, under `packs`, or name a larger data set"
         )
-    return f"{key(corpus, 'hub')}: the data set ended early: {read} of {spent['bytes'] / 1e6:,.1f} MB, {enough}"
+    words = f"{key(corpus, 'hub')}: the data set ended early: {read} of {spent['bytes'] / 1e6:,.1f} MB, {enough}"
+    if there * (100 + MARGIN_PERCENT) / 100 < spent["tokens"]:
+        raise PlumblineError(words)
+    return words
 
 
 def short(out: Path) -> dict[str, Any] | None:

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from plumbline.cli import PlumblineError, run
+from plumbline.cli import PlumblineError, run, token_id
 from plumbline.data import budget, hub_reading, token_files
 from plumbline.data.kept import Kept, Tally
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS
@@ -268,7 +268,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--dtype", choices=token_files.DTYPES, default="", help="token files: type of ids that no file says"
     )
-    parser.add_argument("--document-end", type=int, metavar="ID", help="token files: the id that ends a document")
+    parser.add_argument("--document-end", type=token_id, metavar="ID", help="token files: the id that ends a document")
     parser.add_argument("--tokenizer", type=path_or_none, help="token files: tokenizer.json that made them")
     hub_reading.add_flags(parser)
     parser.add_argument("--licence", default="", help="local, hub: licence of the texts, for the record")

@@ -26,7 +26,7 @@ from plumbline.data.split import Shuffle, Sizes
 from plumbline.files import atomic_write_json, canonical_json, free_name, fsync_directory, sha256_file, sha256_text
 
 #: Changes with the bytes of documents of the same data set: what was read before is then read again.
-FORMAT = 1
+FORMAT = 2
 
 #: Text between two saves: 20 s of a stream of 50 MB/s, which a kill costs, against some seconds of waiting for a disk.
 SAVE_BYTES = 1_000_000_000
@@ -84,6 +84,8 @@ class Kept:
         path = self.folder / _CURSOR
         try:
             cursor = json.loads(path.read_text(encoding="utf-8"))
+            if cursor.pop("sha256") != sha256_text(canonical_json(cursor)):
+                raise ValueError("its sha256 is another")
             self.at, self.tally = Position(**cursor["position"]), Tally.read(cursor["tally"])
             self.measured, self.whole = cursor["measured"], cursor["whole"]
             self._files = {
@@ -151,7 +153,9 @@ class Kept:
             "whole": self.whole,
             "files": self._files,
         }
-        atomic_write_json(self.folder / _CURSOR, content)
+        # As JSON has it: its keys are texts.
+        sha256 = sha256_text(canonical_json(json.loads(json.dumps(content))))
+        atomic_write_json(self.folder / _CURSOR, content | {"sha256": sha256})
 
     def before(self, split: str) -> Path | None:
         """Finished documents of one side that those in the files come on top of; None where there are none.

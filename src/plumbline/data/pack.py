@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.cli import PlumblineError, run
+from plumbline.cli import PlumblineError, run, token_id
 from plumbline.data import budget
 from plumbline.data.progress import Progress
 from plumbline.data.tokenizer import Tokenizer
@@ -219,7 +219,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--tokens", required=True, nargs="+", type=Path, help="token shards, in order, or their folder")
     parser.add_argument("--shards", type=int, help="how many shards of the split are in the folder of --tokens")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json that made them")
-    parser.add_argument("--document-end", type=int, metavar="ID", help="the separator, if not that of <|endoftext|>")
+    parser.add_argument(
+        "--document-end", type=token_id, metavar="ID", help="the separator, if not that of <|endoftext|>"
+    )
     parser.add_argument("--documents", required=True, type=Path, help="documents.json of the corpus")
     parser.add_argument("--split", required=True, choices=["train", "validation"], help="which side the tokens are of")
     parser.add_argument("--context", required=True, type=int, help="tokens in a sequence")

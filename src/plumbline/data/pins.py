@@ -10,7 +10,7 @@ from typing import Literal
 
 LOCAL_CORPUS = (
     "set `data.source: local` in config/config.yaml and `local.folder` in the corpus's file of config/corpora to a "
-    "folder of JSONL"
+    "folder of texts or token files (docs/your-own-data.md)"
 )
 LOCAL_ITEMS = "set `evaluation.source: local` and `evaluation.folder` to a folder of items"
 

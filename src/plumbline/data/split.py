@@ -17,12 +17,13 @@ import itertools
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from plumbline.cli import PlumblineError
-from plumbline.files import fsync_directory, fsync_file
+from plumbline.files import fsync_directory, fsync_file, naming
 
 #: What is held out together: a whole group, or each document by itself.
 By = Literal["group", "id"]
@@ -36,7 +37,7 @@ _PART = 1_000_000
 #: A line in a file begins with the hash, in so many hexadecimal digits.
 _KEY = 64
 
-#: Bytes and documents of each file, by its number.
+#: Bytes and documents of each file, and the CRC-32 of its bytes, by its number.
 Sizes = dict[int, list[int]]
 
 
@@ -84,7 +85,7 @@ class Shuffle:
     @property
     def documents(self) -> int:
         """How many were taken."""
-        return sum(count for _, count in self._sizes.values())
+        return sum(count for _, count, _ in self._sizes.values())
 
     def save(self) -> Sizes:
         """Make what was taken survive a power cut; returns what `restore` is to be given."""
@@ -107,7 +108,7 @@ class Shuffle:
                 shutil.rmtree(path)
             elif path.name not in names:
                 path.unlink()
-        for number, (size, _) in sizes.items():
+        for number, (size, _, _) in sizes.items():
             path = self._path(number)
             found = path.stat().st_size if path.exists() else 0
             if found < size:
@@ -146,7 +147,7 @@ class Shuffle:
 
     def _put(self, number: int, parts: Iterable[bytes | bytearray]) -> None:
         """Append a document, in parts, to a file."""
-        size = self._sizes.setdefault(number, [0, 0])
+        size = self._sizes.setdefault(number, [0, 0, 0])
         size[1] += 1
         for part in parts:
             size[0] += len(part)
@@ -165,32 +166,36 @@ class Shuffle:
 
     def _append(self, number: int, content: bytes | bytearray) -> None:
         # Opened anew each time: more files than a process may hold open.
-        with open(self._path(number), "ab") as file:
+        path = self._path(number)
+        with naming(path), open(path, "ab") as file:
             file.write(content)
+        self._sizes[number][2] = zlib.crc32(content, self._sizes[number][2])
         self._unsynced.add(number)
 
     def _keyed(self) -> Iterator[tuple[bytes, memoryview]]:
         """Hashes and lines, in order."""
         self._flush()
         for number in sorted(self._sizes):
-            size, count = self._sizes[number]
+            size, count, crc = self._sizes[number]
             path = self._path(number)
             if size > self._sort_bytes and count > 1:
-                yield from self._split(path)
+                yield from self._split(path, crc)
             else:
-                yield from _sorted(path)
+                yield from _sorted(path, crc)
 
-    def _split(self, path: Path) -> Iterator[tuple[bytes, memoryview]]:
+    def _split(self, path: Path, crc: int) -> Iterator[tuple[bytes, memoryview]]:
         """The same of a file that is too large to be sorted."""
         level = self._level + 1
         folder = path.with_name(f"{path.name}.split")
         inner = Shuffle(folder, write_bytes=self._write_bytes, sort_bytes=self._sort_bytes, level=level)
-        with open(path, "rb") as file:
-            for line in _lines(file):
-                if 2 * level == _KEY:  # every hash in the file is the same
-                    raise _twice(memoryview(line)[_KEY:])
+        for line in _written(path, crc):
+            if 2 * level == _KEY:  # every hash in the file is the same
+                raise _twice(memoryview(line)[_KEY:])
+            try:
                 inner._put(int(line[2 * level : 2 * level + 2], 16), [line])
-            del line  # it may be long
+            except ValueError:
+                continue  # of a file that was changed, which its end tells
+        del line  # it may be long
         yield from inner._keyed()
         shutil.rmtree(folder)
 
@@ -211,10 +216,9 @@ def _line(identity: str, source: str, text: str, tokens: dict[str, Any] | None) 
     yield b"}\n"
 
 
-def _sorted(path: Path) -> Iterator[tuple[bytes, memoryview]]:
+def _sorted(path: Path, crc: int) -> Iterator[tuple[bytes, memoryview]]:
     """Hashes and lines of a file of them, in order. A generator of its own: it ends before the next file is read."""
-    with open(path, "rb") as file:
-        lines = sorted(_lines(file))
+    lines = sorted(_written(path, crc))
     for line in lines:
         yield bytes(line[:_KEY]), memoryview(line)[_KEY:]
 
@@ -231,6 +235,24 @@ def _lines(file: IO[bytes]) -> Iterator[bytes | bytearray]:
             if part.endswith(b"\n"):
                 break
         yield long
+
+
+def _written(path: Path, crc: int) -> Iterator[bytes | bytearray]:
+    """The lines of a file of the shuffle; at its end, what was read is compared with what was written.
+
+    Raises:
+        PlumblineError: they differ. It may have lain there for weeks, between two parts of a fetch.
+    """
+    found = 0
+    with open(path, "rb") as file:
+        for line in _lines(file):
+            found = zlib.crc32(line, found)
+            yield line
+    if found != crc:
+        raise PlumblineError(
+            f"{path}: its CRC-32 is {found:08x}, and was {crc:08x} when it was written: the disk changed it; delete "
+            f"{path.parent.parent} to begin anew"
+        )
 
 
 def _keyed_lines(path: Path) -> Iterator[tuple[bytes, memoryview]]:

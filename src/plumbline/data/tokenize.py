@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from plumbline import record
-from plumbline.cli import PlumblineError, run
+from plumbline.cli import PlumblineError, run, token_id
 from plumbline.data import token_files
 from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl, tokens
@@ -102,7 +102,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--dtype", choices=token_files.DTYPES, default="", help="token files: type of ids that no file says"
     )
-    parser.add_argument("--document-end", type=int, metavar="ID", help="token files: the id that ends a document")
+    parser.add_argument("--document-end", type=token_id, metavar="ID", help="token files: the id that ends a document")
     parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     given = parser.parse_args(arguments)
     if not 0 <= given.shard < given.shards:

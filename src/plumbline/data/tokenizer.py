@@ -20,7 +20,7 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from plumbline import record
-from plumbline.cli import PlumblineError, run
+from plumbline.cli import PlumblineError, run, token_id
 from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl, key
 from plumbline.data.text import spans
@@ -208,7 +208,7 @@ def main(arguments: list[str] | None = None) -> None:
     own.add_argument("--corpus", required=True, metavar="NAME", help="a file of config/corpora, for messages")
     own.add_argument("--file", required=True, type=Path, help="tokenizer.json")
     own.add_argument("--vocabulary", required=True, type=int, help="number of entries that it must have")
-    own.add_argument("--document-end", required=True, type=int, metavar="ID", help="the id that ends a document")
+    own.add_argument("--document-end", required=True, type=token_id, metavar="ID", help="the id that ends a document")
     for each in (trained, ready, own):
         each.add_argument("--out", required=True, type=Path, help="tokenizer.json")
         each.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")

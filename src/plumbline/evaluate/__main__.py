@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from plumbline import frames, record
-from plumbline.cli import PlumblineError, prog, run
+from plumbline.cli import PlumblineError, prog, run, token_id
 from plumbline.evaluate import items
 from plumbline.files import sha256_file
 from plumbline.specs import suites
@@ -102,7 +102,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--run", required=True, type=Path, help="a run's folder: outcome, manifest, weights")
     parser.add_argument("--items", required=True, type=Path, help="folder made by plumbline.evaluate.items")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
-    parser.add_argument("--document-end", type=int, metavar="ID", help="its separator, where no name tells")
+    parser.add_argument("--document-end", type=token_id, metavar="ID", help="its separator, where no name tells")
     parser.add_argument("--out", required=True, type=Path, help="folder for scores.parquet, examples.parquet")
     parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites")
     parser.add_argument("--limit", type=int, help="evaluate the first LIMIT items of each task; default all")

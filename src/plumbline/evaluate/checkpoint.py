@@ -100,7 +100,7 @@ class FinishedRun:
 
 def _json(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise PlumblineError(f"--run: there is no {path}; the run has not finished")
+        raise PlumblineError(f"there is no {path}; the run has not finished")
     try:
         return parse_json(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:

@@ -125,9 +125,8 @@ def _ours(given: argparse.Namespace) -> tuple[str, Any]:
         raise PlumblineError(f"{given.model}: {run.outcome}; there is no model to score")
     if given.tokenizer is None or not given.tokenizer.is_file():
         where = f"work/{run.spec.preset}/corpora/{run.spec.data.corpus}/tokenizer/tokenizer.json"
-        raise PlumblineError(
-            f"--tokenizer: there is no file {given.tokenizer}; give the one of the run's corpus ({where})"
-        )
+        why = "is missing" if given.tokenizer is None else f"{given.tokenizer} is no file"
+        raise PlumblineError(f"--tokenizer {why}; give that of the run's corpus, such as {where}")
     tokenizer = Tokenizer.from_file(str(given.tokenizer))
     model = CheckpointLM(run.model(), tokenizer, context=run.spec.model.context, device=given.device)
     return run.spec.run_id, model

@@ -12,6 +12,7 @@
 | `set-aside` | state that somebody asked to start afresh from                                                    |
 | `damaged`   | checkpoints and records that were not as they were written, archives that were not the pinned ones |
 | `half`      | what a trainer that was killed was about to write                                                 |
+| `fetched`   | what was read of a hub's data set: a fetch goes on from it, or from its documents to more of them |
 
 Nothing is removed unasked, nor from under a trainer that is at work. `--afresh` sets the state of a run aside, so that
 its next start begins at step 0.
@@ -30,10 +31,11 @@ from pathlib import Path
 
 from plumbline import holders
 from plumbline.cli import PlumblineError, prog, run
+from plumbline.data.kept import PREFIX
 from plumbline.train import lease
 from plumbline.train.state import IDENTITY, StateDirectory, is_aside, read_json
 
-KINDS = ("finished", "other-run", "set-aside", "damaged", "half")
+KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched")
 _DAMAGED = re.compile(r".+\.(damaged|unreadable|replaced|set-aside|rejected)(-\d+)?")
 _HALF = re.compile(r"\.(step-\d{7,}(-diverged)?|leaving-[0-9a-f]+)")
 
@@ -51,7 +53,7 @@ class Leftover:
 
 def collect(work: Path) -> list[Leftover]:
     """All leftovers below ``work/<preset>/``, by kind and path."""
-    found = list(_packages(work))
+    found = [*_packages(work), *_fetched(work)]
     for place in sorted(work.glob("*/state/*/*/*/*")):
         if not place.is_dir():
             continue
@@ -72,6 +74,11 @@ def collect(work: Path) -> list[Leftover]:
 def _packages(work: Path) -> Iterator[Leftover]:
     for path in work.glob("*/packages/*.rejected*"):
         yield _leftover("damaged", path, None)
+
+
+def _fetched(work: Path) -> Iterator[Leftover]:
+    for path in work.glob(f"*/corpora/*/documents/{PREFIX}*"):
+        yield _leftover("fetched", path, None)
 
 
 def _inside(state: Path) -> Iterator[Leftover]:

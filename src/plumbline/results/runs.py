@@ -85,7 +85,7 @@ class RunFrames:
         if task_scores.empty:
             return pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[], []], names=["task", "item"]), name=key)
         path = self.work / "scores" / key / "examples.parquet"
-        read = frames.read(_there(path), "examples")
+        read = frames.read(_there(path, "evaluate"), "examples")
         primary = read["metric"] == read["task"].map(self._primary(key)["metric"])
         mine = read[primary].set_index(["task", "item"])["value"]
         off = mine.groupby("task").mean().reindex(task_scores.index) - task_scores
@@ -101,7 +101,7 @@ class RunFrames:
         """The run's metrics frame; without rows for a run that is missing."""
         if self.runs.loc[key, "outcome"] == MISSING:
             return pd.DataFrame(columns=frames.SCHEMAS["metrics"].names)
-        return frames.read(_there(self.work / "runs" / key / "metrics.parquet"), "metrics")
+        return frames.read(_there(self.work / "runs" / key / "metrics.parquet", "pretrain"), "metrics")
 
     def measured(self, name: str) -> pd.DataFrame | None:
         """A measurement's frame; None where it was not made: a table then has a word (`MISSING`), never a number.
@@ -202,7 +202,7 @@ def load(
                 scored.append(mine.assign(key=run.key, **place))
             wanted = probes and (probed_groups is None or not set(probed_groups).isdisjoint(run.groups))
             if wanted and manifest["spec"].get("probes"):
-                path = _there(work / "probes" / run.key / "probes.parquet")
+                path = _there(work / "probes" / run.key / "probes.parquet", "probe")
                 read = _frame(path, "probes", run)
                 mixing.probed(run.key, frames.metadata(path), manifest)
                 probed.append(read.assign(key=run.key, **place))
@@ -243,9 +243,12 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _there(path: Path) -> Path:
+def _there(path: Path, rule: str) -> Path:
     if not path.exists():
-        raise PlumblineError(f"{path} is not there although the run is finished; remove its directory and rerun")
+        raise PlumblineError(
+            f"{path} is not there although the run is finished; the rule {rule} makes it: snakemake {path}, with the "
+            "--config and --profile that the run was made with"
+        )
     return path
 
 

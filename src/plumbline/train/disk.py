@@ -6,15 +6,13 @@ Neither is damage. Damage is a file that is not there, or whose bytes were read 
 from __future__ import annotations
 
 import contextlib
-import errno
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+from plumbline.files import FULL
 
 
 class NoRoom(PlumblineError):
@@ -47,9 +45,9 @@ def guarded(directory: Path, write: Callable[[], Any]) -> Any:
 def is_full(error: BaseException | None) -> bool:
     """Whether an error, or one that it came from, says that there is no room."""
     while error is not None:
-        if isinstance(error, NoRoom) or (isinstance(error, OSError) and error.errno in _FULL):
+        if isinstance(error, NoRoom) or (isinstance(error, OSError) and error.errno in FULL):
             return True
-        if any(f"os error {number})" in str(error) for number in _FULL):  # safetensors writes from Rust
+        if any(f"os error {number})" in str(error) for number in FULL):  # safetensors writes from Rust
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -138,7 +138,7 @@ def read_index(run: Path) -> dict[str, Any]:
         if not all({"fraction", "step", "reached", "file", "sha256"} <= entry.keys() for entry in index["points"]):
             raise KeyError("an entry lacks a key")
     except FileNotFoundError as error:
-        raise PlumblineError(f"--run: there is no {path}; the run has not finished") from error
+        raise PlumblineError(f"there is no {path}; the run has not finished") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PlumblineError(
             f"{path} is no index of probe points ({error}); delete {run} and pretrain again"

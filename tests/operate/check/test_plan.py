@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -57,23 +56,19 @@ def test_snakemakes_sentence_is_found_among_its_words() -> None:
     assert _sentence("usage: snakemake\n\nsnakemake: error: unknown option\n") == "snakemake: error: unknown option"
 
 
-@pytest.fixture
-def site(repository: Path, root: Path, programs: Path) -> Path:
-    """The profile of the repository and one's own; `bin` is all of PATH."""
-    (root / "profiles").symlink_to(repository / "profiles")
-    (root / "my-site").mkdir()
-    return programs
-
-
 def on_slurm(root: Path, account: str) -> Planned:
-    mine = f"default-resources:\n  slurm_account: {account}\n  slurm_partition: all\n  mem_mb: 8000\n"
-    (root / "my-site/config.v9+.yaml").write_text(mine)
-    of = planned(root, TRAIN, executor="slurm", account=account, preset="paper", machine="h100")
-    files = tuple(root / name / "config.v9+.yaml" for name in ("profiles/slurm", "my-site"))
-    return dataclasses.replace(of, profiles=files)
+    """Two trainings and an audit that SLURM is asked for, and a copy that is made where Snakemake is."""
+    of_all = {"slurm_account": account, "slurm_partition": "all", "mem_mb": 8000, "threads": 1}
+    train = of_all | {"nodes": 2, "gres": "gpu:8", "threads": 64, "launch": "srun"}
+    jobs = [
+        Job(rule="pretrain", wildcards=TRAIN.wildcards | {"method": method}, asked=train | {"runtime": minutes})
+        for method, minutes in (("baseline", 95), ("softpick", 130))
+    ]
+    jobs += [Job(rule="audit", asked=of_all | {"runtime": 120, "gres": ""}), Job(rule="copy_page")]
+    return planned(root, *jobs, executor="slurm", account=account)
 
 
-def test_without_sbatch_the_account_alone_is_judged(root: Path, site: Path) -> None:
+def test_without_sbatch_the_account_alone_is_judged(root: Path, programs: Path) -> None:
     words = said(cluster.look(on_slurm(root, "plumbline")), "would stop")
     assert "there is no sbatch here" in words and "'plumbline' is a placeholder" in words
     assert len(cluster.look(on_slurm(root, "physics"))) == 1
@@ -81,14 +76,22 @@ def test_without_sbatch_the_account_alone_is_judged(root: Path, site: Path) -> N
     assert cluster.look(planned(root, TRAIN)) == [], "no cluster, no question"
 
 
-def test_slurm_is_asked_about_every_kind_of_job(root: Path, site: Path) -> None:
-    program(site, "scontrol", "echo 'MinJobAge = 300 sec'; echo 'AccountingStoreFlags = job_comment'")
-    program(site, "sbatch", "echo 'sbatch: Job 7 to start at noon' >&2")
-    found = cluster.look(on_slurm(root, "physics"))
-    assert "SLURM: pretrain two_nodes: Job 7 to start at noon" in said(found, "ok") and len(found) >= 7
-    program(site, "sbatch", "echo 'sbatch: error: Invalid account' >&2; exit 1")
+def test_slurm_is_asked_about_the_longest_job_of_each_kind_that_is_to_do(root: Path, programs: Path) -> None:
+    """It was asked about all that a profile has, each for a whole slice, though the plan had less of both."""
+    program(programs, "scontrol", "echo 'MinJobAge = 300 sec'; echo 'AccountingStoreFlags = job_comment'")
+    program(programs, "sbatch", f'echo "$*" >> {root}/asked; echo "sbatch: Job 7 to start at noon" >&2')
+    words = said(cluster.look(on_slurm(root, "physics")), "ok")
+    assert "SLURM: pretrain 2 x gpu:8: 2 to do, 130 minutes at most: Job 7 to start at noon" in words
+    assert sorted((root / "asked").read_text().splitlines()) == [
+        "--test-only --account=physics --partition=all --time=120 --mem=8000 --cpus-per-task=1 --wrap=true",
+        "--test-only --account=physics --partition=all --time=130 --mem=8000 --nodes=2 --gres=gpu:8 "
+        "--cpus-per-task=64 --ntasks=2 --wrap=true",
+    ]
+    program(programs, "sbatch", "echo 'sbatch: error: Invalid account' >&2; exit 1")
     words = said(cluster.look(on_slurm(root, "plumbline")), "would stop")
-    assert "refuses slurm_account plumbline, slurm_partition all, runtime 1440" in words
-    assert words.count("is a placeholder") == 1
-    program(site, "scontrol", "echo 'MinJobAge = 60 sec'; echo 'AccountingStoreFlags = job_comment'")
+    assert (
+        "SLURM: pretrain 2 x gpu:8, audit: refuses slurm_account plumbline, slurm_partition all, mem_mb 8000: " in words
+    )
+    assert words.count("Invalid account") == 1 and words.count("is a placeholder") == 1
+    program(programs, "scontrol", "echo 'MinJobAge = 60 sec'; echo 'AccountingStoreFlags = job_comment'")
     assert "MinJobAge is 60 s" in cluster.look(on_slurm(root, "physics"))[-1].words

@@ -85,6 +85,7 @@ def test_folders_are_in_order(root: Path) -> None:
 )
 def test_a_data_set_in_hub_layout(root: Path, make: list[str] | None, state: str, says: str) -> None:
     from_hub(root, path="./copy")
+    assert hub.look(planned(root, TEXTS, **FROM_HUB)) == [], "no hub was asked for a folder that is not there"
     if make is not None:
         (root / "copy").mkdir()
         for name in make:
@@ -156,6 +157,8 @@ def test_a_hub_out_of_reach(root: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(hub, "commit", silent)
     words = said(hub.look(planned(root, TEXTS, **FROM_HUB)), "would stop")
     assert "the hub does not give OptimalScale/ClimbMix (ConnectionError: no route to host)" in words
+    (found,) = hub.look(planned(root, ITEMS, **evaluation(source="hub")))
+    assert found.words.count("no route") == 1 and found.words.count(" at ") >= 11, "one cause, one line"
 
 
 def test_each_data_set_of_evaluation_is_asked_for_once(root: Path, asked: list[tuple[str, str]]) -> None:

@@ -30,6 +30,8 @@ T = TypeVar("T")
 #: Ids looked at in one go; ids and documents handed to the decoder; ids of a document that are decoded as one: a text
 #: may be a little off where a longer one is cut, its ids are not.
 _BLOCK, _BATCH, _DOCUMENTS, _PART = 1 << 22, 1 << 20, 4096, 1 << 18
+#: Ids of a file from which on it tells that they are halves: fewer may be so by chance.
+_TELLING = 64
 #: Files mapped at once; each costs a file descriptor.
 _OPEN = 256
 
@@ -136,9 +138,12 @@ def _checked(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: str) 
             f"{words.vocabulary - 1}"
         )
     counted, ends = {}, 0
+    # What lies beyond 16 bits of an id; where a file of uint32 is read as uint16, every second id is that.
+    beyond = (words.vocabulary - 1) >> 16
     with Progress("token files: reading", "files", len(names)) as progress:
         for name, path in names.items():
             ids = opened(path, dtype, corpus)
+            even = odd = 0
             for start in range(0, len(ids), _BLOCK):
                 block = ids[start : start + _BLOCK]
                 if int(block.min()) < 0 or int(block.max()) >= words.vocabulary:
@@ -149,6 +154,14 @@ def _checked(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: str) 
                         f"{key(corpus, 'local.dtype')} is right"
                     )
                 ends += int(np.count_nonzero(block == words.eot))
+                even, odd = max(even, int(block[::2].max())), max(odd, int(block[1::2].max(initial=0)))
+            said = path.suffix == ".npy" or token_files.header(path) is not None
+            if dtype == "uint16" and not said and len(ids) >= _TELLING and odd <= beyond < even:
+                raise PlumblineError(
+                    f"{key(corpus, 'local.dtype')}: uint16, but every second id of {path} is "
+                    f"{f'{beyond} at most' if beyond else 0}, as those of uint32 are where they are read so: write "
+                    "`dtype: uint32` there"
+                )
             counted[name] = {"tokens": len(ids), "held_out": token_files.is_held_out(name)}
             progress.add()
     if not ends:

@@ -10,7 +10,7 @@ import threading
 from functools import cache
 from typing import Any
 
-from plumbline.operate.check.finding import NOTE, OK, STOP, UNKNOWN, Finding
+from plumbline.operate.check.finding import NOTE, OK, UNKNOWN, Finding
 from plumbline.operate.check.planned import Job, Planned
 from plumbline.operate.stages import RUN_STAGES, STAGES
 from plumbline.plan import machines
@@ -78,14 +78,17 @@ def look(planned: Planned) -> list[Finding]:
         return [Finding(state=OK, what="device", words=words)]
     if not wanted:
         return [Finding(state=OK, what="device", words=f"processors, which preset {plan.name} is for")]
-    words = f"{' and '.join(wanted)} wants a GPU for {_jobs(jobs)}, and torch sees none here ({_why(here)})"
+    words = (
+        f"{' and '.join(wanted)} wants a GPU for {_jobs(jobs)}, and torch sees none here ({_why(here)}): nothing stops "
+        "there, all of it is done on processors"
+    )
     if short:
         words += f"; on processors bfloat16 ({len(short)} of {len(runs)} runs) is emulated"
     core = machines.load("core", plan.root)
     hours = sum(estimator(plan, core, calibrate_on=(), root=plan.root).pretrain_seconds(run) for run in runs) / 3600
     words += f"; the trainings would take about {hours / core.devices_at_once:,.0f} hours on two cores (reckoned)"
     remedy = "Go to a machine with a GPU, give --profile slurm, or take --config preset=demo machine=core"
-    return [Finding(state=STOP, what="device", words=f"{words}. {remedy}")]
+    return [Finding(state=NOTE, what="device", words=f"{words}. {remedy}")]
 
 
 def _jobs(jobs: list[Job]) -> str:

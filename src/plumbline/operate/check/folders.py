@@ -24,13 +24,18 @@ def look(planned: Planned) -> list[Finding]:
         try:
             if corpus.source == "local":
                 found.append(_texts(corpus))
-            elif corpus.source == "hub" and (Path(corpus.hub.path).is_dir() or corpus.hub.path.startswith(PATHS)):
+            elif corpus.source == "hub" and is_folder(corpus.hub.path):
                 found.append(_layout(corpus))
         except (PlumblineError, OSError) as problem:
             found.append(Finding(state=STOP, what=f"texts of {name}", words=str(problem)))
     if planned.plan.evaluation_source == "local":
         found += [_items(planned, suite) for (suite,) in planned.values("items", "suite")]
     return found
+
+
+def is_folder(path: str) -> bool:
+    """Whether a `hub.path` is, or can only be meant as, a folder in hub layout."""
+    return Path(path).is_dir() or path.startswith(PATHS)
 
 
 def _texts(corpus: Corpus) -> Finding:

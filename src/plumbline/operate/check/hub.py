@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.cli import PlumblineError
 from plumbline.data.sources import hub, key
+from plumbline.operate.check import folders
 from plumbline.operate.check.finding import OK, STOP, UNKNOWN, Finding, at_once
 from plumbline.operate.check.planned import Planned
 from plumbline.specs import suites
 
 #: Variables that keep the hub's libraries from asking.
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
+#: What a message of the HTTP client says of this request alone.
+_AT = re.compile(r" at 0x[0-9a-f]+| with url: \S+|\(Request ID: [^)]*\)")
 #: Seconds to wait for the hub.
 PATIENCE = 5.0
 
@@ -31,7 +35,7 @@ class Wanted:
 
 
 def look(planned: Planned) -> list[Finding]:
-    """A line for each data set that a job to do reads from the hub."""
+    """A line for each data set that a job to do reads from the hub; one for all that it withholds for one reason."""
     if found := offline(planned):
         return found
     try:
@@ -46,7 +50,20 @@ def look(planned: Planned) -> list[Finding]:
         for one in faulty
     ]
     rest = [one for one in wanted if one not in faulty]
-    return found + at_once(lambda one: _answer(planned, one), rest)
+    answers = at_once(_answer, rest)
+    silent: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
+    for one, (commit_there, reason) in zip(rest, answers, strict=True):
+        if reason:
+            at = f" at {one.revision[:10]}" if one.revision else ""
+            silent[one.what, one.where, one.otherwise, reason].append(f"{one.path}{at}")
+        else:
+            newest = "" if one.revision else ", the newest, which the first fetch writes to hub.lock"
+            words = f"{one.path} at {commit_there[:10]}{newest}{_nodes(planned)}"
+            found.append(Finding(state=UNKNOWN if planned.elsewhere else OK, what=one.what, words=words))
+    for (what, where, otherwise, reason), paths in silent.items():
+        words = f"{where}: the hub does not give {', '.join(paths)} ({reason}). Check the network, name and revision, "
+        found.append(Finding(state=STOP, what=what, words=f"{words}or {otherwise}"))
+    return found
 
 
 def offline(planned: Planned) -> list[Finding]:
@@ -74,17 +91,12 @@ def commit(path: str, revision: str) -> str:
     return HfApi().dataset_info(path, revision=revision or None, timeout=PATIENCE).sha or ""
 
 
-def _answer(planned: Planned, one: Wanted) -> Finding:
-    at = f" at {one.revision[:10]}" if one.revision else ""
+def _answer(one: Wanted) -> tuple[str, str]:
+    """The commit that the hub has, or why it gives none."""
     try:
-        found = commit(one.path, one.revision)
+        return commit(one.path, one.revision), ""
     except Exception as error:  # each way of being out of reach has a class of its own
-        reason = f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
-        words = f"{one.where}: the hub does not give {one.path}{at} ({reason}). Check the network, name and revision, "
-        return Finding(state=STOP, what=one.what, words=f"{words}or {one.otherwise}")
-    newest = "" if one.revision else ", the newest, which the first fetch writes to hub.lock"
-    words = f"{one.path} at {found[:10]}{newest}{_nodes(planned)}"
-    return Finding(state=UNKNOWN if planned.elsewhere else OK, what=one.what, words=words)
+        return "", f"{type(error).__name__}: {(_AT.sub('', str(error)).strip() or 'no message').splitlines()[0]}"
 
 
 def _nodes(planned: Planned) -> str:
@@ -103,7 +115,7 @@ def _wanted(planned: Planned, *, locks: bool = True) -> list[Wanted]:
     found, plan = [], planned.plan
     for (name,) in planned.values("documents", "corpus"):
         read = plan.corpora[name]
-        if read.source != "hub" or Path(read.hub.path).is_dir():
+        if read.source != "hub" or folders.is_folder(read.hub.path):
             continue
         out, revision = Path(plan.corpus_folder(name)) / "documents", read.hub.revision
         if locks and not revision:

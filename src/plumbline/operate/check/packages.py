@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import urllib.request
-from pathlib import Path
 
 from plumbline.data.pins import PINS, Pin
 from plumbline.operate.check.finding import OK, STOP, UNKNOWN, Finding, State, at_once
@@ -19,17 +18,21 @@ _OF_DEBIAN = "config/corpora/<corpus>.yaml: source `packaged_large` (preset mini
 
 
 def look(planned: Planned) -> list[Finding]:
-    """A line for the packages of each index, or for each package that it does not give."""
+    """A line for the packages of each index, or for those that it does not give for one reason."""
     lacking = tools(planned)
     pins = [PINS[name] for (name,) in planned.values("fetch", "package")]
     python = [pin for pin in pins if pin.index == "python"]
     debian = [] if lacking else [pin for pin in pins if pin.index == "debian"]
-    asked = at_once(lambda pin: _python(planned, pin), python), at_once(lambda pin: _debian(planned, pin), debian)
+    asked = at_once(_python, python), at_once(_debian, debian)
     found = list(lacking)
     for label, of, answers in (("Python packages", python, asked[0]), ("Debian packages", debian, asked[1])):
-        faults = [answer for answer in answers if answer is not None]
-        found += faults
-        if of and not faults:
+        faults = [answer for answer in answers if isinstance(answer, Finding)]
+        refused: dict[str, list[Pin]] = {}
+        for pin, answer in zip(of, answers, strict=True):
+            if isinstance(answer, str):
+                refused.setdefault(answer, []).append(pin)
+        found += [*faults, *(_not_served(planned, label, pins, why) for why, pins in refused.items())]
+        if of and not faults and not refused:
             found.append(_served(planned, label, of))
     return found
 
@@ -60,46 +63,47 @@ def _place(planned: Planned, name: str) -> str:
     return f"{planned.plan.work}/packages/{name}.deb"
 
 
-def _python(planned: Planned, pin: Pin) -> Finding | None:
-    """What is wrong with a package of Python's, by pip itself, whose configuration says which index that is."""
+def _python(pin: Pin) -> Finding | str | None:
+    """What is wrong with a package of Python's, as text why it cannot be fetched: by pip itself, whose configuration
+    says which index that is."""
     command = [sys.executable, "-m", "pip", "index", "versions", pin.name, "--ignore-requires-python", "--no-input"]
     command += ["--disable-pip-version-check", "--timeout", str(PATIENCE), "--retries", "0"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as problem:
-        return _not_served(planned, pin, f"pip did not answer ({type(problem).__name__})")
+        return f"pip did not answer ({type(problem).__name__})"
     versions = re.findall(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
     if done.returncode or not versions:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no answer"]
         if "unknown command" in errors[0]:
             return Finding(state=UNKNOWN, what="Python packages", words=f"this pip cannot be asked: {errors[0]}")
-        return _not_served(planned, pin, f"pip says: {errors[-1]}")
+        return f"pip says: {errors[-1]}"
     if pin.version not in versions[0].split(", "):
-        return _not_served(planned, pin, f"the index of pip has {versions[0]}")
+        return f"the index of pip has {versions[0]}"
     return None
 
 
-def _debian(planned: Planned, pin: Pin) -> Finding | None:
-    """What is wrong with a package of Debian's: whether apt knows it as it is pinned, and its server answers."""
+def _debian(pin: Pin) -> Finding | str | None:
+    """What is wrong with one of Debian's, likewise: whether apt knows it as it is pinned, and its server answers."""
     command = ["apt-get", "download", "--print-uris", pin.requirement]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as problem:
-        return _not_served(planned, pin, f"apt-get did not answer ({type(problem).__name__})")
+        return f"apt-get did not answer ({type(problem).__name__})"
     errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
     match = re.search(r"^'([^']+)' \S+ \d+ SHA256:([0-9a-f]+)", done.stdout, re.MULTILINE)
     if done.returncode or match is None:
         said = errors[-1] if errors else "no answer"
-        return _not_served(planned, pin, f"apt-get says: {said} (apt-get update gets its lists anew)")
+        return f"apt-get says: {said} (apt-get update gets its lists anew)"
     if match[2] != pin.sha256:
-        return _not_served(planned, pin, f"apt knows another archive of that name, with sha256 {match[2]}")
+        return f"apt knows another archive of that name, with sha256 {match[2]}"
     fault = _silent(match[1])
     if fault is None:
         return None
     if _behind_proxy():
         words = f"apt knows {pin.requirement}; whether its proxy gives it was not tried ({fault})"
         return Finding(state=UNKNOWN, what="Debian packages", words=words)
-    return _not_served(planned, pin, f"{match[1]}: {fault}")
+    return f"{match[1]}: {fault}"
 
 
 def _silent(url: str) -> str | None:
@@ -117,11 +121,13 @@ def _behind_proxy() -> bool:
     return re.search(r"^Acquire::\w+::Proxy\S* \"[^\"]+\"", done.stdout, re.MULTILINE) is not None
 
 
-def _not_served(planned: Planned, pin: Pin, why: str) -> Finding:
-    what = "Python packages" if pin.index == "python" else "Debian packages"
-    place = Path(planned.plan.package_file(pin.name))
-    words = f"{pin.requirement} cannot be fetched: {why}. Check the network and the index, or put the file with "
-    return Finding(state=STOP, what=what, words=f"{words}sha256 {pin.sha256[:12]}... at {place}, or {pin.without}")
+def _not_served(planned: Planned, label: str, pins: list[Pin], why: str) -> Finding:
+    names = ", ".join(pin.requirement for pin in pins)
+    places = ", ".join(f"{planned.plan.package_file(pin.name)} (sha256 {pin.sha256[:12]}...)" for pin in pins)
+    what = "the file at" if len(pins) == 1 else "the files at"
+    otherwise = " and ".join(dict.fromkeys(pin.without for pin in pins))
+    words = f"{names} cannot be fetched: {why}. Check the network and the index, or put {what} {places}, or {otherwise}"
+    return Finding(state=STOP, what=label, words=words)
 
 
 def _served(planned: Planned, label: str, pins: list[Pin]) -> Finding:

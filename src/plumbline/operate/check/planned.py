@@ -10,7 +10,6 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from plumbline.operate.check import beforehand
@@ -24,11 +23,13 @@ HERE = ("local", "dryrun", "touch")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A job that is to do. `memory`: MB that it asks for."""
+    """A job that is to do. `memory`: MB that it asks for. `asked`: its resources and `threads`, if the executor is
+    asked for them; empty of one that is carried out where Snakemake is."""
 
     rule: str
     wildcards: dict[str, str] = field(default_factory=dict)
     memory: int = 0
+    asked: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, job: Any) -> Job:
@@ -38,6 +39,7 @@ class Job:
             rule=job.rule.name,
             wildcards={key: str(value) for key, value in job.wildcards.items()},
             memory=memory if isinstance(memory, int) else 0,
+            asked={} if job.is_local else dict(job.resources.items()) | {"threads": job.threads},
         )
 
 
@@ -51,7 +53,6 @@ class Planned:
     plan: Plan
     jobs: tuple[Job, ...]
     executor: str = "local"
-    profiles: tuple[Path, ...] = ()
     account: str = ""
     memory_limit: int | None = None
 
@@ -94,12 +95,13 @@ def ask(words: Sequence[str]) -> Asked:
     seen: list[tuple[Any, Plan]] = []
     said, before, path = io.StringIO(), sys.argv, os.environ.get("PATH", "")
     sys.argv, code, executor = ["snakemake", *argv], 0, "local"
-    profiles: tuple[Path, ...] = ()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), beforehand.told_to(seen):
-            parser, given = cli.parse_args(argv)
+            _, given = cli.parse_args(argv)
             executor = given.executor or "local"
-            profiles = tuple(Path(file) for file in parser._default_config_files)
+            if executor not in HERE and given.cores is None:
+                # A dry run takes the profile's `jobs` for it, and would cut threads by that.
+                argv = ["--cores", str(sys.maxsize), *argv]
             said.truncate(said.seek(0))
             cli.main(argv)
     except SystemExit as end:
@@ -112,10 +114,10 @@ def ask(words: Sequence[str]) -> Asked:
     refused = _sentence(said.getvalue()) if code else ""
     if not seen:
         return Asked(planned=None, refused=refused or "Snakemake planned nothing, and did not say why")
-    return Asked(planned=_planned(*seen[0], executor, profiles), refused=refused)
+    return Asked(planned=_planned(*seen[0], executor), refused=refused)
 
 
-def _planned(workflow: Any, plan: Plan, executor: str, profiles: tuple[Path, ...]) -> Planned:
+def _planned(workflow: Any, plan: Plan, executor: str) -> Planned:
     jobs = list(workflow.dag.needrun_jobs())
     limit = workflow.global_resources.get("mem_mb")
     limit = getattr(limit, "value", limit)
@@ -123,7 +125,6 @@ def _planned(workflow: Any, plan: Plan, executor: str, profiles: tuple[Path, ...
         plan=plan,
         jobs=tuple(map(Job.of, jobs)),
         executor=executor,
-        profiles=profiles,
         account=beforehand.account(jobs),
         memory_limit=limit if isinstance(limit, int) and 0 < limit < sys.maxsize else None,
     )

@@ -45,7 +45,8 @@ def disk(planned: Planned) -> Finding:
         words += f" (not counted: {', '.join(unknown)})"
     if takes <= free:
         return Finding(state=OK, what="disk", words=f"{words}; a quota is not seen")
-    spare = sum(entry.bytes for entry in leftovers.collect(Path(plan.config["work"])))
+    left = leftovers.collect(Path(plan.config["work"]))
+    spare = sum(entry.bytes for entry in left if entry.kind != "fetched")  # which may be what is to be written
     remedy = "name a folder on a larger disk: --config work=/scratch/..."
     if spare:
         remedy += f"; {_gb(spare)} are leftovers: python -m plumbline.operate.leftovers"
