@@ -191,7 +191,10 @@ def test_another_seed_is_another_look_and_a_cut_ledger_stops_the_page(tmp_path: 
 def test_tries_announced_for_a_page_that_is_there_are_said_and_kept(tmp_path: Path) -> None:
     request = asked(file_of(tmp_path, BASE + GOOD))
     before = write(request).numbers["methods"]["good"]
-    for planned, words in ((20, "every p is multiplied by 20. 20 were announced with --planned, and"), (0, "by 20. 20")):
+    for planned, words in (
+        (20, "every p is multiplied by 20. 20 were announced with --planned, and"),
+        (0, "by 20. 20"),
+    ):
         made = write(replace(request, planned=planned))
         assert (made.numbers["tries"], made.numbers["planned"]) == (20, 20) and words in made.page
         assert "1 try against `base` in `loss`" in made.page
