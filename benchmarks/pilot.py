@@ -1,7 +1,7 @@
-"""Which gains the transfer study's `mini` can resolve: its base scale at a tenth of the size, on two cores.
+"""Which gains the transfer study's `mini` can resolve: its base scale with a tenth of the parameters, on two cores.
 
     python benchmarks/pilot.py                          # a tenth of mini's tokens: two hours of two quiet cores
-    python benchmarks/pilot.py --share 0.1              # a tenth of that, as the committed pilot.md and pilot.json
+    python benchmarks/pilot.py --share 0.1              # a hundredth of them, as the committed pilot.md and pilot.json
     python benchmarks/pilot.py --share 0.1 --only-write # the table again, from the runs that are there
 
 The size follows from mini's own spec (`small`): a third of its width in as many heads, half its vocabulary, and as
@@ -62,7 +62,7 @@ MEASURES = {
 
 
 def small(spec: RunSpec, share: float) -> dict[str, Any]:
-    """The scale at a tenth of `spec`'s size and `share` of a tenth of its tokens, as an entry of the study's YAML."""
+    """The scale at a tenth of `spec`'s parameters and `share` of a tenth of its tokens, as an entry of the YAML."""
     model, train = spec.model, spec.train
     width, vocabulary = model.width // NARROWER, model.vocabulary // VOCABULARY
     sizes: dict[str, Any] = {
@@ -191,7 +191,8 @@ def page(found: dict[str, Any], study: sheet.Study, runs: pd.DataFrame, share: f
     fewest = min(one["seeds"] for one in found.values())
     low, high = _interval(fewest)
     lines = [
-        "# What the transfer study's `mini` can resolve: a pilot at a tenth of its size",
+        f"# What the transfer study's `mini` can resolve: a pilot with {1 / SHRINK:g} of its parameters and "
+        f"{whole:g} of its tokens",
         "",
         f"{describe()}. {int(runs['parameters'].max()):,} parameters ({model.layers} layers of width {model.width}, "
         f"{model.heads} heads x {model.head_width}, {model.key_value_heads} key/value heads, FFN {model.ffn_width}, "
@@ -235,8 +236,8 @@ def page(found: dict[str, Any], study: sheet.Study, runs: pd.DataFrame, share: f
         lines += ["", f"Not reached: {', '.join(study.label(name) for name in left_out)}."]
     lines += [
         "",
-        f"Sigma from {fewest} seeds is itself uncertain by a factor of {low:.2f} to {high:.2f} (95 %). A tenth of the "
-        "size has another sigma than mini itself, whose own is in its table `noise_floor`.",
+        f"Sigma from {fewest} seeds is itself uncertain by a factor of {low:.2f} to {high:.2f} (95 %). Such a small "
+        "model has another sigma than mini itself, whose own is in its table `noise_floor`.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from plumbline.cli import PlumblineError
-from plumbline.stats import NoiseFloor, adjust, noise_floor, two_sided_normal, verdicts
+from plumbline.stats import NoiseFloor, adjust, noise_floor, signal_of_noise, two_sided_normal, verdicts
 
 SEEDS = [0.4820, 0.4815, 0.4853]
 TABLE_2 = pd.read_csv(
@@ -118,3 +118,16 @@ def test_prediction_has_its_stated_level_and_z_does_not():
     assert np.mean(2 * scipy_stats.t.sf(abs(t), 2) < 0.05) == pytest.approx(0.05, abs=0.004)
     floor = NoiseFloor(mean=mean[0], sigma=sigma[0], n=3)
     assert floor.prediction(draws[0, 3]) == pytest.approx(t[0])
+
+
+@pytest.mark.parametrize(("n", "called", "middle", "above"), [(3, 0.63, 1.18, 0.22), (6, 0.57, 1.05, 0.066)])
+def test_what_noise_alone_and_the_smallest_call_give_is_what_a_simulation_gives(n, called, middle, above):
+    rng = np.random.default_rng(0)
+    seeds, others = rng.standard_normal((20_000, n)), rng.standard_normal((20_000, 19))
+    floor = NoiseFloor(mean=0.0, sigma=1.0, n=n)
+    t = (others[:, 0] + floor.smallest_called(m=19) - seeds.mean(axis=1)) / seeds.std(axis=1, ddof=1)
+    found = t / math.sqrt(1 + 1 / n) > scipy_stats.t.isf(0.05 / 38, n - 1)
+    assert (floor.called_share(m=19), found.mean()) == pytest.approx((called, called), abs=0.01)
+    ratio = others.std(axis=1, ddof=1) / seeds.std(axis=1, ddof=1)
+    assert signal_of_noise(19, n, 2) == pytest.approx((middle, above), abs=0.01)
+    assert (np.median(ratio), (ratio > 2).mean()) == pytest.approx((middle, above), abs=0.02)

@@ -43,6 +43,13 @@ def test_announced_tries_are_paid_for_from_the_first_on_and_stay(path: Path) -> 
     assert append(path, [entry(f"f{number}") for number in range(30)]).tries("base", "loss") == 35
 
 
+def test_tries_that_are_announced_with_an_entry_that_is_there_are_paid_for_too(path: Path) -> None:
+    known = [entry(name, planned=20) for name in "ab"]
+    grown = append(path, known)
+    assert (grown.made("base", "loss"), grown.planned("base", "loss"), grown.tries("base", "loss")) == (3, 20, 20)
+    assert len(grown) == 4 and append(path, [*known, entry("c", planned=5), entry("c")]) == grown == read(path)
+
+
 def lines(path: Path) -> list[str]:
     return path.read_text().splitlines()
 
@@ -114,11 +121,15 @@ def test_a_torn_last_line_is_put_aside_and_nothing_else_is_lost(path: Path, caps
     begin = whole.rstrip(b"\n").rfind(b"\n") + 1
     for length in (1, 20, len(whole) - begin - 2):
         path.write_bytes(whole[: begin + length])
-        with pytest.raises(PlumblineError, match="line 3 is torn"):
-            read(path)
         assert [each.name for each in append(path, [entry("d")]).entries] == ["a", "b", "d"]
         assert "line 3 was torn" in capsys.readouterr().err
     assert sorted(len(aside.read_bytes()) for aside in path.parent.glob("*.torn*"))[:2] == [1, 20]
+
+
+def test_reading_puts_a_torn_last_line_aside_too(path: Path, capsys) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+    assert [each.name for each in read(path).entries] == ["a", "b"] and "line 3 was torn" in capsys.readouterr().err
+    assert len(list(path.parent.glob("*.torn*"))) == 1 and len(append(path, [])) == 2 and not capsys.readouterr().err
 
 
 def test_a_lost_newline_loses_no_entry(path: Path) -> None:

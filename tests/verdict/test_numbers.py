@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,34 @@ def test_another_seed_is_another_look_and_a_cut_ledger_stops_the_page(tmp_path: 
     with pytest.raises(PlumblineError, match="its tail was cut"):
         write(asked(file_of(tmp_path, BASE + LONE)))
     assert (tmp_path / "page.md").read_bytes() == page and len(ledger.read(held)) == 1
+
+
+def test_tries_announced_for_a_page_that_is_there_are_said_and_kept(tmp_path: Path) -> None:
+    request = asked(file_of(tmp_path, BASE + GOOD))
+    before = write(request).numbers["methods"]["good"]
+    for planned, words in (
+        (20, "every p is multiplied by 20. 20 were announced with --planned, and"),
+        (0, "by 20. 20"),
+    ):
+        made = write(replace(request, planned=planned))
+        assert (made.numbers["tries"], made.numbers["planned"]) == (20, 20) and words in made.page
+        assert "1 try against `base` in `loss`" in made.page
+        assert made.numbers["methods"]["good"]["p_corrected"] == pytest.approx(20 * before["p"])
+    (tmp_path / "l.jsonl").unlink()
+    (tmp_path / "page.md").unlink()
+    few = write(asked(file_of(tmp_path, BASE + GOOD + NULL + LONE), planned=2))
+    assert few.numbers["tries"] == 3 and "2 were announced with --planned, fewer than were made." in few.page
+
+
+def test_a_page_is_made_again_where_the_ledger_s_last_line_was_torn(tmp_path: Path, capsys) -> None:
+    request, held = asked(file_of(tmp_path, BASE + GOOD)), tmp_path / "l.jsonl"
+    first = write(request).page
+    with open(held, "ab") as file:
+        file.write(b'{"baseline":"ba')
+    assert write(request).page == first
+    assert "l.jsonl, line 2 was torn" in capsys.readouterr().err
+    held.write_bytes(held.read_bytes() + b'{"bas')
+    assert main(["--check-page", str(request.page)]) == 0 and "line 2 was torn" in capsys.readouterr().err
 
 
 def test_a_search_is_read_as_what_it_is(tmp_path: Path) -> None:

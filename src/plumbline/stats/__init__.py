@@ -24,9 +24,16 @@ from plumbline.stats.items import (
     with_seeds,
 )
 from plumbline.stats.multiplicity import adjust, family_wise_error_rate
-from plumbline.stats.noise_floor import NoiseFloor, noise_floor, two_sided_normal, two_sided_t, verdicts
+from plumbline.stats.noise_floor import (
+    NoiseFloor,
+    noise_floor,
+    signal_of_noise,
+    two_sided_normal,
+    two_sided_t,
+    verdicts,
+)
 from plumbline.stats.paired import PairedRatio, PairedResult, paired_difference, paired_ratio
-from plumbline.stats.power import power_of_gain, resolved_distance, resolved_gain, seeds_needed
+from plumbline.stats.power import chance_called, power_of_gain, resolved_distance, resolved_gain, seeds_needed
 from plumbline.stats.ranks import SpearmanResult, descending_ranks, signs_preserved, spearman
 
 __all__ = [
@@ -42,6 +49,7 @@ __all__ = [
     "at_chance",
     "believed",
     "bootstrap_interval",
+    "chance_called",
     "descending_ranks",
     "family_wise_error_rate",
     "first_at_or_below",
@@ -57,6 +65,7 @@ __all__ = [
     "resolved_gain",
     "sampling_error",
     "seeds_needed",
+    "signal_of_noise",
     "signs_preserved",
     "spearman",
     "stouffer",

@@ -16,7 +16,7 @@ from scipy import stats
 
 from plumbline.cli import PlumblineError
 from plumbline.stats.multiplicity import adjust
-from plumbline.stats.power import resolved_distance
+from plumbline.stats.power import chance_called, resolved_distance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,12 +64,21 @@ class NoiseFloor:
 
     def smallest_called(self, *, m: int = 1, alpha: float = 0.05) -> float:
         """The smallest |x - mean| that the prediction calls different at level alpha over m tests (Bonferroni), in the
-        units of the values: t_(n - 1)(alpha / 2m) sigma sqrt(1 + 1/n). A true gain of that size is called in half of
-        all repeats or somewhat more. NaN where the floor is no floor.
+        units of the values: t_(n - 1)(alpha / 2m) sigma sqrt(1 + 1/n). How often a true gain of that size is called:
+        `called_share`. NaN where the floor is no floor.
         """
         if not self.usable:
             return math.nan
         return resolved_distance(self.sigma, self.n, m=m, alpha=alpha)
+
+    def called_share(self, *, m: int = 1, alpha: float = 0.05) -> float:
+        """The share of repeats, other seeds of both, in which a true gain of `smallest_called` is called better, were
+        `sigma` the true spread: more than half, since small estimates of it are more frequent. NaN where there is
+        no floor.
+        """
+        if not self.usable:
+            return math.nan
+        return chance_called(self.smallest_called(m=m, alpha=alpha), self.sigma, self.n, m=m, alpha=alpha)
 
 
 def noise_floor(values: Iterable[float]) -> NoiseFloor:
@@ -91,6 +100,23 @@ def noise_floor(values: Iterable[float]) -> NoiseFloor:
         n=n,
         missing=int(seeds.size - n),
     )
+
+
+def signal_of_noise(methods: int, n: int, beyond: float) -> tuple[float, float]:
+    """What the spread of single runs of `methods` that all do nothing is, in units of the sigma of `n` other seeds.
+
+    Its square follows F with methods - 1 and n - 1 degrees of freedom, for normal runs.
+
+    Returns:
+        Its median, and the chance that it is above `beyond`.
+
+    Raises:
+        PlumblineError: fewer than two methods or seeds.
+    """
+    if methods < 2 or n < 2:
+        raise PlumblineError(f"a spread needs two methods and two seeds; got {methods=}, {n=}")
+    law = stats.f(methods - 1, n - 1)
+    return math.sqrt(law.median()), float(law.sf(beyond**2))
 
 
 def two_sided_normal(z: np.ndarray | float) -> np.ndarray:

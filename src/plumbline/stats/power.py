@@ -85,6 +85,21 @@ def resolved_gain(sigma: float, n: int, *, m: int = 1, alpha: float = 0.05, powe
     return float(sigma * ncp * math.sqrt(1 + 1 / n))
 
 
+def chance_called(gain: float, sigma: float, n: int, *, m: int = 1, alpha: float = 0.05) -> float:
+    """The chance that one run with this true gain over `n` seeds is called, in the right direction.
+
+    Args:
+        gain: at least 0, in the units of `sigma`, the true spread of one run.
+
+    Raises:
+        PlumblineError: as `resolved_distance`, or a gain below 0.
+    """
+    if not gain >= 0:
+        raise PlumblineError(f"a gain is at least 0; got {gain}")
+    critical = _critical(sigma, n, m, alpha)
+    return float(stats.nct.sf(critical, n - 1, gain / (sigma * math.sqrt(1 + 1 / n))))
+
+
 def _critical(sigma: float, n: int, m: int, alpha: float) -> float:
     _check(sigma, alpha)
     if n < 2 or m < 1:

@@ -12,15 +12,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline.cli import PlumblineError, run
+from plumbline.cli import PlumblineError, prog, run
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict import numbers
 from plumbline.verdict.read import Columns
 from plumbline.verdict.terms import ALPHA, Terms
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """The verb's flags, for this program and any console that has it."""
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.verdict"), description=__doc__)
     add, columns = parser.add_argument, Columns()
     add("results", type=Path, nargs="?", metavar="RESULTS", help="file of numbers: .csv, .tsv or .jsonl")
     better = parser.add_mutually_exclusive_group()
@@ -41,14 +42,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--ledger", type=Path, metavar="LEDGER.jsonl", help="default: ledger.jsonl beside the results")
     add("--out", type=Path, metavar="PAGE.md", help="default: RESULTS.verdict.md; PAGE.json lies beside")
     add("--check-page", type=Path, metavar="PAGE.md", help="hold a page against its ledger, and judge nothing")
+    return parser
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Carry out the command line `words` (default: this process's)."""
-    parser = argparse.ArgumentParser(prog="python -m plumbline.verdict", description=__doc__)
-    add_flags(parser)
     words = sys.argv[1:] if words is None else words
-    given = parser.parse_args(words)
+    given = arguments().parse_args(words)
     if given.check_page is not None:
         return check(given.check_page, given.ledger)
     made = numbers.write(request(given, f"python -m plumbline.verdict {shlex.join(words)}"))

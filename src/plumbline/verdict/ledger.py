@@ -1,8 +1,9 @@
 """The ledger: everything that was tried, one line an entry, each line bound to the one before by its hash.
 
 An entry is one look: this method's numbers (or spec) beside this baseline's, in this metric, by this test. The same
-look again is the same entry. What a p-value is corrected for is the number of entries against a baseline in a metric,
-so that trying twenty costs twenty, whether in one file or over a year.
+look again is the same entry. What a p-value is corrected for is the number of different entries against a baseline in
+a metric, so that trying twenty costs twenty, whether in one file or over a year. Announcing more tries than before is
+written down too: the entry again with another `planned`, a line but no further try.
 
 What is noticed: a line that was edited, removed from the middle, repeated or put in (the chain breaks there, and the
 line is named). What the file alone cannot tell: a cut tail, or a chain that was computed anew. Therefore each page
@@ -58,6 +59,11 @@ class Entry:
     def identity(self) -> tuple[str, ...]:
         return (self.kind, self.name, self.fingerprint, self.baseline, self.metric, self.test)
 
+    @property
+    def family(self) -> tuple[str, str]:
+        """What tries are counted in."""
+        return (self.baseline, self.metric)
+
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
@@ -79,30 +85,41 @@ class Ledger:
 
         Numbers that were announced count from the first of them on, and stay: a plan is never made smaller.
         """
-        family = [entry for entry in self.entries if (entry.baseline, entry.metric) == (baseline, metric)]
-        return max([len({entry.identity for entry in family}), *(entry.planned for entry in family)])
+        return max(self.made(baseline, metric), self.planned(baseline, metric))
+
+    def made(self, baseline: str, metric: str) -> int:
+        """Different entries against the baseline in the metric."""
+        return len({entry.identity for entry in self.entries if entry.family == (baseline, metric)})
+
+    def planned(self, baseline: str, metric: str) -> int:
+        """The most tries that were ever announced against the baseline in the metric; 0 if none were."""
+        return max((entry.planned for entry in self.entries if entry.family == (baseline, metric)), default=0)
 
 
 def read(path: Path) -> Ledger:
-    """A ledger, every line checked; empty where there is no file.
+    """A ledger, every line checked; empty where there is no file. A torn last line is put aside, as by `append`.
 
     Raises:
-        PlumblineError: a line is broken, or does not follow the one before; it is named.
+        PlumblineError: a line is broken, or does not follow the one before; it is named. Or a torn last line cannot
+            be put aside.
     """
     try:
         with open(path, "rb") as file:
-            with contextlib.suppress(OSError):  # without locks here, a line that is just being written may look torn
+            with contextlib.suppress(OSError):  # without locks here, a line being written looks torn: see below
                 fcntl.flock(file, fcntl.LOCK_SH)
             content = file.read()
     except FileNotFoundError:
         content = b""
     except OSError as error:
         raise PlumblineError(f"{path} cannot be read ({error.strerror}); name another file with --ledger") from None
+    if _torn(content):
+        with _locked(path) as descriptor:  # refuses where there are no locks
+            content = _without_torn_line(path, descriptor)
     return _parsed(path, content)
 
 
 def append(path: Path, entries: Sequence[Entry]) -> Ledger:
-    """Put entries at the end that are not there yet, and return the ledger as it then is.
+    """Put entries at the end that are not there yet, or that announce more tries; return the ledger as it then is.
 
     A last line that was torn by a power cut is put aside beside the ledger, with a word on stderr: whoever wrote it
     made no page of it.
@@ -114,10 +131,12 @@ def append(path: Path, entries: Sequence[Entry]) -> Ledger:
         content = _without_torn_line(path, descriptor)
         ledger = _parsed(path, content)
         known, head = {entry.identity for entry in ledger.entries}, ledger.head
-        lines: list[str] = []
+        planned, lines = dict[tuple[str, str], int](), list[str]()
         for entry in entries:
-            if entry.identity not in known:
+            plan = planned.setdefault(entry.family, ledger.planned(*entry.family))
+            if entry.identity not in known or entry.planned > plan:
                 known.add(entry.identity)
+                planned[entry.family] = max(plan, entry.planned)
                 line = _line(len(ledger) + len(lines) + 1, head, entry)
                 head = json.loads(line)["hash"]
                 lines.append(line)
@@ -204,9 +223,9 @@ def _parsed(path: Path, content: bytes) -> Ledger:
             whole = line.decode() == _line(number, hashes[-1], entry)
             head = record["hash"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            torn = number == content.count(b"\n") + 1
-            how = "is torn, as by a power cut; the next entry puts it aside" if torn else "is no entry; put it back"
-            raise PlumblineError(f"{path}, line {number} {how}. A ledger is only ever appended to") from None
+            raise PlumblineError(
+                f"{path}, line {number} is no entry; put it back. A ledger is only ever appended to"
+            ) from None
         if not whole:
             raise PlumblineError(
                 f"{path}, line {number}: the chain of hashes is broken here: this line was edited, or one before it "
@@ -243,10 +262,10 @@ def _without_torn_line(path: Path, descriptor: int) -> bytes:
     """The ledger's bytes; what follows the last newline is put aside if it is no entry."""
     with open(descriptor, "rb", closefd=False) as file:
         content = file.read()
-    begin = content.rfind(b"\n") + 1
-    torn = content[begin:]
-    if not torn or _is_json(torn):  # a part of a line never is
+    torn = _torn(content)
+    if not torn:
         return content
+    begin = len(content) - len(torn)
     aside = free_name(path, "torn")
     atomic_write_bytes(aside, torn)
     os.ftruncate(descriptor, begin)
@@ -260,9 +279,11 @@ def _without_torn_line(path: Path, descriptor: int) -> bytes:
     return content[:begin]
 
 
-def _is_json(line: bytes) -> bool:
+def _torn(content: bytes) -> bytes:
+    """What follows the last newline and is no entry; nothing where only a newline was lost."""
+    tail = content[content.rfind(b"\n") + 1 :]
     try:
-        json.loads(line)
-    except ValueError:
-        return False
-    return True
+        json.loads(tail)  # a part of a line never is JSON
+    except (ValueError, RecursionError):
+        return tail
+    return b""

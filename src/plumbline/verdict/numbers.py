@@ -106,7 +106,7 @@ def _of_table(request: Request, rows: Rows) -> Verdict:
         page=page + _repeat(request),
         numbers=numbers
         | {"methods": {key: _of_judgement(each) for key, each in judged.items()}}
-        | _common(request, ledger, tries),
+        | _common(request, ledger, baseline, table.metric),
     )
 
 
@@ -148,7 +148,7 @@ def _of_search(request: Request, rows: Rows) -> Verdict:
     return Verdict(
         sentence=search_sentence(judged, metric),
         page=page + _repeat(request),
-        numbers=numbers | _common(request, ledger, tries),
+        numbers=numbers | _common(request, ledger, start, metric),
     )
 
 
@@ -175,10 +175,11 @@ def _enter(request: Request, entries: list[Entry]) -> Ledger:
 
 
 def _section(request: Request, ledger: Ledger, baseline: str, metric: str) -> str:
-    tries = ledger.tries(baseline, metric)
-    there = sum((entry.baseline, entry.metric) == (baseline, metric) for entry in ledger.entries)
-    more = f" {tries} were announced with --planned, and are paid for from the first on." if tries > there else ""
-    if other := len(ledger) - there:
+    tries, there, planned = (count(baseline, metric) for count in (ledger.tries, ledger.made, ledger.planned))
+    more = f" {planned} were announced with --planned, and are paid for from the first on." if planned else ""
+    if there > planned > 0:
+        more = f" {planned} were announced with --planned, fewer than were made."
+    if other := len({entry.identity for entry in ledger.entries}) - there:
         more += f" {other} more, against other baselines or in other metrics, are not counted here."
     return (
         f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among them; every p "
@@ -197,10 +198,11 @@ def _repeat(request: Request) -> str:
     )
 
 
-def _common(request: Request, ledger: Ledger, tries: int) -> dict[str, Any]:
+def _common(request: Request, ledger: Ledger, baseline: str, metric: str) -> dict[str, Any]:
     return {
         "terms": _plain(request.terms),
-        "tries": tries,
+        "tries": ledger.tries(baseline, metric),
+        "planned": ledger.planned(baseline, metric),
         "ledger": {"length": len(ledger), "head": ledger.head},
         "repeat": request.repeat,
     }

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from plumbline.cli import PlumblineError, run
+from plumbline.cli import PlumblineError, prog, run
 from plumbline.operate.check import cluster, device, environment, folders, holder, hub, packages, room
 from plumbline.operate.check.finding import NOTE, OK, STOP, UNKNOWN, Finding, at_once
 from plumbline.operate.check.planned import Planned, ask
@@ -53,16 +53,20 @@ def _looked(section: Callable[[Planned], list[Finding]], planned: Planned) -> li
         return [Finding(state=STOP, what=section.__module__.rpartition(".")[2], words=str(problem))]
 
 
-def main() -> int:
-    """Print a line a thing that was looked at; exit 1 if one of them would stop the run."""
-    parser = argparse.ArgumentParser(
-        prog="python -m plumbline.operate.check",
+def arguments() -> argparse.ArgumentParser:
+    """The command line: its own help, for every other word is Snakemake's."""
+    return argparse.ArgumentParser(
+        prog=prog("python -m plumbline.operate.check"),
         usage="%(prog)s [the words of the snakemake command to be run: TARGET ... --profile P --config K=V ...]",
         description="Say what would stop a run before anything runs. Nothing is made, submitted or removed; a package "
         "index, the hub and SLURM are asked where jobs that are still to do need them.",
         epilog=f"A line is `{OK}`, `{NOTE}`, `{UNKNOWN}` (from here) or `{STOP}`; exit code 1 if anything would stop.",
     )
-    _, words = parser.parse_known_args()
+
+
+def main() -> int:
+    """Print a line a thing that was looked at; exit 1 if one of them would stop the run."""
+    _, words = arguments().parse_known_args()
     found = check(words, Path.cwd())
     for one in found:
         print(one)

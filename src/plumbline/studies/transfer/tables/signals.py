@@ -33,7 +33,7 @@ from plumbline.results.table import (
     warnings_of,
 )
 from plumbline.specs.sheet import Study
-from plumbline.stats import NoiseFloor, noise_floor, verdicts
+from plumbline.stats import NoiseFloor, noise_floor, signal_of_noise, verdicts
 from plumbline.studies.transfer.headline import BASE, best_first, headline_runs
 
 
@@ -67,6 +67,9 @@ MEASURES = [
     Measure(name="validation_loss", label="loss", better="lower", format=".4f"),
 ]
 
+#: The spread of methods over that of seeds, how often noise alone gives more than which is said.
+BEYOND = 2
+
 #: What is said of a measure as a whole, in each row of the csv.
 WHOLE = {"sigma": "σ", "smallest": "smallest called", "spread": "spread", "signal": "spread/σ"}
 
@@ -95,18 +98,21 @@ COLUMNS = [
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
     """A measure of all methods: their values, `plumbline.stats.verdicts` of these, the reference's floor, the standard
-    deviation over the other methods, and half of these methods' |z| being beyond `middle`."""
+    deviation over the `methods` others that have a value, and half of these methods' |z| being beyond `middle`;
+    `called` is the share of repeats in which a true difference of `smallest` is called."""
 
     values: pd.Series
     verdicts: pd.DataFrame
     floor: NoiseFloor
+    methods: int
     spread: float
     middle: float
     smallest: float
+    called: float
 
     @property
     def signal(self) -> float:
-        """The methods' spread in units of the seeds'; 1 is what noise alone gives."""
+        """The methods' spread in units of the seeds'; for what noise alone gives see `signal_of_noise`."""
         return self.spread / self.floor.sigma if self.floor.usable else math.nan
 
 
@@ -126,9 +132,11 @@ def judge(frames: RunFrames, study: Study, reference: str, measure: Measure) -> 
         values=values,
         verdicts=judged,
         floor=floor,
+        methods=int(others.notna().sum()),
         spread=float(others.std()),
         middle=float(judged["z"].drop(reference).abs().median()),
         smallest=floor.smallest_called(m=study.m),
+        called=floor.called_share(m=study.m),
     )
 
 
@@ -181,14 +189,18 @@ def signals(frames: RunFrames, study: Study, published: Published) -> Table:
 
 
 def _lead(judged: dict[str, Judged]) -> list[str]:
-    signal = [
-        f"{measure.heading} {judged[measure.name].signal:.1f}"
-        for measure in MEASURES
-        if math.isfinite(judged[measure.name].signal)
-    ]
-    if not signal:
+    told = [(measure, one) for measure in MEASURES if math.isfinite((one := judged[measure.name]).signal)]
+    if not told:
         return []
-    return [f"Signal over noise, the spread of methods over that of seeds (1 is noise alone): {', '.join(signal)}."]
+    alone = []
+    for methods, seeds in dict.fromkeys((one.methods, one.floor.n) for _, one in told):
+        middle, above = signal_of_noise(methods, seeds, BEYOND)
+        counts = f"{methods} methods against {seeds} seeds"
+        alone.append(f"{middle:.2f} in the middle and more than {BEYOND} in {100 * above:.0f} % of repeats ({counts})")
+    signal = ", ".join(f"{measure.heading} {one.signal:.1f}" for measure, one in told)
+    return [
+        f"Signal over noise, the spread of methods over that of seeds: {signal}. Noise alone gives {'; '.join(alone)}."
+    ]
 
 
 def _notes(study: Study, judged: dict[str, Judged], label: str) -> list[str]:
@@ -203,7 +215,8 @@ def _notes(study: Study, judged: dict[str, Judged], label: str) -> list[str]:
         said.append(
             f"{begin}{label} {one.floor.mean:{how}}, σ {one.floor.sigma:.2g} over {one.floor.n} seeds; the smallest "
             f"difference that these call (prediction t, Bonferroni over {study.m} methods) is {one.smallest:.2g}, "
-            f"{one.smallest / one.floor.sigma:.1f}σ, and a method that has it is called in half of all repeats; "
+            f"{one.smallest / one.floor.sigma:.1f}σ, and a method whose true difference is that is called in "
+            f"{100 * one.called:.0f} % of repeats, were σ the true one; "
             f"methods are spread by {one.spread:.2g}, and half of them beyond |z| = {one.middle:.1f}."
         )
     floor = judged["average"].floor
