@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import resource
 import stat
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +18,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from plumbline import files
+from plumbline.data import documents, pack
 from plumbline.files import atomic, atomic_write_text
 
 
@@ -81,3 +87,44 @@ def test_threads_do_not_disturb_each_other(tmp_path: Path, monkeypatch: pytest.M
         thread.join()
     assert path.read_text() in texts
     assert list(tmp_path.iterdir()) == [path]
+
+
+def limited(size: int) -> Callable[[], None]:
+    """For a process that may write no file of more bytes: as a full disk, an error of the write."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+@pytest.mark.parametrize(
+    ("length", "at"), [(50, r"train\.jsonl"), (20_000, r"\.shuffle\.\w+/(train|validation)/[0-9a-f]{2}")]
+)
+def test_no_room_is_a_sentence_that_names_the_file(tmp_path: Path, length: int, at: str) -> None:
+    (tmp_path / "texts").mkdir()
+    rows = [json.dumps({"id": str(number), "text": "x" * length}) for number in range(20_000 // length)]
+    (tmp_path / "texts/a.jsonl").write_text("\n".join([*rows, *('{"text": "y"}' for _ in range(40))]))
+    words = [
+        "--corpus",
+        "mine",
+        "--source",
+        "local",
+        "--folder",
+        str(tmp_path / "texts"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "plumbline.data.documents", *words, "--validation-percent", "20"],
+        capture_output=True, text=True, preexec_fn=limited(10_000),
+    )  # fmt: skip
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert re.search(
+        rf"^error: {tmp_path}/out/{at}: no room to write it \(File too large\); free some", done.stderr, re.M
+    )
+    assert {path.name for path in (tmp_path / "out").iterdir()} <= {"validation.jsonl"}
+
+
+@pytest.mark.parametrize("value", ["-1", "x", "1.5"])
+def test_an_id_that_is_none_is_named(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for verb, words in ((documents, ["--corpus", "m", "--source", "local"]), (pack, [])):
+        with pytest.raises(SystemExit):
+            verb.main([*words, f"--document-end={value}"])
+        assert f"argument --document-end: '{value}' is no id of an entry" in capsys.readouterr().err

