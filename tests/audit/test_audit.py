@@ -15,7 +15,7 @@ from plumbline.audit.formulas import FORMULAS, formula
 from plumbline.audit.interval import Number, high, low, span
 from plumbline.audit.page import WIDTH, to_markdown
 from plumbline.audit.report import build, choose, covered, findings, summary, to_csv
-from plumbline.audit.rows import CLASSES, EDGE, MATCH, MISMATCH, VERDICTS, WITHIN, Ledger
+from plumbline.audit.rows import CLASSES, EDGE, MATCH, MIDDLE, MISMATCH, VALUE, VERDICTS, WITHIN, Ledger
 from plumbline.cli import PlumblineError
 from plumbline.results import find
 from plumbline.results.published import Published
@@ -85,6 +85,13 @@ def test_counts_are_whole_numbers(audit):
     counted = audit[[FORMULAS[name].whole for name in audit["formula"]]]
     assert len(counted) > 40 and (counted["recomputed"] % 1 == 0).all()
     assert audit.loc[("transfer", "gain_floor"), "recomputed"] == 10
+
+
+def test_what_is_no_value_is_marked_and_what_is_zero_is_zero(audit):
+    spans = [FORMULAS[name].spans for name in audit["formula"]]
+    assert sum(spans) >= 4 and list(audit["recomputed_is"] == MIDDLE) == spans
+    assert set(audit["recomputed_is"]) == {VALUE, MIDDLE}
+    assert audit.loc[("transfer", "a100_difference"), "low"] == 0 < audit.loc[("transfer", "t2_p_attnres"), "low"]
 
 
 def test_no_method_has_its_flops_typed(audit):

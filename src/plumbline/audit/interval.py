@@ -133,6 +133,11 @@ def touch(first: Interval, second: Interval) -> bool:
     return abs(min(high(first), high(second)) - max(low(first), low(second))) <= narrow
 
 
+def without_noise(value: float, scale: float) -> float:
+    """A value of a range that reaches `scale`, or 0 where it is no more than binary fractions leave of an exact 0."""
+    return 0.0 if abs(value) <= SLACK * scale and math.isfinite(scale) else value
+
+
 def monotone(function: Callable[[float], float], interval: Interval) -> Interval:
     """Range of a monotone function of one input, from its two ends."""
     ends = (function(low(interval)), function(high(interval)))

@@ -13,7 +13,7 @@ import pandas as pd
 from plumbline.audit import counting, parameters, statistics, training
 from plumbline.audit.coverage import keyed
 from plumbline.audit.formulas import FORMULAS
-from plumbline.audit.interval import Cell, Number, exact, high, low, meet, touch
+from plumbline.audit.interval import Cell, Number, exact, high, low, meet, touch, without_noise
 from plumbline.audit.settings import Settings
 from plumbline.cli import PlumblineError, nearest
 from plumbline.results.published import ProseNumber, Published
@@ -45,6 +45,9 @@ CLASSES = {
     "outside source": "an input is not the document's own: a mismatch may lie there",
 }
 
+#: What a recomputed number is.
+VALUE, MIDDLE = "value", "middle of a range"
+
 COLUMNS = [
     "document",
     "id",
@@ -56,6 +59,7 @@ COLUMNS = [
     "inputs",
     "printed",
     "recomputed",
+    "recomputed_is",
     "low",
     "high",
     "verdict",
@@ -65,7 +69,8 @@ COLUMNS = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A check that has been computed; see `COLUMNS`. `recomputed` is the value at the printed inputs."""
+    """A check that has been computed; see `COLUMNS`. `recomputed` is the value at the printed inputs, or the middle of
+    the range of a formula that gives one of exact inputs too (`recomputed_is`)."""
 
     document: str
     id: str
@@ -79,6 +84,11 @@ class Row:
     low: float
     high: float
     verdict: str
+
+    @property
+    def recomputed_is(self) -> str:
+        """What `recomputed` is: a value, or the middle of a range that no printed number narrows."""
+        return MIDDLE if FORMULAS[self.formula].spans else VALUE
 
     @property
     def kind(self) -> str:
@@ -180,6 +190,7 @@ class Ledger:
             raise PlumblineError(
                 f"{self.document}: the audit row {id!r} counts {recomputed}, which is not a whole number"
             )
+        scale = max(abs(low(ranges)), abs(high(ranges)))
         self.rows.append(
             Row(
                 document=self.document,
@@ -190,9 +201,9 @@ class Ledger:
                 formula=formula,
                 inputs="; ".join(f"{name}={_show(value)}" for name, value in given.items()),
                 printed=str(printed),
-                recomputed=recomputed,
-                low=low(ranges),
-                high=high(ranges),
+                recomputed=without_noise(recomputed, scale),
+                low=without_noise(low(ranges), scale),
+                high=without_noise(high(ranges), scale),
                 verdict=verdict(printed, middles, ranges),
             )
         )

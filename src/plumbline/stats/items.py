@@ -8,7 +8,8 @@ by item d_ti = y_ti - mean over s of b_tis, so that what makes an item easy for 
     delta = (1/T) sum_t mean_i d_ti        se_t^2 = sum_i (d_ti - mean_i d_ti)^2 / (N_t (N_t - 1))
     se    = sqrt(sum_t se_t^2) / T         df     = (sum_t se_t^2)^2 / sum_t (se_t^4 / (N_t - 1))
 
-with N_t items of T tasks, items drawn independently and tasks having different ones. t = delta / se is read against
+with N_t items of T tasks, items drawn independently and tasks having different ones (proxies that share sentences do
+not quite: se is slightly too small of them, and their table says so). t = delta / se is read against
 Student's t with df degrees of freedom (Welch, Satterthwaite). The trained runs are held fixed: it answers whether
 *these runs* would differ on other items of the same kind. Of fewer than `FEWEST` items a task there is no se: they may
 all happen to differ by the same.

@@ -67,13 +67,40 @@ def test_tokens_a_parameter_and_epochs_are_those_of_the_specs() -> None:
 
 def test_six_seeds_are_worth_what_is_said() -> None:
     needed = [f"{resolved_distance(1.0, n, m=STUDY.m):.1f}" for n in (3, len(_seeds()))]
-    assert f"{needed[0]} standard deviations" in RULINGS["mini_seeds"] and needed[1] in RULINGS["mini_seeds"]
-    assert len(_seeds()) == 6
+    for words in (
+        f"{needed[0]} standard deviations",
+        f"over {STUDY.m} methods",
+        f"against which {needed[1]} are enough",
+    ):
+        assert words in RULINGS["mini_seeds"]
+    printed = sheet.load("transfer", "paper").group("base", "noise_floor")
+    assert f"Against {COUNTS[sum(run.spec.method == 'baseline' for run in printed)]} seeds" in RULINGS["mini_seeds"]
+    assert f"{COUNTS[len(_seeds())]} seeds of the baseline" in RULINGS["mini_seeds"]
+    others = [f"{STUDY.label(name)}" for name in STUDY.sheet["noise_floor"]["others"]]
+    assert {len(_seeds(method=name)) for name in STUDY.sheet["noise_floor"]["others"]} == {3}
+    assert f"{' and '.join(others)} keep three" in RULINGS["mini_seeds"]
 
 
-def _seeds() -> list[RunSpec]:
-    chosen = STUDY.group("base", "noise_floor")
-    return [run.spec for run in chosen if run.spec.method == "baseline"]
+def test_every_seed_of_the_baseline_is_there_wherever_its_spread_is_used() -> None:
+    assert _seeds("concentration") == _seeds("base", "noise_floor")
+
+
+def test_flat_scores_and_heads_at_mini_are_those_of_its_sizes() -> None:
+    paper, small = (sheet.load("transfer", preset).runs for preset in ("paper", "mini"))
+    base, large = (small[f"transfer/{scale}/baseline/s42"].spec for scale in ("base", "large"))
+    flat = base.model.width * paper["transfer/base/baseline/s42"].spec.model.init_std ** 2
+    assert f"standard deviation of {flat:.2f} at mini" in RULINGS["mini_initialisation"]
+    heads = f"{COUNTS[base.model.heads]} heads of width {base.model.head_width} and {large.model.head_width} at mini"
+    assert base.model.heads == large.model.heads and heads in RULINGS["small_models"]
+
+
+#: Numbers as words.
+COUNTS = {3: "three", 6: "six", 8: "eight"}
+
+
+def _seeds(*groups: str, method: str = "baseline") -> list[RunSpec]:
+    chosen = STUDY.group(*(groups or ("base", "noise_floor")))
+    return [run.spec for run in chosen if (run.spec.method, run.spec.scale) == (method, "base")]
 
 
 def test_what_it_resolves_is_said_as_the_pilot_measured_it() -> None:
