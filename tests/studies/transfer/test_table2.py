@@ -48,6 +48,7 @@ def test_published_values_give_the_published_verdicts(table, row):
 
 def test_rows_are_the_methods_in_the_printed_order(table):
     assert list(table.frame["method"]) == [row["method_id"] for row in printed_rows("table2")]
+    assert not any("slightly too small" in said for said in table.notes)  # benchmarks share no sentences
     assert list(table.frame["preset"].unique()) == ["paper"] and list(table.frame["scale"].unique()) == ["1.2B"]
 
 
@@ -97,6 +98,7 @@ def test_diverged_and_missing_are_words_in_rows_that_stay(tmp_path):
     markdown = render.to_markdown(table)
     assert "Preset: demo" in markdown and "Stand-in: 12 of 12 tasks" in markdown
     assert rows.loc["softpick", "task_source"] == "proxy for 12 of 12 tasks"
+    assert any("of different tasks as independent: it is slightly too small" in said for said in table.notes)
 
 
 def test_without_a_floor_there_is_no_z(tmp_path):

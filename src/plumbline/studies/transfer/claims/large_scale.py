@@ -174,7 +174,8 @@ def hybrid_window(e: Evidence, claim: Claim) -> Values:
 
 
 def _band(e: Evidence, method: str) -> tuple[float, float]:
-    """Where a run's gradient norms are after warm-up: its quantiles of 5 and 95 %."""
+    """Where a run's gradient norms are after warm-up: its quantiles of 5 and 95 %, for "about" a range is read off a
+    curve of tens of thousands of steps, whose smallest and largest are those of single batches."""
     key = e.key(method, "large")
     norms = norms_of(e.frames, key).dropna()
     if norms.empty:
@@ -217,7 +218,7 @@ def hybrid_spike(e: Evidence, claim: Claim) -> Values:
 
 @MEASURES.of("baseline_3b_grad", near=STABLE)
 def baseline_3b_grad(e: Evidence, claim: Claim) -> Values:
-    """In that range to the end."""
+    """In that range to the end, single batches aside: see `_band`."""
     if e.large_outcome(e.reference) == "diverged":
         return Measured(holds=False, shown={"outcome": "diverged"})
     return {"range": list(_band(e, e.reference))}

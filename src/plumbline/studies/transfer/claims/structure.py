@@ -298,10 +298,16 @@ def diff_lambda(e: Evidence, claim: Claim) -> Values:
     return {"a": first + b, "b": b, "k": -math.log(ratio)}
 
 
+#: Why no count of a pack is compared.
+PACKS = (
+    "manifests of packs are not among what claims read (runs, scores, probes), and only packs of the document's corpus "
+    "at paper size could have its counts; there, see work/paper/corpora/*/packs/*/train/*.json"
+)
+
 MEASURES.untested(
     {
-        "pack_1p2b": "needs the document's corpus at paper size; the pack's manifest tells there",
-        "pack_3b": "needs the document's corpus at paper size; the pack's manifest tells there",
+        "pack_1p2b": PACKS,
+        "pack_3b": PACKS,
         "shuffle_policy": "the document says both; see the ruling `seeds` in deviations.md",
         "heads_policy": "the document says both of one model, and no run tells; see the ruling `heads`",
         "val_pack": "a setting of the document's own; here it is smaller by the ruling `validation_size`",

@@ -98,10 +98,20 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
         key="method",
         columns=COLUMNS,
         rows=cells,
-        notes=[*_notes(study, rows, study.label(reference)), *notes_of(study)],
+        notes=[*_notes(study, rows, study.label(reference)), *_of_proxies(frames), *notes_of(study)],
         warnings=[*lead(study, cells, guessed(frames, study, behind)), *warnings_of(study, frames)],
         published=published.shown("table2"),
     )
+
+
+def _of_proxies(frames: RunFrames) -> list[str]:
+    """What ± items takes for granted, and items made here have not."""
+    if all(source == "benchmark" for source in frames.task_sources.values()):
+        return []
+    return [
+        "Proxies of different tasks are made from the same held-out sentences, and ± items takes the items of "
+        "different tasks as independent: it is slightly too small, and so are p items and p seeds + items."
+    ]
 
 
 def _notes(study: Study, rows: BaseRows, label: str) -> list[str]:
