@@ -8,7 +8,7 @@ export HF_DATASETS_OFFLINE ?= 1
 
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
-.PHONY: setup table2 demo check plan test test-units test-cluster lint lock clean
+.PHONY: setup quick table2 demo check plan test test-units test-cluster lint lock clean
 
 setup: .venv/complete
 
@@ -24,6 +24,16 @@ table2: setup
 	@$(BIN)/python -m plumbline.operate.driver
 	$(BIN)/snakemake results/table2.csv
 	@$(BIN)/python -m plumbline.results show results/table2.csv
+
+# A first look, in three minutes: make quick, or with another method of the transfer study, make quick METHOD=ssmax.
+METHOD ?= qknorm
+QUICK = trial={study: transfer, scale: base, method: $(METHOD), against: baseline, pack: base, steps: 60, \
+  warmup_steps: 3, validation_sequences: 256, seeds: [42, 43, 44]}
+
+quick: setup
+	@$(BIN)/python -m plumbline.operate.driver
+	$(BIN)/snakemake results/trial.md --config 'studies=[transfer]' '$(strip $(QUICK))'
+	@cat results/trial.md
 
 # All products at demo size: of every study, or make demo STUDY=transfer.
 demo: setup

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from plumbline.specs.corpus import Corpus
     from plumbline.specs.measurement import Measurement
     from plumbline.specs.sheet import Run, Study
+    from plumbline.specs.trial import Trial
 
 
 #: Where the code begins of what is neither a target nor a measurement. An archive is checked by its SHA-256 instead.
@@ -42,6 +43,7 @@ class MadeOf:
     preset: dict[str, Any]
     studies: dict[str, Study]
     corpora: dict[str, Corpus]
+    trial: Trial | None
     root: Path
     evaluation_source: str
     corpus_folder: Callable[[str], str]
@@ -72,6 +74,11 @@ class MadeOf:
                 corpus = read_yaml(self.root / "config" / "corpora" / f"{self.studies[study].sheet['corpus']}.yaml")
                 parts.append(corpus["presets"].get("paper", {}).get("tokenizer"))
         return sha256_text(canonical_json(parts))[:16]
+
+    def trial_made_of(self) -> str:
+        """What the page of the trial is made of, beside its runs: its code, and what it says of them."""
+        files = code.measurement_files(code.PACKAGE / "trial" / "__main__.py")
+        return sha256_text(canonical_json([code.tree_hash(files), self.trial.digest if self.trial else ""]))[:16]
 
     def probes_made_of(self, run: Run) -> str:
         """What the readings of a run are made of: the probes' shared code, and each of its own. The model's code, and

@@ -6,6 +6,7 @@ seconds.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import re
@@ -22,11 +23,12 @@ from plumbline.flags import Flags
 from plumbline.made_of import MadeOf
 from plumbline.measurements import Measurements
 from plumbline.own_tokens import OwnTokens
-from plumbline.specs import corpus, sheet, suites, twins
+from plumbline.specs import corpus, sheet, suites, trial, twins
 from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset, require_work
 from plumbline.specs.config import studies as known_studies
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.sheet import Run, Study, expected_digest
+from plumbline.specs.trial import Trial
 
 #: Where products are; below it one folder a preset, and copies of the preset asked for.
 RESULTS = "results"
@@ -43,6 +45,7 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
     preset: dict[str, Any]
     studies: dict[str, Study]
     corpora: dict[str, Corpus]
+    trial: Trial | None = None
     root: Path = ROOT
 
     # Paths
@@ -118,8 +121,9 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
 
     @cached_property
     def runs(self) -> dict[str, Run]:
-        """All runs of all studies, by key."""
-        return {key: run for study in self.studies.values() for key, run in study.runs.items()}
+        """All runs of all studies, and those of the trial, by key."""
+        runs = {key: run for study in self.studies.values() for key, run in study.runs.items()}
+        return runs | (self.trial.runs if self.trial else {})
 
     def run(self, study: str, scale: str, method: str, seed: str | int) -> Run:
         """The run that a rule's wildcards name.
@@ -242,6 +246,11 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
                 copies.append(f"{RESULTS}/{name}.{ENDINGS[entry['kind']]}")
         return [*made, *copies, f"{RESULTS}/audit.csv"]
 
+    def trial_files(self) -> list[str]:
+        """What the page of the trial reads: its runs."""
+        runs = self.trial.runs.values() if self.trial else ()
+        return [self.run_file(run, name) for run in runs for name in ("outcome.json", "manifest.json")]
+
     def audited_files(self) -> list[str]:
         """Printed numbers of every document, what is said of its mismatches, and what no row of the audit reads."""
         found = []
@@ -254,7 +263,12 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
     def copies(self, kind: str) -> list[str]:
         """Names under results/ (without ending) that are copies: of tables, figures, or pages of numbers."""
         if kind == "page":
-            return ["audit", "plan", *(f"{study}/claims" for study in self.studies if self.has_claims(study))]
+            return [
+                "audit",
+                "plan",
+                *["trial"] * bool(self.trial),
+                *(f"{study}/claims" for study in self.studies if self.has_claims(study)),
+            ]
         found = []
         for study, entry in self.studies.items():
             names = [name for name, target in entry.sheet["targets"].items() if target["kind"] == kind]
@@ -264,6 +278,8 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
 
     def copied_from(self, name: str) -> str:
         """What a copy under results/ is a copy of, without its ending."""
+        if name == "trial" and self.trial:
+            return f"{self.results}/trial/{self.trial.name}/trial"
         main = self.config["main_study"]
         whole = name in ("audit", "plan") or "/" in name
         return f"{self.results}/{name}" if whole else f"{self.results}/{main}/{name}"
@@ -277,6 +293,11 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
         first = path.split("/")[1]
         if first in PRESETS and first != self.name:
             raise PlumblineError(f"{path} is of another preset than {self.name}: add --config preset={first}")
+        if "trial" in path.replace(".", "/").split("/")[1:3] and not self.trial:
+            raise PlumblineError(
+                f"{path} is the page of a trial, and the configuration has none: make quick makes a first one, and "
+                "`python -m plumbline.plan --fit 2h` prints one that fits a time, as words for --config"
+            )
         raise PlumblineError(
             f"nothing makes {path} at preset {self.name}{nearest(path, sorted(self._makes))}; tables and figures are "
             "under `targets:` of config/studies/<study>/study.yaml"
@@ -312,7 +333,8 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
         copies |= {f"{name}{end}" for name in self.copies("page") for end in (".csv", ".md")}
         pages = {f"{study}/deviations.md" for study in self.studies}
         whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
-        return {f"{RESULTS}/{name}" for name in copies} | {f"{self.results}/{name}" for name in whole}
+        trials = {f"{self.copied_from('trial')}{end}" for end in (".csv", ".md") if self.trial}
+        return {f"{RESULTS}/{name}" for name in copies} | {f"{self.results}/{name}" for name in whole} | trials
 
     # Corpora and items
 
@@ -399,6 +421,7 @@ def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
         PlumblineError: the configuration or a study's file cannot be meant.
     """
     global _PLANNED
+    config = config | {"trial": trial.numbers(config.get("trial", {}))}
     check(config, "config", "config/config.yaml (with --config)")
     require_work(config, root)
     preset, source = load_preset(config["preset"], root), config["data"]["source"]
@@ -423,7 +446,10 @@ def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
             extended = studies.get(study.code) or sheet.load(study.code, config["preset"], root, source)
         for words in twins.unmeant(study, extended):
             print(f"warning: {words}", file=sys.stderr)
-    _PLANNED = Plan(config=config, preset=preset, studies=studies, corpora=corpora, root=root)
+    planned = Plan(config=config, preset=preset, studies=studies, corpora=corpora, root=root)
+    if given := config["trial"]:
+        planned = dataclasses.replace(planned, trial=trial.load(given, planned.study(given["study"]), root, source))
+    _PLANNED = planned
     return _PLANNED
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,19 @@ def test_table2_at_demo_is_twenty_methods_and_six_more_seeds(project: Project) -
         "documents": 1, "tokenizer": 1, "tokenize": 4, "pack": 2, "items": 1,
         "pretrain": 26, "evaluate": 26, "table": 1, "copy_table": 1,
     }  # fmt: skip
+
+
+def test_make_quick_trains_two_methods_and_evaluates_nothing(project: Project) -> None:
+    """What it asks Snakemake for, in the words of the Makefile."""
+    done = subprocess.run(["make", "-n", "quick"], cwd=project.root, capture_output=True, text=True, check=True)
+    (line,) = (line for line in done.stdout.splitlines() if "results/trial.md --config" in line)
+    planned = project.planned(*shlex.split(line)[1:])
+    assert planned.pop("fetch") == 2, "texts, and no evaluation items"
+    assert planned == {
+        "documents": 1, "tokenizer": 1, "tokenize": 4, "pack": 2, "pretrain": 6, "trial": 1, "copy_page": 1,
+    }  # fmt: skip
+    unknown = project.snakemake("-n", *shlex.split(line.replace("qknorm", "qk_norm"))[1:])
+    assert unknown.returncode == 1 and "there is no method or arm 'qk_norm'; did you mean 'qknorm'" in unknown.stdout
 
 
 def test_profile_slurm_plans_the_paper_preset_to_the_letter(project: Project) -> None:

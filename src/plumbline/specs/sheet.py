@@ -172,7 +172,7 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
             where = f"{path}: runs.{group}"
             here = preset in entry.get("presets", [preset])
             if here:
-                _check_scale(sheet, entry["scale"], preset, path)
+                check_scale(sheet, entry["scale"], preset, path)
             for method in sweep.named_runs(sheet, entry, where):
                 # Names are checked under every preset.
                 if not _wanted(sheet, method, preset, where) or not here:
@@ -230,7 +230,12 @@ def make_spec(
     return spec
 
 
-def _check_scale(sheet: dict[str, Any], scale: str, preset: str, path: str) -> None:
+def check_scale(sheet: dict[str, Any], scale: str, preset: str, path: str) -> None:
+    """Refuse a scale that a study does not have under a preset.
+
+    Raises:
+        PlumblineError: naming those that it has.
+    """
     if scale not in sheet["scales"] or preset not in sheet["scales"][scale]:
         known = [name for name, presets in sheet["scales"].items() if preset in presets]
         raise PlumblineError(

@@ -1,0 +1,126 @@
+"""A trial: one method of a study against another one, with as many steps and seeds as a time allows.
+
+It is the study's own recipe at one of its scales; what `config.trial` changes of that (steps, warm-up, held-out
+sequences, pack) stands in the specs of its runs, which lie beside the study's: ``study/SCALE_STEPS_steps/method/sSEED``
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.cli import PlumblineError
+from plumbline.files import canonical_json, sha256_text
+from plumbline.specs import corpus, sheet
+from plumbline.specs.config import ROOT
+from plumbline.specs.sheet import Run, Study
+from plumbline.specs.spec import RunSpec
+
+#: Where messages say that it is written.
+WHERE = "config/config.yaml (with --config): trial"
+
+
+def scale_name(scale: str, steps: int) -> str:
+    """What the scale of a trial's runs is called."""
+    return f"{scale}_{steps}_steps"
+
+
+def own_scale(scale: str) -> str:
+    """The study's own scale that a run's is: of a trial's the one that it was made from, else itself."""
+    return re.sub(r"_\d+_steps\Z", "", scale)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """`of`: the study's own scale; `scale`: that of the runs. `runs` by key: those of `against` come first, each with
+    every seed."""
+
+    study: Study
+    of: str
+    scale: str
+    method: str
+    against: str
+    seeds: tuple[int, ...]
+    runs: dict[str, Run]
+
+    @property
+    def name(self) -> str:
+        """What the folder of its page is called."""
+        return f"{self.study.name}-{self.scale}-{self.method}-against-{self.against}"
+
+    @property
+    def any_run(self) -> Run:
+        """One of the baseline's: all runs have its sizes."""
+        return next(iter(self.runs.values()))
+
+    def of_method(self, method: str) -> list[Run]:
+        """The runs of `method` or `against`, in the order of the seeds."""
+        return [run for run in self.runs.values() if run.spec.method == method]
+
+    @property
+    def digest(self) -> str:
+        """Changes with what the page says of its runs before they are read."""
+        labels = [self.study.label(name) for name in (self.against, self.method)]
+        ids = [run.spec.run_id for run in self.runs.values()]
+        return sha256_text(canonical_json([ids, labels, self.study.scale_label(self.of)]))[:16]
+
+
+def numbers(given: Any) -> Any:
+    """A trial with its whole numbers as numbers: of a nested value on its command line Snakemake makes texts."""
+    if isinstance(given, dict):
+        return {key: numbers(value) for key, value in given.items()}
+    if isinstance(given, list):
+        return [numbers(value) for value in given]
+    return int(given) if isinstance(given, str) and re.fullmatch(r"[0-9]{1,15}", given) else given
+
+
+def load(given: dict[str, Any], study: Study, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS) -> Trial:
+    """The trial that a configuration asks for, checked but for its schema; `study` is the one that it names.
+
+    Raises:
+        PlumblineError: a scale, method, pack or number that the study, its corpus or its recipe does not allow.
+    """
+    of, method, against = given["scale"], given["method"], given["against"]
+    sheet.check_scale(study.sheet, of, study.preset, WHERE)
+    if method == against:
+        raise PlumblineError(f"{WHERE}: method: {method!r} is also `against`; name another method")
+    read = corpus.load(study.corpus, study.preset, source, root, f"{WHERE}: ")
+    if read.validation is not None and given["validation_sequences"] > read.validation:
+        raise PlumblineError(
+            f"{WHERE}: validation_sequences: {given['validation_sequences']}, but the held-out pack of {read.path} has "
+            f"{read.validation} at preset {study.preset}; ask for at most so many"
+        )
+    scale, runs = scale_name(of, given["steps"]), {}
+    extended = sheet.load(study.code, study.preset, root, source) if study.code != study.name else study
+    for name in (against, method):
+        owner = extended if name.partition(".")[0] in study.sheet["inherited"] else study
+        changed = _changed(owner.sheet, given, scale, study.preset)
+        for seed in given["seeds"]:
+            spec = sheet.make_spec(changed, read, study.preset, scale, name, seed, WHERE)
+            _require_kept(spec, given)
+            size = study.sheet["scales"][of][study.preset].get("size", "one_gpu")
+            runs[spec.key] = Run(spec=spec, groups=("trial",), size=size)
+    seeds = tuple(given["seeds"])
+    return Trial(study=study, of=of, scale=scale, method=method, against=against, seeds=seeds, runs=runs)
+
+
+def _require_kept(spec: RunSpec, given: dict[str, Any]) -> None:
+    """Refuse a method that itself says what the trial says of every run."""
+    kept = {"steps": spec.train.steps, "validation_sequences": spec.train.validation_sequences, "pack": spec.data.pack}
+    other = [key for key, value in kept.items() if value != given[key]]
+    if other:
+        raise PlumblineError(
+            f"{WHERE}: {other[0]}: {spec.method!r} has {kept[other[0]]!r} of its own in config/studies/{spec.study}/"
+            "study.yaml, so that the trial's does not hold for it; name another method"
+        )
+
+
+def _changed(of_study: dict[str, Any], given: dict[str, Any], scale: str, preset: str) -> dict[str, Any]:
+    """A study's YAML with the trial's scale in it. It is validated at its end alone."""
+    steps = given["steps"]
+    train = {"steps": steps, "validate_every": steps, "validation_sequences": given["validation_sequences"]}
+    change = {"train": train, "schedule": {"warmup_steps": given["warmup_steps"]}, "data": {"pack": given["pack"]}}
+    entry = sheet.overlay(of_study["scales"][given["scale"]][preset], change)
+    return of_study | {"scales": {scale: {preset: entry}}}

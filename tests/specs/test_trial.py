@@ -1,0 +1,86 @@
+"""A trial's runs: the study's own recipe but for what the configuration says, beside the study's own runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.project import Plan, plan
+from plumbline.specs.config import load_config
+from plumbline.specs.sheet import overlay
+from plumbline.specs.trial import load, numbers, own_scale
+
+GIVEN = {"study": "transfer", "scale": "base", "method": "qknorm", "against": "baseline", "pack": "large", "steps": 9}
+GIVEN |= {"warmup_steps": 2, "validation_sequences": 16, "seeds": [42, 43]}
+
+
+def planned(**changes: Any) -> Plan:
+    return plan(load_config() | {"preset": "smoke", "studies": ["transfer"], "trial": GIVEN | changes})
+
+
+def test_a_trial_is_the_studys_recipe_with_what_is_asked_for() -> None:
+    whole = planned()
+    assert whole.trial is not None
+    keys = [f"transfer/base_9_steps/{method}/s{seed}" for method in ("baseline", "qknorm") for seed in (42, 43)]
+    assert list(whole.trial.runs) == keys
+    ours, theirs = whole.runs["transfer/base_9_steps/qknorm/s43"].spec, whole.runs["transfer/base/qknorm/s42"].spec
+    assert (ours.train.steps, ours.schedule.warmup_steps, ours.data.pack) == (9, 2, "large")
+    assert (ours.train.validate_every, ours.train.validation_sequences) == (9, 16), "read at its end alone"
+    assert (ours.model, ours.optimizer, ours.train.batch_tokens) == (
+        theirs.model, theirs.optimizer, theirs.train.batch_tokens
+    )  # fmt: skip
+    assert own_scale(ours.scale) == "base" and own_scale("base") == "base"
+    assert len({run.spec.run_id for run in whole.runs.values()}) == len(whole.runs), "no run takes another one's place"
+
+
+def test_whole_numbers_may_come_as_texts() -> None:
+    """Of a nested value of its command line Snakemake makes texts alone."""
+    texts = GIVEN | {"steps": "9", "warmup_steps": "2", "validation_sequences": "16", "seeds": ["42", "43"]}
+    assert numbers(texts) == GIVEN
+    assert planned(**texts).trial == planned().trial
+
+
+def test_a_trial_changes_nothing_else() -> None:
+    with_it, without = planned(), plan(load_config() | {"preset": "smoke", "studies": ["transfer"]})
+    assert without.trial is None
+    assert with_it.all_targets() == without.all_targets()
+    assert with_it.made_of("transfer", "table", "table2") == without.made_of("transfer", "table", "table2")
+    # A copy keeps the name of the file.
+    assert with_it.copied_from("trial") == "results/smoke/trial/transfer-base_9_steps-qknorm-against-baseline/trial"
+    with pytest.raises(PlumblineError, match=r"results/trial.md is the page of a trial, and .*make quick"):
+        without.refuse("results/trial.md")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"method": "qk_norm"}, r"trial: runs: there is no method or arm 'qk_norm'; did you mean 'qknorm'"),
+        ({"method": "baseline"}, "'baseline' is also `against`"),
+        ({"scale": "bse"}, "no scale 'bse' at preset 'smoke'; did you mean 'base'"),
+        ({"pack": "lrge"}, "has no 'lrge'; did you mean 'large'"),
+        ({"study": "premature"}, r"studies: 'premature' is not among \['transfer'\]"),
+        ({"warmup_steps": 10}, r"warmup_steps \(10\) must lie within the run's 9 steps"),
+        ({"validation_sequences": 33}, "validation_sequences: 33, but the held-out pack of .* has 32 at preset smoke"),
+        ({"step": 9}, "trial: unknown key 'step'; did you mean 'steps'"),
+        ({"seeds": [42]}, "trial.seeds: .*too short"),
+    ],
+)
+def test_what_a_trial_cannot_be_is_said(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(PlumblineError, match=says):
+        planned(**changes)
+
+
+def test_a_method_that_says_its_own_steps_is_in_no_trial() -> None:
+    study = planned().studies["transfer"]
+    changed = overlay(study.sheet, {"methods": {"qknorm": {"train": {"steps": 20}}}})
+    with pytest.raises(PlumblineError, match="trial: steps: 'qknorm' has 20 of its own"):
+        load(GIVEN, dataclasses.replace(study, sheet=changed))
+
+
+def test_half_a_trial_names_what_is_missing() -> None:
+    half = {key: value for key, value in GIVEN.items() if key != "steps"}
+    with pytest.raises(PlumblineError, match="trial: 'steps' is a required property; add it"):
+        plan(load_config() | {"preset": "smoke", "studies": ["transfer"], "trial": half})

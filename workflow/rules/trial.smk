@@ -1,0 +1,26 @@
+"""One method against another one, with the steps and seeds of `config.trial`: a first look, or an evening."""
+
+
+rule trial:
+    """Losses at every seed, their difference, and what so many seeds can find."""
+    input:
+        PLAN.trial_files(),
+    output:
+        multiext(f"{MADE}/trial/{{trial}}/trial", csv=".csv", md=".md"),
+    log:
+        f"{LOGS}/trial/{{trial}}.log",
+    benchmark:
+        f"{BENCHMARKS}/trial/{{trial}}.jsonl"
+    wildcard_constraints:
+        trial=one_of([PLAN.trial.name] if PLAN.trial else []),
+    conda:
+        "../../envs/plumbline.yaml"
+    threads: 1
+    resources:
+        mem_mb=800,
+    params:
+        configuration=json.dumps(PLAN.config),
+        made_of=lambda wildcards: PLAN.trial_made_of(),
+    shell:
+        "exec python -m plumbline.trial --configuration {params.configuration:q} --made-of {params.made_of:q} "
+        "--out {output.csv:q} > {log:q} 2>&1"
