@@ -1,4 +1,5 @@
-"""``python -m plumbline.plan``: what each target costs before it is run, on a named machine."""
+"""``python -m plumbline.plan``: what each target costs before it is run, on a named machine; with ``--fit TIME``, which
+tokens, seeds and scale of one method against another one fit a time, as words for --config to paste."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import prog, run
+from plumbline.cli import PlumblineError, prog, run
 from plumbline.files import atomic_write_text
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
@@ -30,13 +31,24 @@ def arguments() -> argparse.ArgumentParser:
         "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
     parser.add_argument("--out", type=Path, metavar="PLAN.csv", help="also write PLAN.csv and PLAN.md")
+    fits = parser.add_argument_group("what fits a time")
+    fits.add_argument("--fit", metavar="TIME", help="such as 2h, 90min or 1h30m")
+    fits.add_argument("--method", help="the method that is to be compared, or a reading of one")
+    fits.add_argument("--against", metavar="METHOD", help="default: the study's reference")
+    fits.add_argument("--study", help="default: config/config.yaml's main_study")
+    fits.add_argument("--scale", help="default: the largest that reads a token a parameter, else the smallest")
+    fits.add_argument("--seeds", type=int, metavar="N", help="of each; default: 6, or what --gain needs")
+    fits.add_argument("--gain", type=float, default=0.0, metavar="NATS", help="in validation loss, to be resolved")
     return parser
 
 
 def main() -> None:
-    """Print the plan for a terminal; with --out also write it, with all columns, as csv and md."""
+    """Print the plan for a terminal; with --out also write it, with all columns, as csv and md; or what fits a time."""
     given = arguments().parse_args()
     config = _configuration(given)
+    if given.fit:
+        print(_fitting(given, config))
+        return
     machine = machines.load(config["machine"])
     if given.price is not None:
         machine = machines.priced(machine, given.price)
@@ -49,6 +61,32 @@ def main() -> None:
         text = page.markdown(priced, frame)
         atomic_write_text(given.out.with_suffix(".md"), f"# What each target costs\n\n{text}\n")
         atomic_write_text(given.out, frame.to_csv(index=False))
+
+
+def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
+    from plumbline.plan import fit, fit_page, noise
+
+    if given.method is None or given.out or (given.seeds is not None and given.seeds < 2) or given.gain < 0:
+        raise PlumblineError("--fit needs a --method, at least 2 --seeds and a --gain above 0, and writes no --out")
+    name = given.study or config["main_study"]
+    planned = plan(config | {"studies": [name], "main_study": name, "trial": {}})
+    against = given.against or planned.study(name).reference
+    if against is None:
+        raise PlumblineError(f"--fit: the study {name!r} has no reference; name the baseline with --against")
+    asked = fit.Asked(
+        seconds=fit.seconds_of(given.fit),
+        study=name,
+        method=given.method,
+        against=against,
+        scale=given.scale,
+        seeds=given.seeds,
+        gain=given.gain,
+    )
+    runs = [*planned.runs.values(), *noise.earlier(planned, name)]
+    known = counts.update(Path(planned.counts_file), runs)
+    priced = estimator(planned, machines.load(config["machine"]), sizes=counts.Counted(known), calibrate_on=runs)
+    sigmas = (*noise.measured(planned, runs, against), *noise.assumed(planned.root))
+    return fit_page.terminal(fit.Fit(estimator=priced, asked=asked, sigmas=sigmas), given.config)
 
 
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from plumbline.plan.size import Sizes, training_tokens
 from plumbline.plan.warn import warn
 from plumbline.project import Plan
 from plumbline.specs.sheet import Run
+from plumbline.specs.trial import own_scale
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,8 +85,8 @@ def measure(plan: Plan, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> 
 
 
 def group(run: Run) -> tuple[str, str]:
-    """Runs that share a speed: those of one study's scale."""
-    return run.spec.study, run.spec.scale
+    """Runs that share a speed: those of one study's scale, however many steps they make."""
+    return run.spec.study, own_scale(run.spec.scale)
 
 
 def finished(run: Run, work: Path) -> dict[str, Any] | None:

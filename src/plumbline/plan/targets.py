@@ -12,10 +12,11 @@ from plumbline.plan.estimate import WEIGHT_BYTES, Estimator
 from plumbline.plan.size import probe_points
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.sheet import Run, Study
+from plumbline.specs.trial import Trial
 
 #: Checkpoints kept in a state directory, and bytes a parameter in one (weights, two moments).
 KEPT, STATE_BYTES = 3, 12
-WHOLE = "(whole study)"
+WHOLE, TRIAL = "(whole study)", "(trial)"
 #: Devices of a node in documents that give nodes.
 NODE = 8
 
@@ -38,10 +39,18 @@ def table(estimator: Estimator) -> pd.DataFrame:
         measured = plan.target_measurements(study.name)
         rows.append(row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
         read = {kind: read[kind] | here[kind] for kind in here}
+    if plan.trial:
+        rows.append(trial_row(estimator, plan.trial))
     if len(studies) > 1:
         everything = {one.key: one for name in studies for one in plan.target_measurements(name).values()}
-        rows.append(row(estimator, "(all)", "(all studies)", list(plan.runs.values()), read, everything))
+        once = {key: run for study in studies.values() for key, run in study.runs.items()}
+        rows.append(row(estimator, "(all)", "(all studies)", list(once.values()), read, everything))
     return pd.DataFrame(rows)
+
+
+def trial_row(estimator: Estimator, trial: Trial) -> dict[str, object]:
+    """The price of a trial's page: its runs, of which neither scores nor probes are read."""
+    return row(estimator, trial.study.name, TRIAL, list(trial.runs.values()), {"scores": {}, "probes": {}})
 
 
 def row(

@@ -1,0 +1,280 @@
+"""What fits a time: scale, seeds and tokens of a trial, as a configuration to paste, and which gain that resolves.
+
+Everything here is found from the machine's own speed, by the same price as in a plan, and is then said: the pasted
+words hold each number, and nothing else decides what is run.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from plumbline.cli import PlumblineError, nearest
+from plumbline.plan import data
+from plumbline.plan.estimate import Estimator
+from plumbline.plan.noise import Noise
+from plumbline.specs.sheet import Study
+from plumbline.specs.trial import Trial, load
+from plumbline.verdict.power import Design
+from plumbline.verdict.terms import ALPHA, POWER
+
+#: The share of the time that is planned for; the rest is for what a plan does not know.
+SHARE = 0.9
+#: Seeds of each method that are compared, and how many there are where none are asked for. Beyond these a seed more
+#: lowers what is resolved by less than a tenth.
+SEEDS, USUAL_SEEDS = (3, 4, 6, 8, 12), 6
+#: Of scales whose runs read at least so many tokens a parameter the largest is taken.
+TOKENS_A_PARAMETER = 1.0
+#: Fewer steps are no training.
+FEWEST_STEPS = 10
+#: The first seed; the others follow.
+FIRST_SEED = 42
+
+_UNITS = {"h": 3600.0, "hour": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
+
+
+def seconds_of(text: str) -> float:
+    """A time such as ``2h``, ``90min``, ``1h30m`` or ``45s`` in seconds.
+
+    Raises:
+        PlumblineError: it is none.
+    """
+    parts = re.findall(r"([0-9.]+) *(hours?|h|minutes?|min|m|seconds?|s)", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
+        raise PlumblineError(f"--fit {text!r} is no time; write 2h, 90min or 1h30m")
+    try:
+        found = sum(float(number) * _UNITS.get(unit, _UNITS[unit[0]]) for number, unit in parts)
+    except ValueError:
+        raise PlumblineError(f"--fit {text!r} is no time; write 2h, 90min or 1h30m") from None
+    if not found > 0:
+        raise PlumblineError(f"--fit {text!r}: nothing fits no time")
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What is to be compared, in which time (seconds). `scale`, `seeds`: None where it is to be found. `gain`: the
+    smallest gain in validation loss (nats) that is to be resolved, stated beforehand; 0 if none is."""
+
+    seconds: float
+    study: str
+    method: str
+    against: str
+    scale: str | None = None
+    seeds: int | None = None
+    gain: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """So many seeds of each method at a scale, and the steps that then fit."""
+
+    fit: Fit
+    scale: str
+    seeds: int
+    steps: int
+
+    @property
+    def tokens(self) -> int:
+        """Of a run."""
+        return self.steps * int(self.fit.train(self.scale)["batch_tokens"])
+
+    @property
+    def per_parameter(self) -> float:
+        """Tokens a parameter of the baseline."""
+        return self.tokens / self.fit.parameters(self.scale)
+
+    @cached_property
+    def noise(self) -> Noise | None:
+        """The noise of a run of this many tokens, as far as anything is known of it."""
+        return self.fit.noise(self.scale, self.tokens)
+
+    @property
+    def resolved(self) -> float:
+        """The smallest gain in nats that is found with a chance of POWER; NaN where the noise is not known."""
+        if self.noise is None:
+            return math.nan
+        return self.noise.sigma * Design(math.sqrt(2 / self.seeds), 2 * self.seeds - 2, ALPHA).resolved(POWER)
+
+    @cached_property
+    def given(self) -> dict[str, Any]:
+        """The words of `config.trial`."""
+        return self.fit.given(self.scale, self.steps, self.seeds)
+
+    @property
+    def passes(self) -> float:
+        """How often a run goes over its pack; NaN where the pack is all of a corpus of unknown size."""
+        size = self.fit.packs[self.given["pack"]]
+        return math.nan if size is None else self.tokens / (size * self.fit.context(self.scale))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Price:
+    """Device seconds of one seed of each method: `fixed`, and for each `step`; seconds of the `data` stage; and the
+    baseline's parameters."""
+
+    fixed: float
+    step: float
+    data: float
+    parameters: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Prices trials of `asked` with `estimator`; `sigmas` is what finished runs say of the noise."""
+
+    estimator: Estimator
+    asked: Asked
+    sigmas: tuple[Noise, ...] = ()
+
+    @cached_property
+    def study(self) -> Study:
+        """The study that is named."""
+        return self.estimator.plan.study(self.asked.study)
+
+    @cached_property
+    def packs(self) -> dict[str, int | None]:
+        """Packs of its corpus and their sequences."""
+        return self.estimator.plan.corpora[self.study.corpus].packs
+
+    @cached_property
+    def scales(self) -> list[str]:
+        """The scales that come into question.
+
+        Raises:
+            PlumblineError: the one that is asked for is not there.
+        """
+        known = [name for name, presets in self.study.sheet["scales"].items() if self.study.preset in presets]
+        if self.asked.scale is None:
+            return known
+        if self.asked.scale not in known:
+            raise PlumblineError(
+                f"--scale {self.asked.scale!r}: there is no such scale at preset {self.study.preset!r}"
+                f"{nearest(self.asked.scale, known)} (there are {known})"
+            )
+        return [self.asked.scale]
+
+    def parts(self, scale: str) -> dict[str, Any]:
+        """What the study says of a scale."""
+        parts: dict[str, Any] = self.study.sheet["scales"][scale][self.study.preset]
+        return parts
+
+    def train(self, scale: str) -> dict[str, Any]:
+        """How it trains there, steps and tokens of a batch among them."""
+        recipe: dict[str, Any] = self.study.sheet["recipe"].get("train", {})
+        return recipe | self.parts(scale).get("train", {})
+
+    def context(self, scale: str) -> int:
+        """Tokens of a sequence."""
+        return int(self.parts(scale)["model"]["context"])
+
+    def parameters(self, scale: str) -> int:
+        """Parameters of the baseline."""
+        return self._prices[scale].parameters
+
+    def given(self, scale: str, steps: int, seeds: int) -> dict[str, Any]:
+        """The words of `config.trial` for so many steps: the scale's own share of warm-up, its own pack or the
+        smallest that holds what a run reads, and the whole held-out pack where its size is stated."""
+        parts, recipe = self.parts(scale), self.study.sheet["recipe"]
+        train, schedule = self.train(scale), recipe.get("schedule", {}) | parts.get("schedule", {})
+        own = (recipe.get("data", {}) | parts.get("data", {}))["pack"]
+        read = steps * train["batch_tokens"] / self.context(scale)
+        held_out = self.estimator.plan.corpora[self.study.corpus].validation
+        return {
+            "study": self.asked.study,
+            "scale": scale,
+            "method": self.asked.method,
+            "against": self.asked.against,
+            "pack": _pack(self.packs, own, read),
+            "steps": steps,
+            "warmup_steps": min(steps, math.ceil(schedule["warmup_steps"] * steps / train["steps"])),
+            "validation_sequences": held_out or train["validation_sequences"],
+            "seeds": list(range(FIRST_SEED, FIRST_SEED + seeds)),
+        }
+
+    def trial(self, scale: str, steps: int, seeds: int) -> Trial:
+        """The trial that these words ask for."""
+        plan = self.estimator.plan
+        return load(self.given(scale, steps, seeds), self.study, plan.root, plan.config["data"]["source"])
+
+    def noise(self, scale: str, tokens: int) -> Noise | None:
+        """The known noise of this scale whose runs are nearest in tokens; else what is assumed."""
+        mine = [one for one in self.sigmas if one.scale == scale] or [one for one in self.sigmas if not one.scale]
+        return min(mine, key=lambda one: abs(math.log(one.tokens / tokens)), default=None)
+
+    def option(self, scale: str, seeds: int) -> Option | None:
+        """The steps that fit with so many seeds; None if too few do."""
+        price, devices = self._prices[scale], self.estimator.machine.devices_at_once
+        room = (SHARE * self.asked.seconds - price.data) * devices / seeds
+        steps = math.floor((room - price.fixed) / price.step)
+        return Option(fit=self, scale=scale, seeds=seeds, steps=steps) if steps >= FEWEST_STEPS else None
+
+    def options(self) -> list[Option]:
+        """All that is compared: the scales with the numbers of seeds, or those asked for."""
+        counts = SEEDS if self.asked.seeds is None else (self.asked.seeds,)
+        found = [self.option(scale, seeds) for scale in self.scales for seeds in counts]
+        return [one for one in found if one is not None]
+
+    def chosen(self) -> Option:
+        """Of scales whose runs read TOKENS_A_PARAMETER with so many seeds the largest, else the smallest; with the
+        seeds that are asked for, that resolve the gain asked for, or the usual number.
+
+        Raises:
+            PlumblineError: nothing fits, or nothing that resolves the gain.
+        """
+        found = [one for scale in self.scales if (one := self._at(scale)) is not None]
+        if not found:
+            raise PlumblineError(
+                f"{roughly(self.asked.seconds)} is too short"
+                + (f" to resolve a gain of {self.asked.gain:g} by what is known of the noise" * bool(self.asked.gain))
+                + ": give more time, fewer --seeds, a smaller scale (--scale) or preset (--preset)"
+                + (", or a larger --gain" * bool(self.asked.gain))
+            )
+        found.sort(key=lambda one: self.parameters(one.scale))
+        return next((one for one in reversed(found) if one.per_parameter >= TOKENS_A_PARAMETER), found[0])
+
+    def _at(self, scale: str) -> Option | None:
+        if self.asked.seeds is not None or not self.asked.gain:
+            return self.option(scale, self.asked.seeds or USUAL_SEEDS)
+        found = (self.option(scale, seeds) for seeds in range(2, 65))
+        return next((one for one in found if one is not None and one.resolved <= self.asked.gain), None)
+
+    @cached_property
+    def _prices(self) -> dict[str, _Price]:
+        return {scale: self._price(scale) for scale in self.scales}
+
+    def _price(self, scale: str) -> _Price:
+        """A run's seconds grow with its steps along a line, by the plan's model: two points of it are enough."""
+        low, high = (self.trial(scale, steps, 2) for steps in (10 * FEWEST_STEPS, 20 * FEWEST_STEPS))
+        first, second = self._seconds(low), self._seconds(high)
+        step = (second - first) / (10 * FEWEST_STEPS)
+        return _Price(
+            fixed=first - 10 * FEWEST_STEPS * step,
+            step=step,
+            data=data.seconds(self.estimator.plan, low.runs.values()) or 0.0,
+            parameters=self.estimator.size(low.any_run).parameters,
+        )
+
+    def _seconds(self, of: Trial) -> float:
+        """Device seconds of one seed of each method."""
+        each = {run.spec.method: run for run in of.runs.values()}.values()
+        return sum(self.estimator.pretrain_seconds(run) * self.estimator.machine.devices_of(run) for run in each)
+
+
+def roughly(seconds: float) -> str:
+    """A time in words."""
+    if seconds < 5400:
+        return f"{seconds / 60:.3g} minutes"
+    return f"{seconds / 3600:.3g} hours"
+
+
+def _pack(packs: dict[str, int | None], own: str, sequences: float) -> str:
+    """The scale's own pack if it holds so many sequences, else the smallest that does, else the largest."""
+    sizes = {name: math.inf if size is None else size for name, size in packs.items()}
+    if sizes[own] >= sequences:
+        return own
+    holding = [name for name, size in sizes.items() if size >= sequences]
+    return min(holding, key=sizes.__getitem__) if holding else max(sizes, key=sizes.__getitem__)

@@ -1,0 +1,103 @@
+"""How far two seeds of a baseline land apart: what finished runs say of it, else what a pilot found at another size."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from plumbline.cli import PlumblineError
+from plumbline.plan.calibration import finished
+from plumbline.project import Plan
+from plumbline.specs.sheet import Run
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.trial import own_scale
+from plumbline.verdict.judge import sigma_interval
+
+#: What benchmarks/pilot.md says of the runs behind its sigma.
+PILOT_TOKENS, PILOT_WORDS = 0.32e6, "a baseline of 1.58 M parameters after 0.32 M tokens (benchmarks/pilot.md)"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Noise:
+    """Standard deviation (nats of validation loss) of `runs` seeds that read `tokens` each, at the study's own `scale`;
+    that is empty where they are of another size, and the number is an assumption."""
+
+    scale: str
+    tokens: float
+    sigma: float
+    runs: int
+
+    @property
+    def words(self) -> str:
+        """Where the number is from."""
+        low, high = sigma_interval(self.sigma, self.runs - 1)
+        unsure = f"by itself it is known to between {low:.2g} and {high:.2g} (95 %)"
+        if self.scale:
+            return (
+                f"{self.sigma:.3g} nats, measured here on {self.runs} seeds of the baseline at scale {self.scale} "
+                f"after {self.tokens / 1e6:.2f} M tokens; {unsure}"
+            )
+        return (
+            f"{self.sigma:.3g} nats, ASSUMED: no two seeds of the baseline are finished here. It is that of "
+            f"{self.runs} seeds of {PILOT_WORDS}, not of this size; {unsure}"
+        )
+
+
+def earlier(plan: Plan, study: str) -> list[Run]:
+    """The runs of a study's trials that are finished here, whatever the configuration says now."""
+    found = []
+    for path in sorted((Path(plan.work) / "runs" / study).glob("*_steps/*/s*/manifest.json")):
+        try:
+            spec = RunSpec.from_dict(json.loads(path.read_text(encoding="utf-8"))["spec"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # of another version, or damaged: it counts for nothing here
+        run = Run(spec=spec, groups=("trial",))
+        if run.key == "/".join(path.parts[-5:-1]) and own_scale(spec.scale) != spec.scale:
+            found.append(run)
+    return found
+
+
+def measured(plan: Plan, runs: Iterable[Run], against: str) -> tuple[Noise, ...]:
+    """The noise of `against` wherever two seeds or more of one spec completed."""
+    work = Path(plan.work)
+    alike: dict[str, dict[str, tuple[Run, float]]] = defaultdict(dict)
+    for run in runs:
+        if run.spec.method == against and finished(run, work) is not None:
+            loss = _loss(work / "runs" / run.key / "outcome.json")
+            if loss is not None:
+                alike[msgspec.structs.replace(run.spec, init_seed=0).to_json()][run.key] = (run, loss)
+    found = []
+    for seeds in alike.values():
+        (first, _), *others = seeds.values()
+        losses = [loss for _, loss in seeds.values()]
+        if others and (sigma := statistics.stdev(losses)) > 0:
+            train, scale = first.spec.train, own_scale(first.spec.scale)
+            tokens = train.steps * train.batch_tokens
+            found.append(Noise(scale=scale, tokens=tokens, sigma=sigma, runs=len(losses)))
+    return tuple(found)
+
+
+def assumed(root: Path) -> tuple[Noise, ...]:
+    """What the pilot found; nothing where it is not there."""
+    path = root / "benchmarks" / "pilot.json"
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))["validation_loss"]
+        return (Noise(scale="", tokens=PILOT_TOKENS, sigma=float(read["sigma"]), runs=int(read["seeds"])),)
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PlumblineError(f"{path} is no result of benchmarks/pilot.py ({error!r}); restore it") from error
+
+
+def _loss(path: Path) -> float | None:
+    try:
+        loss = json.loads(path.read_text(encoding="utf-8"))["validation_loss"]
+        return None if loss is None else float(loss)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
