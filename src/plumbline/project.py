@@ -279,7 +279,7 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
     def copied_from(self, name: str) -> str:
         """What a copy under results/ is a copy of, without its ending."""
         if name == "trial" and self.trial:
-            return f"{self.results}/trial/{self.trial.name}"
+            return f"{self.results}/trial/{self.trial.name}/trial"
         main = self.config["main_study"]
         whole = name in ("audit", "plan") or "/" in name
         return f"{self.results}/{name}" if whole else f"{self.results}/{main}/{name}"

@@ -48,7 +48,8 @@ def test_a_trial_changes_nothing_else() -> None:
     assert without.trial is None
     assert with_it.all_targets() == without.all_targets()
     assert with_it.made_of("transfer", "table", "table2") == without.made_of("transfer", "table", "table2")
-    assert with_it.copied_from("trial") == "results/smoke/trial/transfer-base_9_steps-qknorm-against-baseline"
+    # A copy keeps the name of the file.
+    assert with_it.copied_from("trial") == "results/smoke/trial/transfer-base_9_steps-qknorm-against-baseline/trial"
     with pytest.raises(PlumblineError, match=r"results/trial.md is the page of a trial, and .*make quick"):
         without.refuse("results/trial.md")
 

@@ -45,7 +45,7 @@ def test_a_page_names_its_size_the_losses_and_what_they_can_find(whole: Plan) ->
     text = page.markdown(whole.trial, frames(whole, NULL), Path("results/demo/trial/x.csv"))
     said = " ".join(text.split())
     assert text.startswith("# A first look, not a verdict: QK-Norm against Baseline\n")
-    assert "Preset demo, study transfer, scale base (1.2M parameters): 60 steps of 2,304 tokens, 0.14 M tokens" in said
+    assert "Preset demo, study transfer, scale base (1.2M parameters): 60 steps of 2,304 tokens, 138,240 tokens" in said
     for loss in (*NULL["baseline"], *NULL["qknorm"]):
         assert f"{loss:.4f}" in text
     # 6.11 - 6.12, sigma 0.02 in both: t = -0.61 with 4 degrees of freedom; 3.07 sigma are found with 80 % chance.

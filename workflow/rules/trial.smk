@@ -6,7 +6,7 @@ rule trial:
     input:
         PLAN.trial_files(),
     output:
-        multiext(f"{MADE}/trial/{{trial}}", csv=".csv", md=".md"),
+        multiext(f"{MADE}/trial/{{trial}}/trial", csv=".csv", md=".md"),
     log:
         f"{LOGS}/trial/{{trial}}.log",
     benchmark:

@@ -16,8 +16,8 @@ from plumbline.cli import PlumblineError, nearest
 from plumbline.plan import data
 from plumbline.plan.estimate import Estimator
 from plumbline.plan.noise import Noise
-from plumbline.specs import trial
 from plumbline.specs.sheet import Study
+from plumbline.specs.trial import Trial, load
 from plumbline.verdict.power import Design
 from plumbline.verdict.terms import ALPHA, POWER
 
@@ -195,10 +195,10 @@ class Fit:
             "seeds": list(range(FIRST_SEED, FIRST_SEED + seeds)),
         }
 
-    def trial(self, scale: str, steps: int, seeds: int) -> trial.Trial:
+    def trial(self, scale: str, steps: int, seeds: int) -> Trial:
         """The trial that these words ask for."""
         plan = self.estimator.plan
-        return trial.load(self.given(scale, steps, seeds), self.study, plan.root, plan.config["data"]["source"])
+        return load(self.given(scale, steps, seeds), self.study, plan.root, plan.config["data"]["source"])
 
     def noise(self, scale: str, tokens: int) -> Noise | None:
         """The known noise of this scale whose runs are nearest in tokens; else what is assumed."""
@@ -258,7 +258,7 @@ class Fit:
             parameters=self.estimator.size(low.any_run).parameters,
         )
 
-    def _seconds(self, of: trial.Trial) -> float:
+    def _seconds(self, of: Trial) -> float:
         """Device seconds of one seed of each method."""
         each = {run.spec.method: run for run in of.runs.values()}.values()
         return sum(self.estimator.pretrain_seconds(run) * self.estimator.machine.devices_of(run) for run in each)

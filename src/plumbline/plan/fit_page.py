@@ -63,8 +63,8 @@ def flow(given: Mapping[str, Any]) -> str:
 def _rule(fit: Fit) -> str:
     return (
         f"Below, what fits {percent(SHARE)} of it (the rest is for what a plan does not know). Gain: the smallest in "
-        f"validation loss (nats a token) that is found with {percent(POWER)} chance, by the noise of two seeds. It "
-        "takes the noise for the same whatever the tokens, but for where it was measured."
+        f"validation loss (nats a token) that is found with {percent(POWER)} chance, by the noise of which the last "
+        "lines say where it is from; with more tokens than it was measured at it may well be less."
     )
 
 

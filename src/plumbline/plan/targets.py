@@ -43,8 +43,8 @@ def table(estimator: Estimator) -> pd.DataFrame:
         rows.append(trial_row(estimator, plan.trial))
     if len(studies) > 1:
         everything = {one.key: one for name in studies for one in plan.target_measurements(name).values()}
-        runs = {key: run for study in studies.values() for key, run in study.runs.items()}
-        rows.append(row(estimator, "(all)", "(all studies)", list(runs.values()), read, everything))
+        once = {key: run for study in studies.values() for key, run in study.runs.items()}
+        rows.append(row(estimator, "(all)", "(all studies)", list(once.values()), read, everything))
     return pd.DataFrame(rows)
 
 

@@ -47,7 +47,7 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """What its page is called, without its ending."""
+        """What the folder of its page is called."""
         return f"{self.study.name}-{self.scale}-{self.method}-against-{self.against}"
 
     @property

@@ -76,7 +76,7 @@ def _size(trial: Trial, frames: RunFrames) -> str:
     counted = "" if pd.isna(parameters) else f" ({tokens / int(parameters):.2g} a parameter)"
     return (
         f"Preset {spec.preset}, study {trial.study.name}, scale {trial.of} ({trial.study.scale_label(trial.of)} "
-        f"parameters): {spec.train.steps:,} steps of {spec.train.batch_tokens:,} tokens, {tokens / 1e6:.2f} M tokens a "
+        f"parameters): {spec.train.steps:,} steps of {spec.train.batch_tokens:,} tokens, {tokens:,} tokens a "
         f"run{counted}, learning rate {spec.optimizer.learning_rate:g}, warm-up {spec.schedule.warmup_steps} steps; "
         f"pack {spec.data.pack} of {spec.data.corpus} ({spec.data.source}), {len(trial.seeds)} seeds of each. A size "
         "this small says nothing of a larger one."
