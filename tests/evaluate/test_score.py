@@ -43,7 +43,7 @@ def test_a_folder_of_no_model_and_a_tokenizer_too_many(
 ) -> None:
     with pytest.raises(PlumblineError, match=r"neither a finished run .* nor a model in Hugging Face form"):
         verb(monkeypatch, score, tmp_path, "--items", items_folder)
-    with pytest.raises(PlumblineError, match=r"--tokenizer: there is no file None; give the one of the run's corpus"):
+    with pytest.raises(PlumblineError, match=r"--tokenizer is missing; give that of the run's corpus"):
         verb(monkeypatch, score, finished, "--items", items_folder)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(PlumblineError, match=r"with a tokenizer of its own; leave it out"):

@@ -92,6 +92,10 @@ def test_flat_scores_and_heads_at_mini_are_those_of_its_sizes() -> None:
     assert f"standard deviation of {flat:.2f} at mini" in RULINGS["mini_initialisation"]
     heads = f"{COUNTS[base.model.heads]} heads of width {base.model.head_width} and {large.model.head_width} at mini"
     assert base.model.heads == large.model.heads and heads in RULINGS["small_models"]
+    for preset in ("demo", "smoke"):
+        base, large = (spec(scale, preset).model for scale in ("base", "large"))
+        said = f"of {base.head_width} and {large.head_width} at {preset}"
+        assert base.heads == large.heads == 8 and said in RULINGS["small_models"]
 
 
 #: Numbers as words.
