@@ -22,10 +22,12 @@ from plumbline.flags import Flags
 from plumbline.made_of import MadeOf
 from plumbline.measurements import Measurements
 from plumbline.own_tokens import OwnTokens
-from plumbline.specs import corpus, sheet, suites, twins
+from plumbline.own_verdict import OwnVerdict
+from plumbline.specs import corpus, mine, sheet, suites, twins
 from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset, require_work
 from plumbline.specs.config import studies as known_studies
 from plumbline.specs.corpus import Corpus
+from plumbline.specs.mine import Mine
 from plumbline.specs.sheet import Run, Study, expected_digest
 
 #: Where products are; below it one folder a preset, and copies of the preset asked for.
@@ -36,13 +38,18 @@ ENDINGS = {"table": "csv", "figure": "png"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(MadeOf, Flags, Measurements, OwnTokens):
-    """Everything that the rules need to know about a configuration."""
+class Plan(MadeOf, Flags, Measurements, OwnTokens, OwnVerdict):
+    """Everything that the rules need to know about a configuration.
+
+    `mine`: the file of one's own that asks for a verdict, if there is one. It is none of `studies`, but its runs are
+    among `runs`.
+    """
 
     config: dict[str, Any]
     preset: dict[str, Any]
     studies: dict[str, Study]
     corpora: dict[str, Corpus]
+    mine: Mine | None = None
     root: Path = ROOT
 
     # Paths
@@ -119,7 +126,12 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
     @cached_property
     def runs(self) -> dict[str, Run]:
         """All runs of all studies, by key."""
-        return {key: run for study in self.studies.values() for key, run in study.runs.items()}
+        return {key: run for study in self.planned_studies for key, run in study.runs.items()}
+
+    @property
+    def planned_studies(self) -> list[Study]:
+        """The studies, and a file of one's own as one."""
+        return [*self.studies.values(), *([self.mine.study] if self.mine else [])]
 
     def run(self, study: str, scale: str, method: str, seed: str | int) -> Run:
         """The run that a rule's wildcards name.
@@ -277,6 +289,7 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
         first = path.split("/")[1]
         if first in PRESETS and first != self.name:
             raise PlumblineError(f"{path} is of another preset than {self.name}: add --config preset={first}")
+        self.refuse_verdict(path)
         raise PlumblineError(
             f"nothing makes {path} at preset {self.name}{nearest(path, sorted(self._makes))}; tables and figures are "
             "under `targets:` of config/studies/<study>/study.yaml"
@@ -311,6 +324,7 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
         copies = {f"{name}{end}" for kind, ends in endings.items() for name in self.copies(kind) for end in ends}
         copies |= {f"{name}{end}" for name in self.copies("page") for end in (".csv", ".md")}
         pages = {f"{study}/deviations.md" for study in self.studies}
+        copies |= set(self.verdict_pages)
         whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
         return {f"{RESULTS}/{name}" for name in copies} | {f"{self.results}/{name}" for name in whole}
 
@@ -413,9 +427,11 @@ def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
                     f"config/config.yaml: {key}: there is no study {name!r}{nearest(name, known)} (there are {known})"
                 )
     studies = {name: sheet.load(name, config["preset"], root, source) for name in names}
-    read = {study.corpus for study in studies.values()}
+    own = mine.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
+    read = {study.corpus for study in [*studies.values(), *([own.study] if own else [])]}
     corpora = {name: corpus.load(name, config["preset"], source, root) for name in sorted(read)}
-    for study in studies.values():
+    _PLANNED = Plan(config=config, preset=preset, studies=studies, corpora=corpora, mine=own, root=root)
+    for study in _PLANNED.planned_studies:
         if "suite" in study.sheet:
             suites.suite(study.sheet["suite"])
         extended = None
@@ -423,7 +439,6 @@ def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
             extended = studies.get(study.code) or sheet.load(study.code, config["preset"], root, source)
         for words in twins.unmeant(study, extended):
             print(f"warning: {words}", file=sys.stderr)
-    _PLANNED = Plan(config=config, preset=preset, studies=studies, corpora=corpora, root=root)
     return _PLANNED
 
 
