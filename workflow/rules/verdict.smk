@@ -58,5 +58,5 @@ rule copy_verdict:
     params:
         ledger=f"s#^Ledger: `ledger.jsonl`#Ledger: `../{PLAN.name}/verdict/ledger.jsonl`#",
     shell:
-        "{{ sed {params.ledger:q} {input.page:q} > {output.page:q} && cp {input.numbers:q} {output.numbers:q}; }} "
-        "> {log:q} 2>&1"
+        "sed {params.ledger:q} {input.page:q} > {output.page:q} 2> {log:q} && "
+        "cp {input.numbers:q} {output.numbers:q} >> {log:q} 2>&1"

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from plumbline.cli import PlumblineError, nearest
 from plumbline.specs import corpus, sheet, sweep
 from plumbline.specs.config import PRESETS, ROOT, check, load_study, read_yaml, studies
@@ -120,8 +122,9 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     for method, baseline in against.items():
         if method == baseline:
             raise PlumblineError(f"{path}: methods: {method!r} would be compared with itself; name another `against`")
-        for run in mine.runs(asked["scale"], method)[:1]:
-            _require_same_data(run.spec, mine.runs(asked["scale"], baseline)[0].spec, path)
+        for scale in (mine.scale, *([mine.larger] if mine.larger else [])):
+            ours, theirs = (mine.runs(scale, name)[0].spec for name in (method, baseline))
+            _require_same_data(ours, theirs, path)
     return mine
 
 
@@ -233,15 +236,22 @@ _TRAIN = ("steps", "batch_tokens", "validate_every", "validation_sequences")
 
 
 def models(mine: Mine, root: Path = ROOT) -> dict[str, tuple[RunSpec, dict[str, ModelSpec]]]:
-    """Every method and baseline -> its spec as small as it is checked (that of the preset smoke), and by scale its
-    model as it is trained.
+    """Every method and baseline -> its spec as small as it is checked, and by scale its model as it is trained.
 
-    Raises:
-        PlumblineError: the study has no such scale at smoke, and the method cannot be checked there.
+    Small is the preset smoke; where the study has no such scale there, two layers of what is trained.
     """
-    small = load(mine.path, SMALL, root) if mine.study.preset != SMALL else mine
+    try:
+        small = load(mine.path, SMALL, root) if mine.study.preset != SMALL else mine
+    except PlumblineError:
+        small = None
     found = {}
     for method in mine.compared:
         whole = {run.spec.scale: run.spec.model for run in mine.study.runs.values() if run.spec.method == method}
-        found[method] = (small.runs(mine.scale, method)[0].spec, whole)
+        if small is not None:
+            found[method] = (small.runs(mine.scale, method)[0].spec, whole)
+        else:
+            spec, model = mine.runs(mine.scale, method)[0].spec, whole[mine.scale]
+            sizes = {"layers": 2, "vocabulary": 1024, "context": 64}
+            less = {key: min(most, getattr(model, key)) for key, most in sizes.items()}
+            found[method] = (structs.replace(spec, model=structs.replace(model, **less)), whole)
     return found

@@ -73,7 +73,7 @@ def page(result: Result) -> str:
     for baseline, judged in groups.items():
         every = list(judged.values())
         sections += [pages.decides(every[0]), pages.evidence(every, baseline), "Beside it, deciding nothing:"]
-        sections += [pages.beside(every), pages.same_seeds(every)]
+        sections += [pages.beside(every), pages.same_seeds(every, "paired: true")]
     sections += ["### By other measures, deciding nothing", _measures(seen, result.lost)]
     sections += _downstream(seen, result.lost)
     sections += ["## The larger scale", _larger(result), "## Stability and cost", _cost(seen)]
@@ -128,7 +128,7 @@ def _parity(result: Result) -> str:
         said += [f"- {name(method)}: {text}." for text in entry["flagged"].values()]
     tolerance = f"tolerance of {result.seen.mine.asked['parity']:g} %"
     columns = ("method", "scale", "parameters", "more than its baseline", "operations more", tolerance)
-    return "\n\n".join([grid(columns, rows), *(["\n".join(said)] if said else [])])
+    return "\n\n".join([*([grid(columns, rows)] if rows else []), *(["\n".join(said)] if said else [])])
 
 
 def _how(result: Result) -> str:

@@ -167,7 +167,8 @@ def beside(every: Sequence[Judgement]) -> str:
     return grid((*columns, "p if sigma were known", "Welch's p"), rows)
 
 
-def same_seeds(every: Sequence[Judgement]) -> str:
+def same_seeds(every: Sequence[Judgement], spelt: str = "--paired") -> str:
+    """What the pairs say where seeds are shared; `spelt`: how they are let decide."""
     said = []
     for each in every:
         if each.pairs is not None:
@@ -178,7 +179,7 @@ def same_seeds(every: Sequence[Judgement]) -> str:
             )
     if not said or every[0].terms.paired:
         return ""
-    choice = "`--paired` lets the pairs decide; chosen after this page it is another try, and the ledger counts it."
+    choice = f"`{spelt}` lets the pairs decide; chosen after this page it is another try, and the ledger counts it."
     return "\n".join(f"- {one}." for one in said) + f"\n\n{choice}"
 
 

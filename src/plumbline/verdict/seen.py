@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import warnings
@@ -142,7 +143,10 @@ class Seen:
         ours, theirs = (self.values(measure, scale, name) for name in (method, self.mine.against[method]))
         if not ours or not theirs:
             raise PlumblineError(f"{method}: no finished run has {measure.label}")
-        return judge(method, ours, theirs, tries.terms(self.mine, higher=measure.higher), tries=tries_)
+        terms = tries.terms(self.mine, higher=measure.higher)
+        if measure.name != self.deciding.name:  # the gain that is asked for is in the deciding measure's units
+            terms = dataclasses.replace(terms, minimum_gain=0.0)
+        return judge(method, ours, theirs, terms, tries=tries_)
 
     def tasks(self, method: str) -> Tasks | None:
         """Task by task; None without two finished seeds of both, or without a suite."""

@@ -1,8 +1,8 @@
 """Scaled cosine attention: a score is the cosine between query and key, times a learned temperature.
 
 How long a query or a key is says nothing then: a head can only sharpen all of its rows together. Source of the form:
-Liu et al. 2022 (Swin Transformer V2), without its position bias; there as in Henry et al. 2020 one temperature is
-learned, here one for each head, as exp of a parameter so that it stays above 0.
+Liu et al. 2022 (Swin Transformer V2), where each head of each layer has a temperature of its own, too; without their
+position bias and their bound. It is exp of a parameter, so that it stays above 0.
 """
 
 from __future__ import annotations

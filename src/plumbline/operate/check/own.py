@@ -31,7 +31,9 @@ def refused(planned: Planned) -> list[str]:
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
         if checks.kept(path, plan.checks_made_of()) is None:
-            return [f"{plan.mine.path}: it could not be checked: {(done.stderr or done.stdout).strip()[-2000:]}"]
+            if done.returncode == 0:
+                return [f"{plan.mine.path}: it, or a component's code, was edited while it was checked; ask again"]
+            return [f"{plan.mine.path}: it could not be checked: {done.stderr.strip()[-2000:]}"]
     failing = _sentences(planned, "failed")
     return [*failing, "nothing was trained; mend the component, and ask again"] if failing else []
 
