@@ -45,7 +45,7 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
     lines = "".join(f"{name} = {module}\n" for name, module in entries.items())
     (information / "entry_points.txt").write_text(f"[plumbline.components]\n{lines}")
     copied = Project.copy(repository, tmp_path_factory.mktemp("verdict") / "project")
-    (copied.root / "my").mkdir()
+    (copied.root / "my").mkdir(exist_ok=True)
     return Project(copied.root, packages=packages)
 
 

@@ -119,7 +119,7 @@ class Seen:
             of_tasks = self.frames.metric_scores(key, measure.metric).astype(float)
             return float(of_tasks.mean()) if len(of_tasks) else math.nan
         if measure.name == "accuracy":
-            return float(self.frames.runs.loc[key, "average"])
+            return self.frames.runs["average"].astype(float)[key]
         return self._last_losses.get(key, math.nan)
 
     @cached_property
