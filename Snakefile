@@ -42,6 +42,7 @@ include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/results.smk"
 include: "workflow/rules/trial.smk"
+include: "workflow/rules/verdict.smk"
 include: "workflow/rules/copies.smk"
 include: "workflow/rules/plan.smk"
 

@@ -52,7 +52,10 @@ class Measurements:
         return known[key]
 
     def target_measurements(self, study: str, target: str | None = None) -> dict[str, Measurement]:
-        """What a target reads of the measurements of this preset, or what all targets of a study read."""
+        """What a target reads of the measurements of this preset, or what all targets of a study read. (A file of one's
+        own has no targets.)"""
+        if study not in self.studies:
+            return {}
         whole = self.studies[study]
         entries = whole.sheet["targets"].values() if target is None else [whole.sheet["targets"][target]]
         names = {name for entry in entries for name in entry.get("measurements", ())}

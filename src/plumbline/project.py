@@ -23,10 +23,12 @@ from plumbline.flags import Flags
 from plumbline.made_of import MadeOf
 from plumbline.measurements import Measurements
 from plumbline.own_tokens import OwnTokens
-from plumbline.specs import corpus, sheet, suites, trial, twins
+from plumbline.own_verdict import OwnVerdict
+from plumbline.specs import corpus, mine, sheet, suites, trial, twins
 from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset, require_work
 from plumbline.specs.config import studies as known_studies
 from plumbline.specs.corpus import Corpus
+from plumbline.specs.mine import Mine
 from plumbline.specs.sheet import Run, Study, expected_digest
 from plumbline.specs.trial import Trial
 
@@ -38,13 +40,18 @@ ENDINGS = {"table": "csv", "figure": "png"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(MadeOf, Flags, Measurements, OwnTokens):
-    """Everything that the rules need to know about a configuration."""
+class Plan(MadeOf, Flags, Measurements, OwnTokens, OwnVerdict):
+    """Everything that the rules need to know about a configuration.
+
+    `mine`: the file of one's own that asks for a verdict, if there is one. It is none of `studies`, but its runs are
+    among `runs`.
+    """
 
     config: dict[str, Any]
     preset: dict[str, Any]
     studies: dict[str, Study]
     corpora: dict[str, Corpus]
+    mine: Mine | None = None
     trial: Trial | None = None
     root: Path = ROOT
 
@@ -121,9 +128,14 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
 
     @cached_property
     def runs(self) -> dict[str, Run]:
-        """All runs of all studies, and those of the trial, by key."""
-        runs = {key: run for study in self.studies.values() for key, run in study.runs.items()}
+        """All runs of all studies, of a file of one's own, and those of the trial, by key."""
+        runs = {key: run for study in self.planned_studies for key, run in study.runs.items()}
         return runs | (self.trial.runs if self.trial else {})
+
+    @property
+    def planned_studies(self) -> list[Study]:
+        """The studies, and a file of one's own as one."""
+        return [*self.studies.values(), *([self.mine.study] if self.mine else [])]
 
     def run(self, study: str, scale: str, method: str, seed: str | int) -> Run:
         """The run that a rule's wildcards name.
@@ -298,6 +310,7 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
                 f"{path} is the page of a trial, and the configuration has none: make quick makes a first one, and "
                 "`python -m plumbline.plan --fit 2h` prints one that fits a time, as words for --config"
             )
+        self.refuse_verdict(path)
         raise PlumblineError(
             f"nothing makes {path} at preset {self.name}{nearest(path, sorted(self._makes))}; tables and figures are "
             "under `targets:` of config/studies/<study>/study.yaml"
@@ -332,6 +345,7 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens):
         copies = {f"{name}{end}" for kind, ends in endings.items() for name in self.copies(kind) for end in ends}
         copies |= {f"{name}{end}" for name in self.copies("page") for end in (".csv", ".md")}
         pages = {f"{study}/deviations.md" for study in self.studies}
+        copies |= set(self.verdict_pages)
         whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
         trials = {f"{self.copied_from('trial')}{end}" for end in (".csv", ".md") if self.trial}
         return {f"{RESULTS}/{name}" for name in copies} | {f"{self.results}/{name}" for name in whole} | trials
@@ -436,9 +450,11 @@ def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
                     f"config/config.yaml: {key}: there is no study {name!r}{nearest(name, known)} (there are {known})"
                 )
     studies = {name: sheet.load(name, config["preset"], root, source) for name in names}
-    read = {study.corpus for study in studies.values()}
+    own = mine.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
+    read = {study.corpus for study in [*studies.values(), *([own.study] if own else [])]}
     corpora = {name: corpus.load(name, config["preset"], source, root) for name in sorted(read)}
-    for study in studies.values():
+    _PLANNED = Plan(config=config, preset=preset, studies=studies, corpora=corpora, mine=own, root=root)
+    for study in _PLANNED.planned_studies:
         if "suite" in study.sheet:
             suites.suite(study.sheet["suite"])
         extended = None
@@ -446,10 +462,8 @@ def plan(config: dict[str, Any], root: Path = ROOT) -> Plan:
             extended = studies.get(study.code) or sheet.load(study.code, config["preset"], root, source)
         for words in twins.unmeant(study, extended):
             print(f"warning: {words}", file=sys.stderr)
-    planned = Plan(config=config, preset=preset, studies=studies, corpora=corpora, root=root)
     if given := config["trial"]:
-        planned = dataclasses.replace(planned, trial=trial.load(given, planned.study(given["study"]), root, source))
-    _PLANNED = planned
+        _PLANNED = dataclasses.replace(_PLANNED, trial=trial.load(given, _PLANNED.study(given["study"]), root, source))
     return _PLANNED
 
 

@@ -17,11 +17,12 @@ STAGES = {
     "table": "tables",
     "figure": "figures",
     "claims": "claims",
+    "verdict": "verdict",
 }
 #: Stages with one job a run, which has the wildcards study, scale, method and seed.
 RUN_STAGES = ("train", "probe", "evaluate")
 #: Rules that do no work of their own: they stand for a list of targets, or copy one.
-HIDDEN = {"all", "smoke", "copy_table", "copy_figure", "copy_page"}
+HIDDEN = {"all", "smoke", "copy_table", "copy_figure", "copy_page", "copy_verdict"}
 
 
 def stage(rule: str) -> str:

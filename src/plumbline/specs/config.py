@@ -30,7 +30,7 @@ PRESETS = ("paper", "mini", "demo", "smoke")
 #: Folders of a project that heavy files must not be in, where they would be tracked, removed, or taken for products.
 OWN = (
     *("results", "logs", "config", "workflow", "profiles", "src", ".snakemake", ".git"),
-    *("benchmarks", "docs", "envs", "slurm", "tests", ".venv"),
+    *("benchmarks", "docs", "envs", "examples", "slurm", "tests", ".venv"),
 )
 
 #: What a file by hand never reaches: levels of nesting, and values once every alias is written out. Deeper or longer

@@ -163,9 +163,18 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     """
     path = f"config/studies/{name}/study.yaml"
     sheet = extended(load_study(name, root), path, root)
+    parent = load(sheet["extends"], preset, root, source) if "extends" in sheet else None
+    return made(sheet, path, preset, root, source, parent)
+
+
+def made(sheet: dict[str, Any], path: str, preset: str, root: Path, source: str, parent: Study | None) -> Study:
+    """The study of a whole sheet, which `path` says; `parent` is the study that it extends.
+
+    Raises:
+        PlumblineError: as `load`.
+    """
     _check_names(sheet, path, preset)
     read = corpus.load(sheet["corpus"], preset, source, root, f"{path}: ")
-    parent = load(sheet["extends"], preset, root, source) if "extends" in sheet else None
     runs: dict[str, Run] = {}
     for group, entries in sheet["runs"].items():
         for entry in entries:
@@ -182,7 +191,7 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
                     before = runs.get(run.key)
                     groups = (*before.groups, group) if before else (group,)
                     runs[run.key] = Run(spec=run.spec, groups=groups, size=run.size)
-    return Study(name=name, preset=preset, sheet=sheet, runs=runs)
+    return Study(name=sheet["study"], preset=preset, sheet=sheet, runs=runs)
 
 
 def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:

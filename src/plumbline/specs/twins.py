@@ -95,4 +95,4 @@ def _check(study: Study, name: str, other: str, scale: str, what: str, trained: 
 
 
 def _file(study: Study) -> str:
-    return f"config/studies/{study.name}/study.yaml"
+    return study.sheet.get("file", f"config/studies/{study.name}/study.yaml")

@@ -105,7 +105,7 @@ def _of_table(request: Request, rows: Rows) -> Verdict:
         sentence=headline(judged, baseline, table.metric),
         page=page + _repeat(request),
         numbers=numbers
-        | {"methods": {key: _of_judgement(each) for key, each in judged.items()}}
+        | {"methods": {key: of_judgement(each) for key, each in judged.items()}}
         | _common(request, ledger, baseline, table.metric),
     )
 
@@ -200,7 +200,7 @@ def _repeat(request: Request) -> str:
 
 def _common(request: Request, ledger: Ledger, baseline: str, metric: str) -> dict[str, Any]:
     return {
-        "terms": _plain(request.terms),
+        "terms": plain(request.terms),
         "tries": ledger.tries(baseline, metric),
         "planned": ledger.planned(baseline, metric),
         "ledger": {"length": len(ledger), "head": ledger.head},
@@ -208,24 +208,24 @@ def _common(request: Request, ledger: Ledger, baseline: str, metric: str) -> dic
     }
 
 
-def _of_judgement(judged: Judgement) -> dict[str, Any]:
+def of_judgement(judged: Judgement) -> dict[str, Any]:
     beside = ("resolved", "seeds_to_decide", "prediction", "welch", "pairs")
     more = {key: getattr(judged, key) for key in beside}
-    return {key: value for key, value in _plain(judged).items() if key != "terms"} | _plain(more)
+    return {key: value for key, value in plain(judged).items() if key != "terms"} | plain(more)
 
 
 def _of_search_judgement(judged: SearchJudgement) -> dict[str, Any]:
-    return {key: value for key, value in _plain(judged).items() if key != "terms"}
+    return {key: value for key, value in plain(judged).items() if key != "terms"}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """As JSON has it: no infinity (a sigma that is known has no degrees of freedom, null) and no NaN (null)."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -93,17 +93,17 @@ def table_page(judged: Mapping[str, Judgement], baseline: str, metric: str, *, r
         headline(judged, baseline, metric),
         *(["\n".join(f"- {sentence(each, baseline, metric)}" for each in every)] if len(every) > 1 else []),
         "## Evidence",
-        f"{read} {_decides(every[0])}",
-        _evidence(every, baseline),
+        f"{read} {decides(every[0])}",
+        evidence(every, baseline),
         "Beside it, deciding nothing:",
-        _beside(every),
-        _same_seeds(every),
+        beside(every),
+        same_seeds(every),
         "## Power",
-        _power(every),
+        power(every),
         "## Ledger",
         ledger,
         "## Limits",
-        "\n".join(f"- {limit}" for limit in _limits(every, terms)),
+        "\n".join(f"- {limit}" for limit in limits(every, terms)),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -112,7 +112,7 @@ def direction(terms: Terms) -> str:
     return "Higher is better" if terms.higher else "Lower is better"
 
 
-def _decides(judged: Judgement) -> str:
+def decides(judged: Judgement) -> str:
     terms = judged.terms
     test = {
         "pooled t": "Student's t, two-sided, with sigma pooled over the seeds of the method and the baseline",
@@ -125,7 +125,7 @@ def _decides(judged: Judgement) -> str:
     )
 
 
-def _evidence(every: Sequence[Judgement], baseline: str) -> str:
+def evidence(every: Sequence[Judgement], baseline: str) -> str:
     rows = [
         (
             name(each.name),
@@ -148,7 +148,7 @@ def _evidence(every: Sequence[Judgement], baseline: str) -> str:
     return grid(columns, rows)
 
 
-def _beside(every: Sequence[Judgement]) -> str:
+def beside(every: Sequence[Judgement]) -> str:
     rows = []
     for each in every:
         low, high = sigma_interval(each.sigma, each.freedom)
@@ -167,7 +167,8 @@ def _beside(every: Sequence[Judgement]) -> str:
     return grid((*columns, "p if sigma were known", "Welch's p"), rows)
 
 
-def _same_seeds(every: Sequence[Judgement]) -> str:
+def same_seeds(every: Sequence[Judgement], spelt: str = "--paired") -> str:
+    """What the pairs say where seeds are shared; `spelt`: how they are let decide."""
     said = []
     for each in every:
         if each.pairs is not None:
@@ -178,11 +179,11 @@ def _same_seeds(every: Sequence[Judgement]) -> str:
             )
     if not said or every[0].terms.paired:
         return ""
-    choice = "`--paired` lets the pairs decide; chosen after this page it is another try, and the ledger counts it."
+    choice = f"`{spelt}` lets the pairs decide; chosen after this page it is another try, and the ledger counts it."
     return "\n".join(f"- {one}." for one in said) + f"\n\n{choice}"
 
 
-def _power(every: Sequence[Judgement]) -> str:
+def power(every: Sequence[Judgement]) -> str:
     rows = []
     for each in every:
         asked = each.terms.minimum_gain
@@ -209,7 +210,7 @@ def _power(every: Sequence[Judgement]) -> str:
     )
 
 
-def _limits(every: Sequence[Judgement], terms: Terms) -> list[str]:
+def limits(every: Sequence[Judgement], terms: Terms) -> list[str]:
     limits = [
         "A verdict is on these runs: other data, scale, or tuning are not in it. What was not put into the ledger is "
         "not corrected for, and whoever looks at numbers before their verdict has looked.",

@@ -1,6 +1,7 @@
 """What the plan alone tells of what would stop a run: at a dry run, and before the first job of a run.
 
-A missing or empty folder is refused: nothing that reads it can be made. What another machine may well have (Debian's
+A missing or empty folder is refused: nothing that reads it can be made. So is a method of one's own that is not causal
+or fails another of the checks of `plumbline.verdict.properties`. What another machine may well have (Debian's
 tools, a network, an account) is a warning here; `python -m plumbline.operate.check` looks closer.
 """
 
@@ -54,11 +55,12 @@ def look(plan: Plan, jobs: list[Any]) -> None:
     """Refuse, or warn of, what the jobs of a plan lack.
 
     Raises:
-        ApiError: a folder of one's own is not there, or has nothing to read; of all such folders.
+        ApiError: a folder of one's own is not there, or has nothing to read; of all such folders. A method of one's own
+            does not hold to what is checked before it is trained.
     """
     from snakemake.exceptions import ApiError  # said without a traceback
 
-    from plumbline.operate.check import folders, hub, packages
+    from plumbline.operate.check import folders, hub, own, packages
     from plumbline.operate.check.finding import STOP
     from plumbline.operate.check.planned import Job, Planned
 
@@ -66,9 +68,12 @@ def look(plan: Plan, jobs: list[Any]) -> None:
     known = tuple(Job(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
     planned = Planned(plan=plan, jobs=known)
     refused = [found.words for found in folders.look(planned) if found.state == STOP]
+    refused += own.refused(planned)
     if refused:
         raise ApiError("\n".join(refused))
-    warnings = [found.words for found in (*packages.tools(planned), *hub.offline(planned)) if found.state == STOP]
+    warnings = own.flagged(planned) + [
+        found.words for found in (*packages.tools(planned), *hub.offline(planned)) if found.state == STOP
+    ]
     if placeholder(name := account(jobs)):
         warnings.append(account_words(name))
     for words in warnings:

@@ -1,0 +1,1 @@
+"""Scaled cosine attention for Plumbline."""

@@ -1,0 +1,316 @@
+"""The page of a verdict on a modification of one's own: a sentence to quote, what was checked, the evidence, limits."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.cli import PlumblineError
+from plumbline.verdict import page as pages
+from plumbline.verdict import words
+from plumbline.verdict.judge import Judgement
+from plumbline.verdict.ledger import Ledger
+from plumbline.verdict.order import Order
+from plumbline.verdict.published import Printed
+from plumbline.verdict.seen import Seen
+from plumbline.verdict.words import counted, grid, name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """Everything that the page says.
+
+    Attributes:
+        judged: method -> judgement by the measure that decides; without those of which a run diverged.
+        lost: those, with their diverged runs.
+        found: the report of the checks before the runs.
+        tries: baseline, as the ledger has it -> what every p is multiplied by.
+        statement: the line that binds the page to the ledger.
+    """
+
+    seen: Seen
+    judged: dict[str, Judgement]
+    lost: dict[str, list[str]]
+    found: dict[str, Any]
+    tries: dict[str, int]
+    ledger: Ledger
+    statement: str
+    orders: Sequence[Order]
+    published: Sequence[Printed]
+    page: Path
+
+    def groups(self) -> dict[str, dict[str, Judgement]]:
+        """Baseline -> what was judged against it."""
+        against = self.seen.mine.against
+        return {
+            baseline: {method: each for method, each in self.judged.items() if against[method] == baseline}
+            for baseline in self.seen.mine.references
+            if any(against[method] == baseline for method in self.judged)
+        }
+
+
+def first(result: Result) -> str:
+    """The page's first sentence: what is said of all methods, and at which size."""
+    mine, metric = result.seen.mine, result.seen.deciding.name
+    label = f"{mine.study.scale_label(mine.scale)} (preset {mine.study.preset}, scale {mine.scale})"
+    said = [pages.headline(judged, baseline, metric) for baseline, judged in result.groups().items()]
+    for method, runs in result.lost.items():
+        seeds = counted(len(mine.runs(mine.scale, method)), "seed")
+        said.append(f"{name(method)} does not survive: of its {seeds} {len(runs)} diverged.")
+    return f"At {label}: {' '.join(said)}"
+
+
+def page(result: Result) -> str:
+    """The whole page."""
+    seen = result.seen
+    groups = result.groups()
+    sections: list[str] = ["# Verdict", first(result), *_each(result), "## Before the runs", _checks(result)]
+    sections += [_parity(result), "## Evidence", _how(result)]
+    for baseline, judged in groups.items():
+        every = list(judged.values())
+        sections += [pages.decides(every[0]), pages.evidence(every, baseline), "Beside it, deciding nothing:"]
+        sections += [pages.beside(every), pages.same_seeds(every, "paired: true")]
+    sections += ["### By other measures, deciding nothing", _measures(seen, result.lost)]
+    sections += _downstream(seen, result.lost)
+    sections += ["## The larger scale", _larger(result), "## Stability and cost", _cost(seen)]
+    for judged in groups.values():
+        sections += ["## Power", pages.power(list(judged.values()))]
+    sections += ["## What such a verdict is worth at another scale", _orders(result)]
+    if result.published:
+        sections += ["## Published beside reproduced", _published(result.published)]
+    sections += ["## Ledger", _ledger(result), "## Limits", _limits(result), "## Runs", _runs(seen)]
+    sections += ["## How to repeat", _repeat(result)]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _each(result: Result) -> list[str]:
+    """A sentence for each method where the first names several, and what the larger scale adds."""
+    seen, against = result.seen, result.seen.mine.against
+    said = []
+    if len(result.judged) > 1:
+        metric = seen.deciding.name
+        said += [f"- {pages.sentence(each, against[method], metric)}" for method, each in result.judged.items()]
+    for method in result.judged:
+        if (larger := seen.larger(method)) is not None:
+            assert seen.mine.larger is not None
+            same = "the same sign" if larger.gain * result.judged[method].gain > 0 else "not the same sign"
+            said.append(
+                f"- At {seen.mine.study.scale_label(seen.mine.larger)} {name(method)} gains {larger.gain:.4g} "
+                f"({counted(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
+            )
+    return ["\n".join(said)] if said else []
+
+
+def _checks(result: Result) -> str:
+    size, found = result.found["size"], result.found["methods"]
+    starts = [name(method) for method, entry in found.items() if entry["starts_as"]]
+    begins = f" With their baseline's logits start: {', '.join(starts)}." if starts else ""
+    return (
+        f"Before anything was trained, {', '.join(result.found['checks'])} held for "
+        f"{words.listed([name(method) for method in found])}, tried on models of {size['layers']} layers and width "
+        f"{size['width']} with inputs of 2 to 40 tokens.{begins} Data: every run of a comparison reads the same "
+        "sequences in the same order, and evaluates at the same steps; a method that does not is refused."
+    )
+
+
+def _parity(result: Result) -> str:
+    rows, said = [], []
+    for method, entry in result.found["methods"].items():
+        for scale, one in entry["parity"].items():
+            mine, theirs = one["method"], one["baseline"]
+            more = [100 * (mine[key] - theirs[key]) / theirs[key] for key in ("parameters", "operations")]
+            flag = "flagged" if f"parity at {scale}" in entry["flagged"] else "within"
+            rows.append((name(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in more), flag))
+        said += [f"- {name(method)}: {text}." for text in entry["flagged"].values()]
+    tolerance = f"tolerance of {result.seen.mine.asked['parity']:g} %"
+    columns = ("method", "scale", "parameters", "more than its baseline", "operations more", tolerance)
+    return "\n\n".join([*([grid(columns, rows)] if rows else []), *(["\n".join(said)] if said else [])])
+
+
+def _how(result: Result) -> str:
+    mine, asked = result.seen.mine, result.seen.mine.asked
+    loss = ""
+    if result.seen.deciding.name == "validation_loss":
+        loss = f" A run's loss is the mean of its evaluations in the last {100 * asked['last']:g} % of its steps."
+    return (
+        f"`{mine.path}` extends `{mine.study.code}`; what decides was named there before the runs: "
+        f"{result.seen.deciding.label}, at scale `{mine.scale}`.{loss} With any numbers of seeds the deciding test "
+        "errs as often as it promises if runs are normal and spread alike; more of them find smaller gains."
+    )
+
+
+def _measures(seen: Seen, lost: dict[str, list[str]]) -> str:
+    rows = []
+    for method in seen.mine.against:
+        for measure in seen.measures:
+            if method in lost or measure.name == seen.deciding.name:
+                continue
+            try:
+                one = seen.judged(method, measure)
+            except PlumblineError:
+                rows.append((name(method), measure.label, *["no noise floor"] * 6))
+                continue
+            means = [words.fixed(value, one.sigma) for value in (one.mean, one.mean_baseline, one.gain)]
+            found = [f"{one.z:.2f}", words.p(one.p), words.fixed(one.resolved, one.sigma)]
+            rows.append((name(method), measure.label, *means, *found))
+    columns = ("method", "measure", "mean", "baseline's", "gain", "gain / sigma", "p, of this alone")
+    return grid((*columns, "smallest gain that it resolves"), rows) if rows else "The study evaluates nothing else."
+
+
+def _downstream(seen: Seen, lost: dict[str, list[str]]) -> list[str]:
+    sections = []
+    for method in seen.mine.against:
+        tasks = None if method in lost or seen.mine.study.suite is None else seen.tasks(method)
+        if tasks is None:
+            continue
+        rows = [
+            (
+                str(task),
+                tasks.sources.get(str(task), ""),
+                f"{row['difference']:+.4f}",
+                f"{row['t']:.2f}",
+                words.p(row["p"]),
+            )
+            for task, row in tasks.each.iterrows()
+        ]
+        joint = tasks.joint
+        with_tasks = "cannot be estimated" if joint is None else f"Z = {joint.z:.2f}, p = {words.p(joint.p_two_sided)}"
+        missing = f"; {tasks.plain.missing} without a test" if tasks.plain.missing else ""
+        sections += [
+            f"### {name(method)}, task by task",
+            grid(("task", "items", "accuracy more", "Welch's t", "p"), rows),
+            f"Stouffer over {tasks.plain.tasks} tasks{missing}: Z = {tasks.plain.z:.2f}, p = "
+            f"{words.p(tasks.plain.p_two_sided)} if tasks were independent; with their correlation over these few "
+            f"seeds {with_tasks}. It decides nothing.",
+        ]
+    return sections
+
+
+def _larger(result: Result) -> str:
+    seen, rows = result.seen, []
+    if seen.mine.larger is None:
+        return f"None was asked for (`larger:` in {name(seen.mine.path)}): nothing is said of other sizes."
+    for method in result.judged:
+        one = seen.larger(method)
+        if one is None:
+            rows.append((name(method), *["no finished run"] * 5))
+            continue
+        test = "no noise floor" if one.judged is None else words.p(one.judged.p)
+        seeds = f"{one.seeds} / {one.seeds_baseline}"
+        rows.append((name(method), seeds, f"{one.mean:.5g}", f"{one.mean_baseline:.5g}", f"{one.gain:+.4g}", test))
+    columns = ("method", "seeds / baseline's", seen.deciding.name, "baseline's", "gain", "p, of this alone")
+    return f"`{seen.mine.larger}`, {seen.mine.study.scale_label(seen.mine.larger)}:\n\n{grid(columns, rows)}"
+
+
+def _cost(seen: Seen) -> str:
+    rows = []
+    for scale in (seen.mine.scale, *([seen.mine.larger] if seen.mine.larger else [])):
+        for method in seen.mine.compared:
+            one = seen.cost(scale, method)
+            memory = "not measured" if math.isnan(one.megabytes) else f"{one.megabytes:,.0f}"
+            spike = "none" if math.isnan(one.spike) else f"{one.spike:.1f}"
+            seconds = f"{one.step_seconds:.3g}"
+            diverged = f"{one.diverged} of {one.runs}"
+            rows.append((name(method), scale, diverged, spike, f"{one.parameters:,}", seconds, memory))
+    columns = ("method", "scale", "diverged", "largest gradient norm / median", "parameters", "seconds a step")
+    return (
+        grid((*columns, "largest resident memory, MB"), rows)
+        + "\n\nSeconds a step are wall time of whole runs, validation included, medians over seeds, beside whatever "
+        "else the machine did: no benchmark."
+    )
+
+
+def _orders(result: Result) -> str:
+    if not result.orders:
+        return "No table of the study's document has the same methods at two scales, and these runs are of one."
+    rows = [
+        (one.source, one.metric, str(one.methods), f"{one.alike:g} of {one.pairs}", words.percent(one.share))
+        for one in result.orders
+    ]
+    return (
+        "Decision accuracy: of all pairs of methods with a value at both scales, those that the smaller scale orders "
+        "as the larger one does. Chance is 50 %; most pairs of a table differ by less than its noise.\n\n"
+        + grid(("whose", "by", "methods", "pairs ordered alike", "share"), rows)
+    )
+
+
+def _published(rows: Sequence[Printed]) -> str:
+    shown = [
+        (name(one.method), one.metric, one.scale, one.published, f"{one.reproduced:.5g}", str(one.seeds))
+        for one in rows
+    ]
+    return grid(("method", "metric", "scale", "published", "reproduced here", "seeds"), shown)
+
+
+def _ledger(result: Result) -> str:
+    mine, metric = result.seen.mine, result.seen.deciding.name
+    said = []
+    for baseline, count in result.tries.items():
+        there = sum((entry.baseline, entry.metric) == (baseline, metric) for entry in result.ledger.entries)
+        more = f"; {count} were announced (`tries:`) and are paid for" if count > there else ""
+        said.append(
+            f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among "
+            f"them{more}: every p is multiplied by {count}."
+        )
+    other = len(result.ledger) - sum(entry.baseline in result.tries for entry in result.ledger.entries)
+    if other:
+        said.append(f"{other} more, against other baselines, are not counted here.")
+    again = f"Asked for again (`{_command(mine)}`), the page is made anew when tries came."
+    return "\n\n".join([" ".join([*said, again]), result.statement])
+
+
+def _limits(result: Result) -> str:
+    seen, mine = result.seen, result.seen.mine
+    every = list(result.judged.values())
+    said = [
+        f"A verdict is of its size: {mine.study.scale_label(mine.scale)} at preset {mine.study.preset}. A claim about "
+        "a larger model is neither held nor refuted by it.",
+        "The recipe is that of the study: no method's own learning rate was looked for, nor the baseline's.",
+    ]
+    if every:
+        said += pages.limits(every, every[0].terms)
+    proxies = sorted(task for task, source in seen.frames.task_sources.items() if "proxy" in source)
+    if proxies:
+        said.append(f"Stand-ins made from held-out documents, no benchmarks: {', '.join(proxies)}.")
+    if mine.larger is not None and len(mine.asked["larger_seeds"]) == 1:
+        said.append("The larger scale has one seed of each: its sign is a single draw.")
+    for baseline in mine.references:
+        if lost := seen.diverged(mine.scale, baseline):
+            said.append(
+                f"{counted(len(lost), 'run')} of {name(baseline)} diverged and stand nowhere: {', '.join(lost)}."
+            )
+    said += [
+        f"{name(method)} lost {', '.join(runs)}; its other seeds decide nothing."
+        for method, runs in result.lost.items()
+    ]
+    said += seen.frames.notes
+    return "\n".join(f"- {one}" for one in said)
+
+
+def _runs(seen: Seen) -> str:
+    rows = []
+    for key, row in seen.frames.runs.iterrows():
+        value = seen.values(seen.deciding, row["scale"], row["method"]).get(str(row["seed"]))
+        shown = "none" if value is None else f"{value:.6g}"
+        rows.append((f"`{key}`", f"`{row['run_id']}`", row["outcome"], shown))
+    return (
+        grid(("run", "run id", "outcome", seen.deciding.name), rows)
+        + f"\n\nEach is a folder below `{seen.frames.work}/runs`, with its spec, commit and data in `manifest.json`."
+    )
+
+
+def _repeat(result: Result) -> str:
+    check = f"python -m plumbline.verdict --check-page {shlex.quote(str(result.page))}"
+    return (
+        "Finished runs are used as they are; the same file again is no new try, one more seed is.\n\n"
+        f"```console\n$ {_command(result.seen.mine)}\n$ {check}\n```"
+    )
+
+
+def _command(mine: Any) -> str:
+    words_ = f"--config preset={mine.study.preset} mine={shlex.quote(mine.path)}"
+    return f"snakemake results/verdict/{mine.name}.md {words_}"

@@ -1,0 +1,103 @@
+"""A file of one's own that asks for a verdict: its runs, what is reused, and what is refused."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plumbline.cli import PlumblineError
+from plumbline.specs import mine, sheet
+from plumbline.specs.config import ROOT
+
+MINE: dict[str, Any] = {
+    "extends": "transfer",
+    "methods": {"capped": {"model": {"mixer": {"name": "softmax_cap", "cap": 20.0}}}, "qknorm": None},
+    "larger": "large",
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with the study that is extended, and a folder for files of one's own."""
+    made = tmp_path_factory.mktemp("mine")
+    shutil.copytree(ROOT / "config", made / "config")
+    (made / "my").mkdir()
+    return made
+
+
+def load(root: Path, name: str = "caps", **changes: Any) -> mine.Mine:
+    path = root / "my" / f"{name}.yaml"
+    said = {key: value for key, value in (MINE | changes).items() if value != "left out"}
+    path.write_text(yaml.safe_dump(said))
+    return mine.load(f"my/{name}.yaml", "smoke", root)
+
+
+def test_its_methods_are_runs_of_its_own_and_the_reference_those_of_the_study(root: Path) -> None:
+    asked = load(root)
+    keys = set(asked.study.runs)
+    assert {f"caps/base/capped/s{seed}" for seed in (42, 43, 44)} <= keys
+    assert {f"transfer/base/baseline/s{seed}" for seed in (42, 43, 44, 45, 46)} <= keys
+    assert {f"transfer/base/qknorm/s{seed}" for seed in (42, 43, 44)} <= keys, (
+        "an empty entry is the study's own method"
+    )
+    assert {"caps/large/capped/s42", "transfer/large/baseline/s42", "transfer/large/qknorm/s42"} <= keys
+    assert len(keys) == 3 + 5 + 3 + 3 and asked.against == {"capped": "baseline", "qknorm": "baseline"}
+    transfer = sheet.load("transfer", "smoke", root)
+    shared = keys & transfer.runs.keys()
+    assert len(shared) == 8, "seeds 42 to 44 of baseline and qknorm, and both at the larger scale"
+    assert all(asked.study.runs[key].spec.run_id == transfer.runs[key].spec.run_id for key in shared)
+
+
+def test_a_seed_more_keeps_the_others(root: Path) -> None:
+    before, after = load(root), load(root, seeds=[42, 43, 44, 45])
+    new = after.study.runs.keys() - before.study.runs.keys()
+    assert new == {"caps/base/capped/s45", "transfer/base/qknorm/s45"}
+    assert all(after.study.runs[key].spec == run.spec for key, run in before.study.runs.items())
+
+
+def test_each_method_may_have_a_baseline_of_its_own(root: Path) -> None:
+    asked = load(root, methods={"capped": MINE["methods"]["capped"] | {"against": "qknorm"}, "softpick": None})
+    assert asked.against == {"capped": "qknorm", "softpick": "baseline"} and asked.references == ["qknorm", "baseline"]
+    assert len(asked.runs("base", "qknorm")) == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"extend": "transfer"}, r"unknown key 'extend'; did you mean 'extends'\?"),
+        ({"extends": "transfr"}, r"no study 'transfr'; did you mean 'transfer'\?"),
+        ({"methods": {"qknrm": None}}, r"methods: there is no method 'qknrm'; did you mean 'qknorm'\?"),
+        ({"methods": {"qknorm": {"model": {"query_key": {"name": "qk_norm"}}}}}, "is a method of transfer; choose"),
+        ({"methods": {"a": {"modle": {}}}}, r"unknown key 'modle'; did you mean 'model'\?"),
+        (
+            {"methods": {"a": {"model": {"mixer": {"name": "softmx"}}}}},
+            r"no component 'softmx'; did you mean 'softmax'",
+        ),
+        ({"against": "basline"}, r"against: there is no method 'basline'; did you mean 'baseline'\?"),
+        ({"methods": {"baseline": None}}, "'baseline' would be compared with itself"),
+        ({"decides": "loss"}, "'loss' is not one of"),
+        ({"larger": "huge"}, "no scale 'huge' at preset 'smoke'"),
+        ({"larger": "base"}, "'base' is the scale itself"),
+        (
+            {"methods": {"longer": {"train": {"steps": 9}}}},
+            "train.steps is 9, that of baseline is 6; they would not read",
+        ),
+        ({"methods": {"other": {"data_seed": 1}}}, "data_seed is 1, that of baseline is 0"),
+        ({"alpha": 0.7}, "alpha"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_the_remedy(root: Path, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(PlumblineError, match=words) as refused:
+        load(root, **changes)
+    assert "my/caps.yaml" in str(refused.value) or "transfr" in words
+
+
+def test_a_file_with_the_name_of_a_study_is_refused(root: Path) -> None:
+    with pytest.raises(PlumblineError, match="'transfer' is the name of a study or preset"):
+        load(root, name="transfer")
+    with pytest.raises(PlumblineError, match="lower-case letters"):
+        load(root, name="My-Idea")

@@ -1,0 +1,80 @@
+"""A file of one's own in a plan: what it adds, and that nothing else changes for it."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.project import Plan, plan
+from plumbline.specs.config import load_config
+from plumbline.specs.sheet import overlay
+
+TEXT = "extends: transfer\nmethods: {capped: {model: {mixer: {name: softmax_cap, cap: 20.0}}}}\n"
+
+
+def planned(**settings: Any) -> Plan:
+    return plan(overlay(copy.deepcopy(load_config()), {"preset": "smoke", "studies": ["transfer"]} | settings))
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    path = tmp_path / "caps.yaml"
+    path.write_text(TEXT)
+    return str(path)
+
+
+def test_it_adds_its_runs_and_its_page_and_changes_nothing_else(mine: str) -> None:
+    plain, asked = planned(), planned(mine=mine)
+    assert asked.runs.keys() - plain.runs.keys() == {
+        *(f"caps/base/capped/s{seed}" for seed in (42, 43, 44)),
+        *(f"transfer/base/baseline/s{seed}" for seed in (45, 46)),
+    }
+    assert asked.all_targets() == plain.all_targets()
+    for target in ("table2", "table3"):
+        assert asked.target_files("transfer", target) == plain.target_files("transfer", target)
+        assert asked.made_of("transfer", "table", target) == plain.made_of("transfer", "table", target)
+    files = asked.verdict_files()
+    assert sum(path.endswith("outcome.json") for path in files) == 3 + 5
+    assert "work/smoke/scores/caps/base/capped/s44/scores.parquet" in files
+    unknown = re.compile(asked.unknown())
+    assert not [page for page in ("verdict/caps.md", "smoke/verdict/caps.json") if unknown.fullmatch(page)]
+
+
+def test_a_study_that_is_not_configured_may_be_extended(mine: str) -> None:
+    asked = planned(studies=["quack"], main_study="quack", mine=mine)
+    assert "climbmix" in asked.corpora and "caps/base/capped/s42" in asked.runs
+
+
+def test_a_page_that_nothing_makes_is_answered(mine: str) -> None:
+    with pytest.raises(PlumblineError, match=r"verdict on a file of your own: add --config mine=my/caps.yaml"):
+        planned().refuse("results/verdict/caps.md")
+    with pytest.raises(PlumblineError, match=r"is results/smoke/verdict/caps.md; did you mean 'caps'\?"):
+        planned(mine=mine).refuse("results/smoke/verdict/cap.md")
+
+
+def test_the_same_again_makes_no_new_page_and_another_try_does(
+    mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plumbline.verdict import ledger, tries
+
+    path = tmp_path / "ledger.jsonl"
+    monkeypatch.setattr(Plan, "verdict_ledger", str(path))
+    asked = planned(mine=mine)
+    assert asked.mine is not None
+    before = asked.verdict_made_of()
+    entries = tries.entries(asked.mine)
+    ledger.append(path, entries)
+    assert asked.verdict_made_of() == before
+    ledger.append(path, [ledger.Entry(**{**_fields(entries[0]), "name": "another", "baseline": "other"})])
+    assert asked.verdict_made_of() == before, "a try against another baseline costs this one nothing"
+    ledger.append(path, [ledger.Entry(**{**_fields(entries[0]), "name": "another"})])
+    assert asked.verdict_made_of() != before
+
+
+def _fields(entry: Any) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in entry.__slots__}

@@ -1,0 +1,157 @@
+"""The page of a modification of one's own, from made-up runs: its sentence, the ledger, divergence, traces."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plumbline.cli import PlumblineError
+from plumbline.specs import mine
+from plumbline.verdict import checks, ledger, order, own
+from plumbline.verdict.__main__ import main as verdict
+from plumbline.verdict.ledger import Entry
+from tests.studies.transfer.world import World, curve, history, tasks_of
+
+MINE = {
+    "extends": "transfer",
+    "methods": {"capped": {"model": {"mixer": {"name": "softmax_cap", "cap": 30.0}}}},
+    "seeds": [42, 43, 44],
+    "larger": "large",
+}
+LOSSES = {42: 5.000, 43: 5.004, 44: 4.997, 45: 5.002, 46: 4.999}
+
+
+class Made:
+    """A project folder with a file of one's own and its made-up runs."""
+
+    def __init__(self, root: Path, gain: float = 0.0, **changes: Any) -> None:
+        self.root, self.file = root, root / "caps.yaml"
+        self.file.write_text(yaml.safe_dump(MINE | changes))
+        self.mine = mine.load(str(self.file), "demo")
+        self.world = World(root / "work", "demo", self.mine.study)
+        for seed, loss in LOSSES.items():
+            self.run("base", "baseline", seed, loss)
+        for seed in self.mine.asked["seeds"]:
+            self.run("base", "capped", seed, LOSSES[seed] + 0.001 - gain)
+        for method, loss in (("baseline", 4.8), ("capped", 4.8 - gain / 2)):
+            self.run("large", method, 42, loss)
+
+    def run(self, scale: str, method: str, seed: int, loss: float) -> None:
+        more = {"logprob_gold": tasks_of(0.3) - loss, "bits_per_byte": tasks_of(0.3) + loss}
+        self.world.completed(scale, method, seed, tasks_of(1 - loss / 10), loss, curve(44, loss, every=11), more=more)
+
+    @property
+    def page(self) -> Path:
+        return self.root / "verdict/caps.md"
+
+    def write(self) -> str:
+        """Make the page; the checks are taken to hold."""
+        found = {"failed": {}, "flagged": {}, "parity": {}, "starts_as": True}
+        report = {"made_of": own.of_checks(self.mine), "checks": ["causality"], "methods": {"capped": found}}
+        place = self.root / "checks.json"
+        place.write_text(json.dumps(report | {"size": {"layers": 4, "width": 32, "vocabulary": 1024}}))
+        request = own.Request(
+            mine=self.mine,
+            work=self.world.root,
+            checks=place,
+            ledger=self.root / "verdict/ledger.jsonl",
+            benchmarks=self.root / "benchmarks",
+            page=self.page,
+        )
+        return own.write(request)
+
+    def numbers(self) -> dict[str, Any]:
+        return json.loads(self.page.with_suffix(".json").read_text())
+
+
+def test_a_gain_survives_and_nothing_does_not(tmp_path: Path) -> None:
+    (tmp_path / "gain").mkdir()
+    (tmp_path / "null").mkdir()
+    said = Made(tmp_path / "gain", gain=0.05).write()
+    assert said.startswith("At 1.2M (preset demo, scale base): `capped` survives at p = ")
+    null = Made(tmp_path / "null")
+    said = null.write()
+    assert said.startswith("At 1.2M (preset demo, scale base): `capped` does not survive: with 3 seeds against 5 of")
+    page = null.page.read_text()
+    assert page.startswith(f"# Verdict\n\n{said}\n")
+    for section in ("Before the runs", "Evidence", "The larger scale", "Stability and cost", "Power", "Ledger", "Runs"):
+        assert f"\n## {section}\n" in page
+    assert "Stouffer over 12 tasks" in page and " accuracy, mean of the tasks |" in page
+
+
+def test_every_number_has_its_run(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.05)
+    made.write()
+    numbers = made.numbers()
+    assert len(numbers["runs"]) == 3 + 5 + 2
+    for key, run in made.mine.study.runs.items():
+        assert numbers["runs"][key]["run_id"] == run.spec.run_id and f"`{run.spec.run_id}`" in made.page.read_text()
+    # 44 steps, evaluated every 11: the last quarter has the evaluations at 33 and 44.
+    curve_of = curve(44, LOSSES[45], every=11)
+    last = curve_of[(curve_of["split"] == "validation") & (curve_of["step"] >= 33)]["loss"].mean()
+    assert numbers["runs"]["transfer/base/baseline/s45"]["validation_loss"] == pytest.approx(last)
+    assert numbers["methods"]["capped"]["baseline"]["45"] == pytest.approx(last)
+
+
+def test_a_third_entry_changes_the_corrected_p_of_the_first(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.006)
+    made.write()
+    first = made.numbers()["methods"]["capped"]
+    assert first["tries"] == 1 and verdict(["--check-page", str(made.page)]) == 0
+    made.write()
+    assert made.numbers()["methods"]["capped"]["tries"] == 1, "the same again is no new try"
+    for name in ("other/a", "other/b"):
+        same = {"baseline": "transfer/base/baseline", "metric": "validation_loss", "test": "pooled t"}
+        ledger.append(made.root / "verdict/ledger.jsonl", [Entry(kind="spec", name=name, fingerprint=name, **same)])
+    assert verdict(["--check-page", str(made.page)]) == 1
+    made.write()
+    third = made.numbers()["methods"]["capped"]
+    assert third["tries"] == 3 and third["p"] == first["p"]
+    assert third["p_corrected"] == pytest.approx(min(1, 3 * first["p"]))
+
+
+def test_a_method_of_which_a_seed_diverged_does_not_survive(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.05)
+    made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
+    assert made.write() == ("At 1.2M (preset demo, scale base): `capped` does not survive: of its 3 seeds 1 diverged.")
+    assert made.numbers()["diverged"] == {"capped": ["caps/base/capped/s43"]}
+    assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 1, "it was a try"
+
+
+def test_nothing_is_entered_where_a_run_is_missing_or_a_check_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(checks, "require", lambda found, path: (_ for _ in ()).throw(PlumblineError("not causal")))
+        with pytest.raises(PlumblineError, match="not causal"):
+            made.write()
+    (made.world.root / "runs/caps/base/capped/s43/outcome.json").unlink()
+    with pytest.raises(PlumblineError, match=r"caps/base/capped/s43 is not there \(1 of 10 runs are not\): snakemake"):
+        made.write()
+    assert not (made.root / "verdict").exists()
+
+
+def test_published_stands_beside_reproduced(tmp_path: Path) -> None:
+    printed = tmp_path / "printed.csv"
+    printed.write_text("method,metric,scale,value\ncapped,accuracy,base,0.512\n")
+    made = Made(tmp_path, published=str(printed))
+    made.write()
+    assert re.search(r"^\| `capped` +\| +accuracy \| +base \| +0\.512 \|", made.page.read_text(), flags=re.M)
+    printed.write_text("method,metric,scale,value\ncaped,accuracy,base,0.512\n")
+    with pytest.raises(PlumblineError, match=r"line 2: method: 'caped' is not here; did you mean 'capped'\?"):
+        made.write()
+
+
+def test_decision_accuracy_of_the_printed_table() -> None:
+    (table,) = order.printed("transfer")
+    # Of ten methods 45 pairs; counted by hand from the two columns of table3.csv.
+    assert (table.methods, table.pairs) == (10, 45)
+    assert table.alike == 31
+    crossed = order.ordered({"a": 1, "b": 2, "c": 2}, {"a": 3, "b": 1, "c": 4}, source="", metric="")
+    assert (crossed.alike, crossed.pairs) == (1.5, 3)

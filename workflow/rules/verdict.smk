@@ -1,0 +1,62 @@
+"""A verdict on a modification of one's own: --config mine=my/cosine.yaml, results/verdict/cosine.md.
+
+Its runs are made by the rules of every study; before the first of them the method is checked (operate/check/own.py).
+"""
+
+
+rule verdict:
+    """The page, its numbers, and an entry in the ledger for each method."""
+    input:
+        lambda wildcards: PLAN.verdict_files(),
+    output:
+        # Compared with the ledger before it is replaced, so not removed beforehand.
+        page=update(f"{MADE}/verdict/{{mine}}.md"),
+        numbers=f"{MADE}/verdict/{{mine}}.json",
+    log:
+        f"{LOGS}/verdict/{{mine}}.log",
+    benchmark:
+        f"{BENCHMARKS}/verdict/{{mine}}.jsonl"
+    wildcard_constraints:
+        mine=one_of([PLAN.mine.name] if PLAN.mine else []),
+    conda:
+        "../../envs/plumbline.yaml"
+    threads: 1
+    resources:
+        mem_mb=1500,
+    params:
+        file=PLAN.config.get("mine", ""),
+        preset=PLAN.name,
+        work=WORK,
+        source=PLAN.config["data"]["source"],
+        checks=PLAN.verdict_checks,
+        ledger=PLAN.verdict_ledger,
+        benchmarks=BENCHMARKS,
+        expected=PLAN.verdict_expected(),
+        made_of=PLAN.verdict_made_of(),
+    shell:
+        "exec python -m plumbline.verdict.own {params.file:q} --preset {params.preset:q} --work {params.work:q} "
+        "--source {params.source:q} --checks {params.checks:q} --ledger {params.ledger:q} "
+        "--benchmarks {params.benchmarks:q} --planned {params.expected:q} --made-of {params.made_of:q} "
+        "--out {output.page:q} > {log:q} 2>&1"
+
+
+rule copy_verdict:
+    """The page of the preset asked for, which names its ledger from where it lies."""
+    input:
+        page=f"{MADE}/verdict/{{mine}}.md",
+        numbers=f"{MADE}/verdict/{{mine}}.json",
+    output:
+        page=f"{RESULTS}/verdict/{{mine}}.md",
+        numbers=f"{RESULTS}/verdict/{{mine}}.json",
+    log:
+        f"{LOGS}/copy/verdict.{{mine}}.log",
+    wildcard_constraints:
+        mine=one_of([PLAN.mine.name] if PLAN.mine else []),
+    localrule: True
+    conda:
+        "../../envs/plumbline.yaml"
+    params:
+        ledger=f"s#^Ledger: `ledger.jsonl`#Ledger: `../{PLAN.name}/verdict/ledger.jsonl`#",
+    shell:
+        "sed {params.ledger:q} {input.page:q} > {output.page:q} 2> {log:q} && "
+        "cp {input.numbers:q} {output.numbers:q} >> {log:q} 2>&1"
