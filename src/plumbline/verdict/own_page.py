@@ -172,7 +172,7 @@ def _downstream(seen: Seen, lost: dict[str, list[str]]) -> list[str]:
                 str(task),
                 tasks.sources.get(str(task), ""),
                 f"{row['difference']:+.4f}",
-                f"{row['t']:.2f}",
+                "none" if math.isnan(row["t"]) else f"{row['t']:.2f}",
                 words.p(row["p"]),
             )
             for task, row in tasks.each.iterrows()
@@ -233,7 +233,7 @@ def _orders(result: Result) -> str:
     ]
     return (
         "Decision accuracy: of all pairs of methods with a value at both scales, those that the smaller scale orders "
-        "as the larger one does. Chance is 50 %; most pairs of a table differ by less than its noise.\n\n"
+        "as the larger one does. Chance is 50 %.\n\n"
         + grid(("whose", "by", "methods", "pairs ordered alike", "share"), rows)
     )
 
