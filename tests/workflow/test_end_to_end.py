@@ -122,6 +122,14 @@ def test_the_commands_of_the_page_on_the_command(finished: Project) -> None:
     assert "Nothing to be done" in finished.snakemake(TARGET, *SMOKE).stdout
 
 
+def test_the_page_on_python(finished: Project) -> None:
+    block = (finished.root / "docs/python.md").read_text().split("```python\n")[1].split("```")[0]
+    done = finished.python("-c", block)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "completed" in done.stdout and "climb_avg" in done.stdout
+    assert finished.read("mine/nine/outcome.json")["step"] == 9
+
+
 def test_another_baseline_seed_is_one_run_more(finished: Project) -> None:
     seed = {"scale": "base", "methods": ["baseline"], "seeds": [45]}
     with finished.changed(lambda study: study["runs"]["noise_floor"].append(seed)):

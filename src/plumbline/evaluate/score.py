@@ -74,17 +74,44 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
+def scored(
+    folder: Path,
+    items_folder: Path,
+    *,
+    tokenizer: Path | None = None,
+    suite: str = "climb12",
+    limit: int | None = None,
+    policy: suites.MetricPolicy = "acc_norm_where_defined",
+    device: str = "cpu",
+) -> pd.DataFrame:
+    """The `scores` frame of what lies in a folder: a finished run, or a model in Hugging Face form.
+
+    Args:
+        items_folder: items of the suite's tasks, as the workflow makes them.
+        tokenizer: tokenizer.json of a run's corpus; none for a Hugging Face folder, which has its own.
+        limit: the first items of a task that are evaluated; None: all.
+
+    Raises:
+        PlumblineError: a folder that is none of the two, or did not complete; items or a tokenizer that are not there.
+    """
+    of = suites.suite(suite)
+    if limit is not None and limit < 1:
+        raise PlumblineError(f"--limit must be at least 1, not {limit}")
+    items.read_index(items_folder, of.task_names)  # before anything slow
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    name, model = _model(folder, tokenizer, device)
+    frame, _, _ = score(model, name, of, items_folder, limit, policy)
+    return frame
+
+
 def main() -> None:
     """The verb."""
     given = arguments().parse_args()
-    suite = suites.suite(given.suite)
-    if given.limit is not None and given.limit < 1:
-        raise PlumblineError(f"--limit must be at least 1, not {given.limit}")
-    items.read_index(given.items, suite.task_names)  # before anything slow
-    os.environ.setdefault("TQDM_DISABLE", "1")
-    name, model = _model(given)
-    frame, _, _ = score(model, name, suite, given.items, given.limit, given.metric_policy)
-    shown = frame[frame["primary"] | (frame["task"] == suite.average)]
+    frame = scored(
+        given.model, given.items, tokenizer=given.tokenizer, suite=given.suite, limit=given.limit,
+        policy=given.metric_policy, device=given.device,
+    )  # fmt: skip
+    shown = frame[frame["primary"] | (frame["task"] == suites.suite(given.suite).average)]
     print(shown[["task", "metric", "value", "stderr", "items", "task_source"]].to_string(index=False))
     if given.out is not None:
         from plumbline.files import atomic_write_text
@@ -93,43 +120,42 @@ def main() -> None:
         print(given.out)
 
 
-def _model(given: argparse.Namespace) -> tuple[str, Any]:
+def _model(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
     """A name for the model, and the harness's view of it."""
-    if (given.model / "outcome.json").is_file():
-        return _ours(given)
-    if not (given.model / "config.json").is_file():
+    if (folder / "outcome.json").is_file():
+        return _ours(folder, tokenizer, device)
+    if not (folder / "config.json").is_file():
         raise PlumblineError(
-            f"{given.model}: neither a finished run (outcome.json) nor a model in Hugging Face form (config.json)"
+            f"{folder}: neither a finished run (outcome.json) nor a model in Hugging Face form (config.json)"
         )
-    if given.tokenizer is not None:
+    if tokenizer is not None:
         raise PlumblineError(
-            f"--tokenizer: {given.model} is in Hugging Face form, with a tokenizer of its own; leave it out"
+            f"--tokenizer: {folder} is in Hugging Face form, with a tokenizer of its own; leave it out"
         )
     from lm_eval.models.huggingface import HFLM
 
     try:
-        model = HFLM(pretrained=str(given.model), device=given.device, dtype="float32", batch_size=8)
+        model = HFLM(pretrained=str(folder), device=device, dtype="float32", batch_size=8)
     except (OSError, ValueError, KeyError) as error:
-        raise PlumblineError(f"{given.model}: transformers cannot read it ({error})") from error
-    return f"hf:{given.model.resolve().name}", model
+        raise PlumblineError(f"{folder}: transformers cannot read it ({error})") from error
+    return f"hf:{folder.resolve().name}", model
 
 
-def _ours(given: argparse.Namespace) -> tuple[str, Any]:
+def _ours(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
     from tokenizers import Tokenizer
 
     from plumbline.evaluate.adapter import CheckpointLM
     from plumbline.evaluate.checkpoint import FinishedRun
 
-    run = FinishedRun.read(given.model)
+    run = FinishedRun.read(folder)
     if run.outcome != "completed":
-        raise PlumblineError(f"{given.model}: {run.outcome}; there is no model to score")
-    if given.tokenizer is None or not given.tokenizer.is_file():
+        raise PlumblineError(f"{folder}: {run.outcome}; there is no model to score")
+    if tokenizer is None or not tokenizer.is_file():
         where = f"work/{run.spec.preset}/corpora/{run.spec.data.corpus}/tokenizer/tokenizer.json"
-        why = "is missing" if given.tokenizer is None else f"{given.tokenizer} is no file"
+        why = "is missing" if tokenizer is None else f"{tokenizer} is no file"
         raise PlumblineError(f"--tokenizer {why}; give that of the run's corpus, such as {where}")
-    tokenizer = Tokenizer.from_file(str(given.tokenizer))
-    model = CheckpointLM(run.model(), tokenizer, context=run.spec.model.context, device=given.device)
-    return run.spec.run_id, model
+    words = Tokenizer.from_file(str(tokenizer))
+    return run.spec.run_id, CheckpointLM(run.model(), words, context=run.spec.model.context, device=device)
 
 
 if __name__ == "__main__":
