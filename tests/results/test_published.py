@@ -44,7 +44,7 @@ def test_complete_against_the_reference(shared):
     for path in files:
         ours = Published.of(path.parent.name).directory / path.name
         same = ours.read_bytes() == path.read_bytes()
-        if path.name == "setup.yaml":  # entries of ours follow those of the reference
+        if path.name in ("setup.yaml", "claims.yaml"):  # entries of ours follow those of the reference
             same = ours.read_bytes().startswith(path.read_bytes())
         apart += [] if same else [f"{path.parent.name}/{path.name}"]
     assert apart == []
