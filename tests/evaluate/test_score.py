@@ -46,7 +46,7 @@ def test_a_folder_of_no_model_and_a_tokenizer_too_many(
     with pytest.raises(PlumblineError, match=r"--tokenizer is missing; give that of the run's corpus"):
         verb(monkeypatch, score, finished, "--items", items_folder)
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(PlumblineError, match=r"and has a tokenizer of its own; leave it out"):
+    with pytest.raises(PlumblineError, match=r"with a tokenizer of its own; leave it out"):
         verb(monkeypatch, score, tmp_path, "--items", items_folder, "--tokenizer", tokenizer_file)
     with pytest.raises(PlumblineError, match=r"transformers cannot read it"):
         verb(monkeypatch, score, tmp_path, "--items", items_folder)
