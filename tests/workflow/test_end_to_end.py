@@ -54,7 +54,7 @@ EDITS = [
     ("config/studies/transfer/published/table7.csv", "baseline,", "baseline,", {"table2", "table7", "audit"}),
     ("config/studies/transfer/published/noise_floor.csv", "baseline,", "baseline,", {"noise_floor", "audit"}),
     (STUDY, "label: Softpick\n", "label: Soft pick\n", {*PRODUCTS, "deviations/transfer"}),
-    (STUDY, "    choice: before\n", "    choice: before the softmax\n", {"deviations/transfer"}),
+    (STUDY, "      subtracted from scores, in both", "      taken from the scores, in both", {"deviations/transfer"}),
     (STUDY, "others: [qknorm, softpick]", "others: [softpick, qknorm]", {*PRODUCTS, "deviations/transfer"}),
     ("src/plumbline/studies/transfer/tables/table1.py", "Does not depend", "It does not depend", {"table1"}),
     ("src/plumbline/studies/transfer/figures/fig2.py", "import annotations", "import annotations\nX = 1", {"fig2"}),

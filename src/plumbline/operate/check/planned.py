@@ -39,8 +39,14 @@ class Job:
             rule=job.rule.name,
             wildcards={key: str(value) for key, value in job.wildcards.items()},
             memory=memory if isinstance(memory, int) else 0,
-            asked={} if job.is_local else dict(job.resources.items()) | {"threads": job.threads},
+            asked={} if _stays(job) else dict(job.resources.items()) | {"threads": job.threads},
         )
+
+
+def _stays(job: Any) -> bool:
+    """Whether a job is carried out where Snakemake is. `job.is_local` says so of every job of a dry run."""
+    rule = job.rule
+    return rule.group is None and (rule.name in job.dag.workflow._localrules or rule.norun)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
