@@ -155,3 +155,43 @@ def test_decision_accuracy_of_the_printed_table() -> None:
     assert table.alike == 31
     crossed = order.ordered({"a": 1, "b": 2, "c": 2}, {"a": 3, "b": 1, "c": 4}, source="", metric="")
     assert (crossed.alike, crossed.pairs) == (1.5, 3)
+
+
+def test_a_method_that_diverges_at_the_larger_scale_is_said_so_and_has_no_gain_there(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.05, larger_seeds=[42, 43])
+    made.run("large", "baseline", 43, 4.8)
+    made.world.diverged("large", "capped", 43, 20, history("sudden", 20))
+    said = made.write()
+    assert "`capped` survives at p = " in said
+    assert said.endswith(" At 2.8M (scale large) 1 of 2 seeds of `capped` diverged.")
+    page = made.page.read_text()
+    assert "At 2.8M `capped` gains" not in page, "a gain of the other seed would choose among its runs"
+    assert re.search(r"^\| `capped` +\| +2 / 2 \| +diverged \| +not compared \|", page, flags=re.M)
+    assert "- `capped` lost caps/large/capped/s43 at the larger scale: nothing is said of a gain there" in page
+    assert "the runs of this page" not in page, "decision accuracy of one pair is none"
+
+
+def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.05)
+    made.write()
+    assert "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them: every" in section(made)
+    made.file.write_text(yaml.safe_dump(MINE | {"tries": 20}))
+    made.mine = mine.load(str(made.file), "demo")
+    same = {"kind": "spec", "baseline": "transfer/base/baseline", "test": "pooled t"}
+    place = made.root / "verdict/ledger.jsonl"
+    ledger.append(place, [Entry(name="o/a", fingerprint="a", metric="accuracy", **same)])
+    made.write()
+    assert len(ledger.read(place)) == 3, "the announcement is a line"
+    assert section(made).startswith(
+        "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them; 20 were announced "
+        "(`tries:`) and are paid for from the first on: every p is multiplied by 20. 1 more, against other baselines "
+        "or in other metrics, are not counted here."
+    )
+    page = made.page.read_text()
+    assert "before the runs:" not in page and "named beforehand" not in page
+    assert "whether before the runs, nothing here can tell" in page
+
+
+def section(made: Made, title: str = "Ledger") -> str:
+    """The text of a section of its page."""
+    return made.page.read_text().partition(f"\n## {title}\n\n")[2].partition("\n## ")[0]

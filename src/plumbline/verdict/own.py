@@ -115,16 +115,17 @@ def _enter(request: Request) -> Ledger:
 
 
 def _own_order(seen: Seen) -> list[order.Order]:
-    """The pairs that these runs themselves order at both scales."""
+    """The pairs that these runs themselves order at both scales, of methods of which no run diverged there."""
     mine = seen.mine
     if mine.larger is None:
         return []
     means: list[dict[str, float]] = []
     for scale in (mine.scale, mine.larger):
         values = {method: seen.values(seen.deciding, scale, method) for method in mine.compared}
-        means.append({method: sum(each.values()) / len(each) for method, each in values.items() if each})
+        whole = {method: each for method, each in values.items() if each and not seen.diverged(scale, method)}
+        means.append({method: sum(each.values()) / len(each) for method, each in whole.items()})
     found = order.ordered(means[0], means[1], source="the runs of this page", metric=seen.deciding.label)
-    return [found] if found.pairs else []
+    return [found] if found.pairs > 1 else []  # 0 or 100 % of one pair says nothing
 
 
 def _numbers(result: own_page.Result, sentence: str) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def decides(judged: Judgement) -> str:
     }.get(terms.test, f"{terms.test}, two-sided")
     against = f" The gain asked for is more than {terms.minimum_gain:g}." if terms.minimum_gain else ""
     return (
-        f"{direction(terms)}; gains count upwards. What decides, named beforehand: {test}; p times the ledger's "
+        f"{direction(terms)}; gains count upwards. What decides: {test}; p times the ledger's "
         f"{counted(judged.tries, 'try', 'tries')} (Bonferroni) must be at most {terms.alpha:g}.{against}"
     )
 
