@@ -140,12 +140,13 @@ def test_nothing_is_entered_where_a_run_is_missing_or_a_check_fails(
 def test_published_stands_beside_reproduced(tmp_path: Path) -> None:
     printed = tmp_path / "printed.csv"
     printed.write_text("method,metric,scale,value\ncapped,accuracy,base,0.512\n")
-    made = Made(tmp_path, published=str(printed))
+    made = Made(tmp_path, published="printed.csv")
     made.write()
     assert re.search(r"^\| `capped` +\| +accuracy \| +base \| +0\.512 \|", made.page.read_text(), flags=re.M)
     printed.write_text("method,metric,scale,value\ncaped,accuracy,base,0.512\n")
     with pytest.raises(PlumblineError, match=r"line 2: method: 'caped' is not here; did you mean 'capped'\?"):
         made.write()
+    assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 1
 
 
 def test_decision_accuracy_of_the_printed_table() -> None:

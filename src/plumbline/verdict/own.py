@@ -78,6 +78,7 @@ def write(request: Request) -> str:
     seen.require_there()
     lost = {method: runs for method in mine.against if (runs := seen.diverged(mine.scale, method))}
     judged(seen, lost, {})  # what cannot be judged is no try
+    published = prints.beside(mine, seen)
     ledger = _enter(request)
     corrected = tries.counted(ledger, tries.entries(mine))
     result = own_page.Result(
@@ -89,7 +90,7 @@ def write(request: Request) -> str:
         ledger=ledger,
         statement=ledgers.statement(ledger, request.page.parent),
         orders=[*order.printed(mine.study.code), *_own_order(seen)],
-        published=prints.beside(mine, seen),
+        published=published,
         page=request.page,
     )
     page, sentence = own_page.page(result), own_page.first(result)

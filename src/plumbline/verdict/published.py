@@ -6,11 +6,15 @@ import csv
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plumbline.cli import PlumblineError, nearest
-from plumbline.specs.mine import Mine
+from plumbline.specs.config import ROOT
 from plumbline.verdict.measures import MEASURES
-from plumbline.verdict.seen import Seen
+
+if TYPE_CHECKING:
+    from plumbline.specs.mine import Mine
+    from plumbline.verdict.seen import Seen
 
 COLUMNS = ("method", "metric", "scale", "value")
 
@@ -27,31 +31,52 @@ class Printed:
     seeds: int
 
 
-def beside(mine: Mine, seen: Seen) -> list[Printed]:
-    """The rows of the file, in its order; none where no file was given.
+def rows(mine: Mine, root: Path = ROOT) -> list[dict[str, str]]:
+    """The rows of the file, in its order; none where no file was given. Asked before any run is made: a slip of the pen
+    is not to be told after hours of training.
 
     Raises:
-        PlumblineError: there is no such file, or a row names something that these runs do not have.
+        PlumblineError: there is no such file, it is no CSV in UTF-8, or a row names something that these runs do not
+            have.
     """
     if not mine.asked["published"]:
         return []
-    path = Path(mine.asked["published"])
-    if not path.is_file():
-        raise PlumblineError(f"{mine.path}: published: there is no file {path}")
-    with path.open(encoding="utf-8", newline="") as lines:
-        read = csv.DictReader(lines)
-        if missing := [name for name in COLUMNS if name not in (read.fieldnames or ())]:
-            raise PlumblineError(f"{path}: the column {missing[0]!r} is missing (columns: {', '.join(COLUMNS)})")
-        rows = list(read)
+    path, key = Path(mine.asked["published"]), f"{mine.path}: published"
+    try:
+        with (root / path).open(encoding="utf-8-sig", newline="") as lines:  # Excel begins UTF-8 with a mark
+            read = csv.DictReader(lines)
+            if missing := [name for name in COLUMNS if name not in (read.fieldnames or ())]:
+                raise PlumblineError(f"{key}: {path}: the column {missing[0]!r} is missing; it has {read.fieldnames}")
+            found = [(read.line_num, row) for row in read]
+    except FileNotFoundError:
+        raise PlumblineError(f"{key}: there is no file {path}; name it from the folder of {mine.path}") from None
+    except OSError as error:
+        raise PlumblineError(f"{key}: {path} cannot be read ({error.strerror}); name a CSV") from None
+    except UnicodeDecodeError as error:
+        raise PlumblineError(f"{key}: {path} is not UTF-8 ({error.reason}); save it as UTF-8") from None
+    except csv.Error as error:
+        raise PlumblineError(f"{key}: {path} is no CSV ({error}); save it as one, in UTF-8") from None
     scales = [mine.scale, *([mine.larger] if mine.larger else [])]
-    found = []
-    for number, row in enumerate(rows, start=2):
-        for key, known in (("method", mine.compared), ("metric", list(MEASURES)), ("scale", scales)):
-            if row[key] not in known:
+    for number, row in found:
+        for column, known in (("method", mine.compared), ("metric", list(MEASURES)), ("scale", scales)):
+            if row[column] not in known:
                 raise PlumblineError(
-                    f"{path}, line {number}: {key}: {row[key]!r} is not here{nearest(str(row[key]), known)} "
-                    f"(there are {known})"
+                    f"{key}: {path}, line {number}: {column}: {row[column]!r} is not here"
+                    f"{nearest(str(row[column]), known)} (there are {known})"
                 )
+        if not (row["value"] or "").strip():
+            raise PlumblineError(f"{key}: {path}, line {number}: value: it is empty; put what is printed, or no row")
+    return [row for _, row in found]
+
+
+def beside(mine: Mine, seen: Seen) -> list[Printed]:
+    """The rows of the file with what was reproduced.
+
+    Raises:
+        PlumblineError: as `rows`.
+    """
+    found = []
+    for row in rows(mine):
         values = seen.values(MEASURES[row["metric"]], row["scale"], row["method"])
         mean = sum(values.values()) / len(values) if values else math.nan
         found.append(
