@@ -196,3 +196,31 @@ def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
 def section(made: Made, title: str = "Ledger") -> str:
     """The text of a section of its page."""
     return made.page.read_text().partition(f"\n## {title}\n\n")[2].partition("\n## ")[0]
+
+
+def test_a_recipe_of_its_own_is_named_and_the_cost_of_more_seeds_told(tmp_path: Path) -> None:
+    capped = MINE["methods"]["capped"] | {"optimizer": {"learning_rate": 0.1}}
+    made = Made(tmp_path, gain=0.003, methods={"capped": capped})
+    made.write()
+    said = section(made, "Limits")
+    assert "`capped` is not trained by its baseline's recipe: `optimizer.learning_rate` is 0.1 (baseline: " in said
+    assert "The recipe is that of the study" not in said
+    needed = made.numbers()["methods"]["capped"]["seeds_to_decide"]
+    hours = f"{needed * 2 * 12.5 / 3600:.3g}"
+    assert f"`capped`: {needed} seeds of each are about {hours} device-hours" in section(made, "Power")
+
+
+def test_another_familys_entries_leave_a_page_standing(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.write()
+    assert "The recipe is that of the study" in section(made, "Limits")
+    other = Entry(kind="spec", name="o/a", fingerprint="a", baseline="other", metric="accuracy", test="pooled t")
+    ledger.append(made.root / "verdict/ledger.jsonl", [other])
+    assert verdict(["--check-page", str(made.page)]) == 0
+
+
+def test_where_every_method_lost_a_seed_the_page_says_so(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
+    made.write()
+    assert "Of every method a seed diverged" in made.page.read_text()

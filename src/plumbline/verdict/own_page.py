@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
+from plumbline.specs.mine import Mine
 from plumbline.verdict import page as pages
 from plumbline.verdict import words
 from plumbline.verdict.judge import Judgement
@@ -91,7 +92,7 @@ def page(result: Result) -> str:
     sections += _downstream(seen, result.lost)
     sections += ["## The larger scale", _larger(result), "## Stability and cost", _cost(seen)]
     for judged in groups.values():
-        sections += ["## Power", pages.power(list(judged.values()))]
+        sections += ["## Power", pages.power(list(judged.values())), _hours(seen, judged)]
     sections += ["## What such a verdict is worth at another scale", _orders(result)]
     if result.published:
         sections += ["## Published beside reproduced", _published(result.published)]
@@ -171,8 +172,11 @@ def _measures(seen: Seen, lost: dict[str, list[str]]) -> str:
             means = [words.fixed(value, one.sigma) for value in (one.mean, one.mean_baseline, one.gain)]
             found = [f"{one.z:.2f}", words.p(one.p), words.fixed(one.resolved, one.sigma)]
             rows.append((name(method), measure.label, *means, *found))
+    nothing = "The study evaluates nothing else."
+    if len(lost) == len(seen.mine.against):
+        nothing = "Of every method a seed diverged: there is nothing to compare."
     columns = ("method", "measure", "mean", "baseline's", "gain", "gain / sigma", "p, of this alone")
-    return grid((*columns, "smallest gain that it resolves"), rows) if rows else "The study evaluates nothing else."
+    return grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
 
 
 def _downstream(seen: Seen, lost: dict[str, list[str]]) -> list[str]:
@@ -243,6 +247,19 @@ def _cost(seen: Seen) -> str:
     )
 
 
+def _hours(seen: Seen, judged: dict[str, Judgement]) -> str:
+    """What the seeds that would find the seen gain take, by what a run took here."""
+    said = []
+    for method, each in judged.items():
+        if needed := each.seeds_to_decide:
+            ours, theirs = (seen.hours(seen.mine.scale, side) for side in (method, seen.mine.against[method]))
+            said.append(
+                f"- {name(method)}: {needed:,} seeds of each are about {needed * (ours + theirs):.3g} device-hours, if "
+                f"a run takes the {ours:.3g} h, and one of the baseline the {theirs:.3g} h, that they took here."
+            )
+    return "\n".join(said)
+
+
 def _orders(result: Result) -> str:
     if not result.orders:
         return "No table of the study's document has the same methods at two scales, nor do these runs give two pairs."
@@ -290,7 +307,7 @@ def _limits(result: Result) -> str:
     said = [
         f"A verdict is of its size: {mine.study.scale_label(mine.scale)} at preset {mine.study.preset}. A claim about "
         "a larger model is neither held nor refuted by it.",
-        "The recipe is that of the study: no method's own learning rate was looked for, nor the baseline's.",
+        *_recipe(mine),
     ]
     if every:
         said += pages.limits(every, every[0].terms)
@@ -316,6 +333,34 @@ def _limits(result: Result) -> str:
     ]
     said += seen.frames.notes
     return "\n".join(f"- {one}" for one in said)
+
+
+def _recipe(mine: Mine) -> list[str]:
+    """In what, beside the model, a method is trained otherwise than its baseline: a gain may be that's."""
+    said = []
+    for method, baseline in mine.against.items():
+        ours, theirs = (_flat(mine.runs(mine.scale, each)[0].spec.to_dict()) for each in (method, baseline))
+        keys = [
+            key for key in ours | theirs if key.split(".")[0] not in _NO_RECIPE and ours.get(key) != theirs.get(key)
+        ]
+        if keys:
+            differs = [f"`{key}` is {ours.get(key, 'none')} (baseline: {theirs.get(key, 'none')})" for key in keys]
+            said.append(f"{name(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
+    return said or [
+        "The recipe is that of the study: no method's own learning rate was looked for, nor the baseline's."
+    ]
+
+
+#: What names a run, the model with its code, which are what is compared, and probes, which only look.
+_NO_RECIPE = ("study", "method", "init_seed", "model", "components", "probes", "numerics")
+
+
+def _flat(spec: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Dotted key -> value."""
+    found: dict[str, Any] = {}
+    for key, value in spec.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return found
 
 
 def _runs(seen: Seen) -> str:

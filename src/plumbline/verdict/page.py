@@ -215,6 +215,8 @@ def limits(every: Sequence[Judgement], terms: Terms) -> list[str]:
         "A verdict is on these runs: other data, scale, or tuning are not in it. What was not put into the ledger is "
         "not corrected for, and whoever looks at numbers before their verdict has looked.",
         '"Does not survive" says that these runs do not show a gain, not that there is none: see what is ruled out.',
+        "Alpha and the minimum gain are as given when this page was made; the ledger does not record them, and "
+        "the same numbers under others are no new try.",
     ]
     if terms.sigma is not None:
         limits.append(f"Sigma is {terms.sigma:g} because --sigma says so; the spread in the file was not used.")

@@ -212,6 +212,11 @@ class Seen:
             runs=len(keys),
         )
 
+    def hours(self, scale: str, method: str) -> float:
+        """Mean wall time of a method's completed runs at a scale, in hours."""
+        keys = [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == COMPLETED]
+        return sum(float(self.frames.manifests[key]["wall_seconds"]) for key in keys) / max(1, len(keys)) / 3600
+
     def _spike(self, key: str) -> float:
         norms = self.frames.metrics(key)["grad_norm"].dropna().astype(float)
         return float(norms.max() / norms.median()) if len(norms) and norms.median() > 0 else math.nan
