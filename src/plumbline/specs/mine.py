@@ -17,7 +17,7 @@ from plumbline.specs import corpus, sheet, sweep
 from plumbline.specs.config import PRESETS, ROOT, check, load_study, read_yaml, studies
 from plumbline.specs.sheet import Run, Study
 from plumbline.specs.spec import ModelSpec, RunSpec
-from plumbline.verdict import published
+from plumbline.verdict import printed
 
 #: What the file need not say. Five seeds of the reference and three of a method: docs/verdict.md says what they find.
 DEFAULTS: dict[str, Any] = {
@@ -130,7 +130,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
             _require_same_data(ours, theirs, path)
         if asked["paired"]:
             _require_pairs(mine, method, baseline)
-    published.rows(mine, root)
+    printed.rows(mine, root)
     return mine
 
 
