@@ -88,6 +88,20 @@ def test_each_method_may_have_a_baseline_of_its_own(root: Path) -> None:
         ),
         ({"methods": {"other": {"data_seed": 1}}}, "data_seed is 1, that of baseline is 0"),
         ({"alpha": 0.7}, "alpha"),
+        (
+            {"paired": True, "reference_seeds": [45, 46]},
+            r"paired: 'capped' has the seeds \[42, 43, 44\] and 'baseline'",
+        ),
+        ({"paired": True, "seeds": [42]}, "so that 1 are of both"),
+        (
+            {"published": "nowhere.csv"},
+            "published: there is no file my/nowhere.csv; name it from the folder of my/caps",
+        ),
+        ({"against": 5}, "against: 5 is not of type 'string'"),
+        ({"against": None}, "against: None is not of type 'string'"),
+        ({"methods": {"qknorm": {"against": ["baseline"]}}}, r"methods.qknorm.against: \['baseline'\] is no name"),
+        ({"methods": {"qknorm": {"against": None}}}, "methods.qknorm.against: None is no name"),
+        ({"methods": {None: {}}}, "methods: None is no name"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_remedy(root: Path, changes: dict[str, Any], words: str) -> None:
@@ -101,3 +115,32 @@ def test_a_file_with_the_name_of_a_study_is_refused(root: Path) -> None:
         load(root, name="transfer")
     with pytest.raises(PlumblineError, match="lower-case letters"):
         load(root, name="My-Idea")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"capped,val_loss,base,3.2\n", "printed.csv, line 2: metric: 'val_loss' is not here"),
+        (b"capped,validation_loss,base,3.2 \xb1 0.1\n", "published: my/printed.csv is not UTF-8"),
+        (b"capped,validation_loss,base\n", "line 2: value: it is empty"),
+    ],
+)
+def test_printed_numbers_are_read_before_any_run(root: Path, content: bytes, words: str) -> None:
+    (root / "my/printed.csv").write_bytes(b"method,metric,scale,value\n" + content)
+    with pytest.raises(PlumblineError, match=words):
+        load(root, published="printed.csv")
+
+
+def test_printed_numbers_lie_beside_the_file_and_may_begin_with_a_mark(root: Path) -> None:
+    (root / "my/printed.csv").write_bytes(b"\xef\xbb\xbfmethod,metric,scale,value\ncapped,validation_loss,base,3.2\n")
+    assert load(root, published="printed.csv").asked["published"] == "my/printed.csv"
+
+
+def test_a_key_that_is_no_word_is_refused(root: Path) -> None:
+    (root / "my/caps.yaml").write_text(yaml.safe_dump(MINE | {1: 2}))
+    with pytest.raises(PlumblineError, match=r"my/caps.yaml: top level: unknown key 1 \(known"):
+        mine.load("my/caps.yaml", "smoke", root)
+
+
+def test_no_announced_tries_may_be_said(root: Path) -> None:
+    assert load(root, tries=0).asked["tries"] == 0

@@ -140,12 +140,13 @@ def test_nothing_is_entered_where_a_run_is_missing_or_a_check_fails(
 def test_published_stands_beside_reproduced(tmp_path: Path) -> None:
     printed = tmp_path / "printed.csv"
     printed.write_text("method,metric,scale,value\ncapped,accuracy,base,0.512\n")
-    made = Made(tmp_path, published=str(printed))
+    made = Made(tmp_path, published="printed.csv")
     made.write()
     assert re.search(r"^\| `capped` +\| +accuracy \| +base \| +0\.512 \|", made.page.read_text(), flags=re.M)
     printed.write_text("method,metric,scale,value\ncaped,accuracy,base,0.512\n")
     with pytest.raises(PlumblineError, match=r"line 2: method: 'caped' is not here; did you mean 'capped'\?"):
         made.write()
+    assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 1
 
 
 def test_decision_accuracy_of_the_printed_table() -> None:
@@ -155,3 +156,71 @@ def test_decision_accuracy_of_the_printed_table() -> None:
     assert table.alike == 31
     crossed = order.ordered({"a": 1, "b": 2, "c": 2}, {"a": 3, "b": 1, "c": 4}, source="", metric="")
     assert (crossed.alike, crossed.pairs) == (1.5, 3)
+
+
+def test_a_method_that_diverges_at_the_larger_scale_is_said_so_and_has_no_gain_there(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.05, larger_seeds=[42, 43])
+    made.run("large", "baseline", 43, 4.8)
+    made.world.diverged("large", "capped", 43, 20, history("sudden", 20))
+    said = made.write()
+    assert "`capped` survives at p = " in said
+    assert said.endswith(" At 2.8M (scale large) 1 of 2 seeds of `capped` diverged.")
+    page = made.page.read_text()
+    assert "At 2.8M `capped` gains" not in page, "a gain of the other seed would choose among its runs"
+    assert re.search(r"^\| `capped` +\| +2 / 2 \| +diverged \| +not compared \|", page, flags=re.M)
+    assert "- `capped` lost caps/large/capped/s43 at the larger scale: nothing is said of a gain there" in page
+    assert "the runs of this page" not in page, "decision accuracy of one pair is none"
+
+
+def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.05)
+    made.write()
+    assert "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them: every" in section(made)
+    made.file.write_text(yaml.safe_dump(MINE | {"tries": 20}))
+    made.mine = mine.load(str(made.file), "demo")
+    same = {"kind": "spec", "baseline": "transfer/base/baseline", "test": "pooled t"}
+    place = made.root / "verdict/ledger.jsonl"
+    ledger.append(place, [Entry(name="o/a", fingerprint="a", metric="accuracy", **same)])
+    made.write()
+    assert len(ledger.read(place)) == 3, "the announcement is a line"
+    assert section(made).startswith(
+        "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them; 20 were announced "
+        "(`tries:`) and are paid for from the first on: every p is multiplied by 20. 1 more, against other baselines "
+        "or in other metrics, are not counted here."
+    )
+    page = made.page.read_text()
+    assert "before the runs:" not in page and "named beforehand" not in page
+    assert "whether before the runs, nothing here can tell" in page
+
+
+def section(made: Made, title: str = "Ledger") -> str:
+    """The text of a section of its page."""
+    return made.page.read_text().partition(f"\n## {title}\n\n")[2].partition("\n## ")[0]
+
+
+def test_a_recipe_of_its_own_is_named_and_the_cost_of_more_seeds_told(tmp_path: Path) -> None:
+    capped = MINE["methods"]["capped"] | {"optimizer": {"learning_rate": 0.1}}
+    made = Made(tmp_path, gain=0.003, methods={"capped": capped})
+    made.write()
+    said = section(made, "Limits")
+    assert "`capped` is not trained by its baseline's recipe: `optimizer.learning_rate` is 0.1 (baseline: " in said
+    assert "The recipe is that of the study" not in said
+    needed = made.numbers()["methods"]["capped"]["seeds_to_decide"]
+    hours = f"{needed * 2 * 12.5 / 3600:.3g}"
+    assert f"`capped`: {needed} seeds of each are about {hours} device-hours" in section(made, "Power")
+
+
+def test_another_familys_entries_leave_a_page_standing(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.write()
+    assert "The recipe is that of the study" in section(made, "Limits")
+    other = Entry(kind="spec", name="o/a", fingerprint="a", baseline="other", metric="accuracy", test="pooled t")
+    ledger.append(made.root / "verdict/ledger.jsonl", [other])
+    assert verdict(["--check-page", str(made.page)]) == 0
+
+
+def test_where_every_method_lost_a_seed_the_page_says_so(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
+    made.write()
+    assert "Of every method a seed diverged" in made.page.read_text()

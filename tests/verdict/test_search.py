@@ -163,3 +163,13 @@ def test_a_given_sigma_makes_up_for_missing_repeats() -> None:
     assert judge_search(LOG, steps, Terms(higher=True, sigma=0.5)).outcome is Outcome.SURVIVES
     weak = judge_search(LOG, steps, Terms(higher=True, sigma=0.5, sigma_runs=2))
     assert weak.freedom == 1 and weak.p > judge_search(LOG, steps, Terms(higher=True, sigma=0.5)).p
+
+
+def test_a_change_that_was_run_again_until_it_was_kept_is_refused() -> None:
+    steps = log(
+        ("s", 1.0, "keep"), ("s", 1.1, "discard"), ("b", 0.9, "discard"), ("b", 0.8, "discard"), ("b", 1.5, "keep")
+    )  # fmt: skip
+    with pytest.raises(
+        PlumblineError, match=r"log.tsv, line 6: 'b' is kept at another run than its first, which line 4"
+    ):
+        judge_search(LOG, steps, UP)

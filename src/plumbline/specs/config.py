@@ -166,7 +166,7 @@ def _explain(error: ValidationError) -> str:
     unknown = _unknown_keys(error)
     if unknown:
         known = sorted(_known_keys(error))
-        return f"unknown key {unknown[0]!r}{nearest(unknown[0], known)} (known: {known})"
+        return f"unknown key {unknown[0]!r}{nearest(str(unknown[0]), known)} (known: {known})"
     if error.validator == "enum" and isinstance(error.instance, str):
         return error.message + nearest(error.instance, map(str, cast(list[Any], error.validator_value)))
     if error.validator == "required":

@@ -17,6 +17,7 @@ from plumbline.specs import corpus, sheet, sweep
 from plumbline.specs.config import PRESETS, ROOT, check, load_study, read_yaml, studies
 from plumbline.specs.sheet import Run, Study
 from plumbline.specs.spec import ModelSpec, RunSpec
+from plumbline.verdict import printed
 
 #: What the file need not say. Five seeds of the reference and three of a method: docs/verdict.md says what they find.
 DEFAULTS: dict[str, Any] = {
@@ -114,6 +115,8 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
         _require_method(baseline, methods, path, f"methods.{method}.against" if "against" in entry else "against")
         for one in sweep.points(method, methods.get(method, {})) or [method]:
             against[one] = baseline
+    if asked["published"]:
+        asked["published"] = str(Path(path).parent / asked["published"])
     own_sheet = _sheet(parent, asked, own, against, name, path)
     study = sheet.made(own_sheet, path, preset, root, source, parent)
     mine = Mine(path=path, study=study, against=against, asked=asked)
@@ -125,6 +128,9 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
         for scale in (mine.scale, *([mine.larger] if mine.larger else [])):
             ours, theirs = (mine.runs(scale, name)[0].spec for name in (method, baseline))
             _require_same_data(ours, theirs, path)
+        if asked["paired"]:
+            _require_pairs(mine, method, baseline)
+    printed.rows(mine, root)
     return mine
 
 
@@ -147,6 +153,16 @@ def _methods(
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The file's own methods as a study's YAML has them, and of all methods what they say."""
     entries = {method: dict(entry or {}) for method, entry in said.items()}
+    for method, entry in entries.items():  # YAML has names that are no words: null, 5, a list
+        where = [
+            ("methods", method),
+            *([(f"methods.{method}.against", entry["against"])] if "against" in entry else []),
+        ]
+        for key, value in where:
+            if not isinstance(value, str):
+                raise PlumblineError(
+                    f"{path}: {key}: {value!r} is no name of a method; write one, in quotes if need be"
+                )
     own = {method: entry for method, entry in entries.items() if set(entry) - {"against"}}
     there = parent.sheet["methods"] | parent.sheet.get("arms", {})
     for method in own:
@@ -212,6 +228,16 @@ def _sheet(
         "inherited": list(parent.sheet["methods"]),
         "file": path,
     }
+
+
+def _require_pairs(mine: Mine, method: str, baseline: str) -> None:
+    """Refuse pairs where fewer than two seeds are of both: nothing could be judged once all was trained."""
+    ours, theirs = ([run.spec.init_seed for run in mine.runs(mine.scale, name)] for name in (method, baseline))
+    if len(shared := set(ours) & set(theirs)) < 2:
+        raise PlumblineError(
+            f"{mine.path}: paired: {method!r} has the seeds {ours} and {baseline!r} {theirs}, so that {len(shared)} "
+            "are of both; give two or more of them in both `seeds` and `reference_seeds`, or leave out `paired`"
+        )
 
 
 def _require_same_data(one: RunSpec, other: RunSpec, path: str) -> None:

@@ -7,6 +7,7 @@ Writes a page and its numbers beside the file, and enters what was tried in the 
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -32,7 +33,12 @@ def arguments() -> argparse.ArgumentParser:
     for column in ("method", "seed", "value", "commit", "status"):
         add(f"--{column}-column", metavar="COLUMN", default=getattr(columns, column), help="default: %(default)s")
     add("--shape", choices=["table", "search"], help="default: what the columns say")
-    add("--alpha", type=float, default=ALPHA, help="promised share of errors over all tries; default: %(default)s")
+    add(
+        "--alpha",
+        type=float,
+        default=ALPHA,
+        help="promised share of errors, of the tries against this baseline in this metric; default: %(default)s",
+    )
     add("--minimum-gain", type=float, default=0.0, metavar="GAIN", help="a gain has to be above this; default: 0")
     add("--claimed-gain", type=float, metavar="GAIN", help="the gain that somebody claims, to be held or ruled out")
     add("--sigma", type=float, help="standard deviation of one run, from elsewhere")
@@ -113,10 +119,23 @@ def check(page: Path, ledger: Path | None) -> int:
         raise PlumblineError(f"{page} is no page of a verdict: it says nothing of a ledger, or is not there")
     held = ledgers.read(ledger or page.parent / said.name)
     came = ledgers.compare(held, page, said)
+    if came and (families := _families(page)) is not None:
+        came = sum(entry.family in families for entry in held.entries[said.length :])
     print(f"{held.path}: {len(held)} entries, the chain is whole, and holds the {said.length} of {page}")
     if came:
         print(f"{came} entries came since: make the page again, its p-values may be corrected for too few tries")
     return int(bool(came))
+
+
+def _families(page: Path) -> set[tuple[str, str]] | None:
+    """What a page's tries are counted in, by its numbers beside it; None where they do not say."""
+    try:
+        numbers = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
+        if "decides" in numbers:
+            return {(baseline, numbers["decides"]) for baseline in numbers["tries"]}
+        return {(numbers["baseline"], numbers["metric"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 if __name__ == "__main__":

@@ -78,6 +78,7 @@ def write(request: Request) -> str:
     seen.require_there()
     lost = {method: runs for method in mine.against if (runs := seen.diverged(mine.scale, method))}
     judged(seen, lost, {})  # what cannot be judged is no try
+    published = prints.beside(mine, seen)
     ledger = _enter(request)
     corrected = tries.counted(ledger, tries.entries(mine))
     result = own_page.Result(
@@ -89,7 +90,7 @@ def write(request: Request) -> str:
         ledger=ledger,
         statement=ledgers.statement(ledger, request.page.parent),
         orders=[*order.printed(mine.study.code), *_own_order(seen)],
-        published=prints.beside(mine, seen),
+        published=published,
         page=request.page,
     )
     page, sentence = own_page.page(result), own_page.first(result)
@@ -115,16 +116,17 @@ def _enter(request: Request) -> Ledger:
 
 
 def _own_order(seen: Seen) -> list[order.Order]:
-    """The pairs that these runs themselves order at both scales."""
+    """The pairs that these runs themselves order at both scales, of methods of which no run diverged there."""
     mine = seen.mine
     if mine.larger is None:
         return []
     means: list[dict[str, float]] = []
     for scale in (mine.scale, mine.larger):
         values = {method: seen.values(seen.deciding, scale, method) for method in mine.compared}
-        means.append({method: sum(each.values()) / len(each) for method, each in values.items() if each})
+        whole = {method: each for method, each in values.items() if each and not seen.diverged(scale, method)}
+        means.append({method: sum(each.values()) / len(each) for method, each in whole.items()})
     found = order.ordered(means[0], means[1], source="the runs of this page", metric=seen.deciding.label)
-    return [found] if found.pairs else []
+    return [found] if found.pairs > 1 else []  # 0 or 100 % of one pair says nothing
 
 
 def _numbers(result: own_page.Result, sentence: str) -> dict[str, Any]:

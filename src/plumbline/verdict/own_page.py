@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
+from plumbline.specs.mine import Mine
 from plumbline.verdict import page as pages
 from plumbline.verdict import words
 from plumbline.verdict.judge import Judgement
@@ -61,7 +62,20 @@ def first(result: Result) -> str:
     for method, runs in result.lost.items():
         seeds = counted(len(mine.runs(mine.scale, method)), "seed")
         said.append(f"{name(method)} does not survive: of its {seeds} {len(runs)} diverged.")
-    return f"At {label}: {' '.join(said)}"
+    return f"At {label}: {' '.join([*said, *_diverged_larger(result.seen)])}"
+
+
+def _diverged_larger(seen: Seen) -> list[str]:
+    """Who diverged at the larger scale: a sentence each, for a verdict at the smaller one is not to hide it."""
+    mine = seen.mine
+    if mine.larger is None:
+        return []
+    return [
+        f"At {mine.study.scale_label(mine.larger)} (scale {mine.larger}) {len(runs)} of "
+        f"{counted(len(mine.runs(mine.larger, method)), 'seed')} of {name(method)} diverged."
+        for method in mine.compared
+        if (runs := seen.lost_larger(method))
+    ]
 
 
 def page(result: Result) -> str:
@@ -78,7 +92,7 @@ def page(result: Result) -> str:
     sections += _downstream(seen, result.lost)
     sections += ["## The larger scale", _larger(result), "## Stability and cost", _cost(seen)]
     for judged in groups.values():
-        sections += ["## Power", pages.power(list(judged.values()))]
+        sections += ["## Power", pages.power(list(judged.values())), _hours(seen, judged)]
     sections += ["## What such a verdict is worth at another scale", _orders(result)]
     if result.published:
         sections += ["## Published beside reproduced", _published(result.published)]
@@ -137,8 +151,9 @@ def _how(result: Result) -> str:
     if result.seen.deciding.name == "validation_loss":
         loss = f" A run's loss is the mean of its evaluations in the last {100 * asked['last']:g} % of its steps."
     return (
-        f"`{mine.path}` extends `{mine.study.code}`; what decides was named there before the runs: "
-        f"{result.seen.deciding.label}, at scale `{mine.scale}`.{loss} With any numbers of seeds the deciding test "
+        f"`{mine.path}` extends `{mine.study.code}`; what decides is named in it: "
+        f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether before the runs, nothing here can tell."
+        f"{loss} With any numbers of seeds the deciding test "
         "errs as often as it promises if runs are normal and spread alike; more of them find smaller gains."
     )
 
@@ -157,8 +172,11 @@ def _measures(seen: Seen, lost: dict[str, list[str]]) -> str:
             means = [words.fixed(value, one.sigma) for value in (one.mean, one.mean_baseline, one.gain)]
             found = [f"{one.z:.2f}", words.p(one.p), words.fixed(one.resolved, one.sigma)]
             rows.append((name(method), measure.label, *means, *found))
+    nothing = "The study evaluates nothing else."
+    if len(lost) == len(seen.mine.against):
+        nothing = "Of every method a seed diverged: there is nothing to compare."
     columns = ("method", "measure", "mean", "baseline's", "gain", "gain / sigma", "p, of this alone")
-    return grid((*columns, "smallest gain that it resolves"), rows) if rows else "The study evaluates nothing else."
+    return grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
 
 
 def _downstream(seen: Seen, lost: dict[str, list[str]]) -> list[str]:
@@ -194,10 +212,15 @@ def _larger(result: Result) -> str:
     seen, rows = result.seen, []
     if seen.mine.larger is None:
         return f"None was asked for (`larger:` in {name(seen.mine.path)}): nothing is said of other sizes."
-    for method in result.judged:
+    for method in seen.mine.against:
         one = seen.larger(method)
         if one is None:
-            rows.append((name(method), *["no finished run"] * 5))
+            sides = (method, seen.mine.against[method])
+            seeds = " / ".join(str(len(seen.mine.runs(seen.mine.larger, side))) for side in sides)
+            gone = ["diverged" if seen.lost_larger(side) else "not compared" for side in sides]
+            if not any(seen.lost_larger(side) for side in sides):
+                gone = ["no finished run"] * 2
+            rows.append((name(method), seeds, *gone, "none", "none"))
             continue
         test = "no noise floor" if one.judged is None else words.p(one.judged.p)
         seeds = f"{one.seeds} / {one.seeds_baseline}"
@@ -224,9 +247,22 @@ def _cost(seen: Seen) -> str:
     )
 
 
+def _hours(seen: Seen, judged: dict[str, Judgement]) -> str:
+    """What the seeds that would find the seen gain take, by what a run took here."""
+    said = []
+    for method, each in judged.items():
+        if needed := each.seeds_to_decide:
+            ours, theirs = (seen.hours(seen.mine.scale, side) for side in (method, seen.mine.against[method]))
+            said.append(
+                f"- {name(method)}: {needed:,} seeds of each are about {needed * (ours + theirs):.3g} device-hours, if "
+                f"a run takes the {ours:.3g} h, and one of the baseline the {theirs:.3g} h, that they took here."
+            )
+    return "\n".join(said)
+
+
 def _orders(result: Result) -> str:
     if not result.orders:
-        return "No table of the study's document has the same methods at two scales, and these runs are of one."
+        return "No table of the study's document has the same methods at two scales, nor do these runs give two pairs."
     rows = [
         (one.source, one.metric, str(one.methods), f"{one.alike:g} of {one.pairs}", words.percent(one.share))
         for one in result.orders
@@ -250,15 +286,17 @@ def _ledger(result: Result) -> str:
     mine, metric = result.seen.mine, result.seen.deciding.name
     said = []
     for baseline, count in result.tries.items():
-        there = sum((entry.baseline, entry.metric) == (baseline, metric) for entry in result.ledger.entries)
-        more = f"; {count} were announced (`tries:`) and are paid for" if count > there else ""
+        there, planned = (ask(baseline, metric) for ask in (result.ledger.made, result.ledger.planned))
+        more = f"; {planned} were announced (`tries:`) and are paid for from the first on" if planned else ""
+        if there > planned > 0:
+            more = f"; {planned} were announced (`tries:`), fewer than were made"
         said.append(
             f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among "
             f"them{more}: every p is multiplied by {count}."
         )
-    other = len(result.ledger) - sum(entry.baseline in result.tries for entry in result.ledger.entries)
-    if other:
-        said.append(f"{other} more, against other baselines, are not counted here.")
+    ours = sum(result.ledger.made(baseline, metric) for baseline in result.tries)
+    if other := len({entry.identity for entry in result.ledger.entries}) - ours:
+        said.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
     again = f"Asked for again (`{_command(mine)}`), the page is made anew when tries came."
     return "\n\n".join([" ".join([*said, again]), result.statement])
 
@@ -269,7 +307,7 @@ def _limits(result: Result) -> str:
     said = [
         f"A verdict is of its size: {mine.study.scale_label(mine.scale)} at preset {mine.study.preset}. A claim about "
         "a larger model is neither held nor refuted by it.",
-        "The recipe is that of the study: no method's own learning rate was looked for, nor the baseline's.",
+        *_recipe(mine),
     ]
     if every:
         said += pages.limits(every, every[0].terms)
@@ -278,6 +316,12 @@ def _limits(result: Result) -> str:
         said.append(f"Stand-ins made from held-out documents, no benchmarks: {', '.join(proxies)}.")
     if mine.larger is not None and len(mine.asked["larger_seeds"]) == 1:
         said.append("The larger scale has one seed of each: its sign is a single draw.")
+    said += [
+        f"{name(method)} lost {', '.join(runs)} at the larger scale: nothing is said of a gain there, for the other "
+        "seeds would choose among its runs."
+        for method in mine.compared
+        if (runs := seen.lost_larger(method))
+    ]
     for baseline in mine.references:
         if lost := seen.diverged(mine.scale, baseline):
             said.append(
@@ -289,6 +333,34 @@ def _limits(result: Result) -> str:
     ]
     said += seen.frames.notes
     return "\n".join(f"- {one}" for one in said)
+
+
+def _recipe(mine: Mine) -> list[str]:
+    """In what, beside the model, a method is trained otherwise than its baseline: a gain may be that's."""
+    said = []
+    for method, baseline in mine.against.items():
+        ours, theirs = (_flat(mine.runs(mine.scale, each)[0].spec.to_dict()) for each in (method, baseline))
+        keys = [
+            key for key in ours | theirs if key.split(".")[0] not in _NO_RECIPE and ours.get(key) != theirs.get(key)
+        ]
+        if keys:
+            differs = [f"`{key}` is {ours.get(key, 'none')} (baseline: {theirs.get(key, 'none')})" for key in keys]
+            said.append(f"{name(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
+    return said or [
+        "The recipe is that of the study: no method's own learning rate was looked for, nor the baseline's."
+    ]
+
+
+#: What names a run, the model with its code, which are what is compared, and probes, which only look.
+_NO_RECIPE = ("study", "method", "init_seed", "model", "components", "probes", "numerics")
+
+
+def _flat(spec: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Dotted key -> value."""
+    found: dict[str, Any] = {}
+    for key, value in spec.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return found
 
 
 def _runs(seen: Seen) -> str:

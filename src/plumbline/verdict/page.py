@@ -120,7 +120,7 @@ def decides(judged: Judgement) -> str:
     }.get(terms.test, f"{terms.test}, two-sided")
     against = f" The gain asked for is more than {terms.minimum_gain:g}." if terms.minimum_gain else ""
     return (
-        f"{direction(terms)}; gains count upwards. What decides, named beforehand: {test}; p times the ledger's "
+        f"{direction(terms)}; gains count upwards. What decides: {test}; p times the ledger's "
         f"{counted(judged.tries, 'try', 'tries')} (Bonferroni) must be at most {terms.alpha:g}.{against}"
     )
 
@@ -215,6 +215,8 @@ def limits(every: Sequence[Judgement], terms: Terms) -> list[str]:
         "A verdict is on these runs: other data, scale, or tuning are not in it. What was not put into the ledger is "
         "not corrected for, and whoever looks at numbers before their verdict has looked.",
         '"Does not survive" says that these runs do not show a gain, not that there is none: see what is ruled out.',
+        "Alpha and the minimum gain are as given when this page was made; the ledger does not record them, and "
+        "the same numbers under others are no new try.",
     ]
     if terms.sigma is not None:
         limits.append(f"Sigma is {terms.sigma:g} because --sigma says so; the spread in the file was not used.")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from plumbline.cli import PlumblineError, nearest
-from plumbline.specs.mine import Mine
+from plumbline.verdict import printed
 from plumbline.verdict.measures import MEASURES
-from plumbline.verdict.seen import Seen
 
-COLUMNS = ("method", "metric", "scale", "value")
+if TYPE_CHECKING:
+    from plumbline.specs.mine import Mine
+    from plumbline.verdict.seen import Seen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,30 +27,13 @@ class Printed:
 
 
 def beside(mine: Mine, seen: Seen) -> list[Printed]:
-    """The rows of the file, in its order; none where no file was given.
+    """The rows of the file with what was reproduced.
 
     Raises:
-        PlumblineError: there is no such file, or a row names something that these runs do not have.
+        PlumblineError: as `printed.rows`.
     """
-    if not mine.asked["published"]:
-        return []
-    path = Path(mine.asked["published"])
-    if not path.is_file():
-        raise PlumblineError(f"{mine.path}: published: there is no file {path}")
-    with path.open(encoding="utf-8", newline="") as lines:
-        read = csv.DictReader(lines)
-        if missing := [name for name in COLUMNS if name not in (read.fieldnames or ())]:
-            raise PlumblineError(f"{path}: the column {missing[0]!r} is missing (columns: {', '.join(COLUMNS)})")
-        rows = list(read)
-    scales = [mine.scale, *([mine.larger] if mine.larger else [])]
     found = []
-    for number, row in enumerate(rows, start=2):
-        for key, known in (("method", mine.compared), ("metric", list(MEASURES)), ("scale", scales)):
-            if row[key] not in known:
-                raise PlumblineError(
-                    f"{path}, line {number}: {key}: {row[key]!r} is not here{nearest(str(row[key]), known)} "
-                    f"(there are {known})"
-                )
+    for row in printed.rows(mine):
         values = seen.values(MEASURES[row["metric"]], row["scale"], row["method"])
         mean = sum(values.values()) / len(values) if values else math.nan
         found.append(

@@ -198,6 +198,8 @@ def judge_search(path: Path, steps: Sequence[Step], terms: Terms, *, tries: int 
     changes = [group[0] for commit, group in by_commit.items() if commit != start.commit]
     if not changes:
         raise PlumblineError(f"{path} has runs of the start {start.commit!r} only; there is no change to judge")
+    for change in changes:
+        _require_first_kept(path, by_commit[change.commit])
     start_runs = tuple(_value(step) for step in by_commit[start.commit])
     sigma, elsewhere, noise = _noise(path, start, by_commit, terms)
     known = terms.sigma_freedom if terms.sigma is not None else None
@@ -256,6 +258,19 @@ def _by_commit(runs: Sequence[Step]) -> dict[str, list[Step]]:
     for step in runs:
         groups.setdefault(step.commit, []).append(step)
     return groups
+
+
+def _require_first_kept(path: Path, runs: Sequence[Step]) -> None:
+    """Refuse a change that was run again until it was kept: each run was a try, and the kept one no fair repeat."""
+    first = runs[0]
+    later = next((step for step in runs if step.status == "keep"), first)
+    if first.status != "keep" and later is not first:
+        raise PlumblineError(
+            f"{path}, line {later.line}: {later.commit!r} is kept at another run than its first, which line "
+            f"{first.line} does not keep: whoever runs a change again until it is kept has tried it so often. Give "
+            f"each of these runs a commit of its own ({later.commit!r}, '{later.commit}-2'), so that each counts as a "
+            "try"
+        )
 
 
 def _noise(path: Path, start: Step, by_commit: dict[str, list[Step]], terms: Terms) -> tuple[float, int, str]:

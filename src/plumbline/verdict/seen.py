@@ -114,6 +114,10 @@ class Seen:
         """The runs of a method that diverged."""
         return [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == DIVERGED]
 
+    def lost_larger(self, method: str) -> list[str]:
+        """The runs of a method that diverged at the larger scale; none where none was asked for."""
+        return self.diverged(self.mine.larger, method) if self.mine.larger else []
+
     def _value(self, measure: Measure, key: str) -> float:
         if measure.metric:
             of_tasks = self.frames.metric_scores(key, measure.metric).astype(float)
@@ -171,9 +175,10 @@ class Seen:
         return pd.DataFrame({key: row for key, row in rows.items() if len(row)}).T
 
     def larger(self, method: str) -> Larger | None:
-        """At the larger scale; None where none was asked for, or a side has no finished run."""
+        """At the larger scale; None where none was asked for, a side has no finished run, or a seed of either diverged:
+        a gain of the others would choose among its runs."""
         scale = self.mine.larger
-        if scale is None:
+        if scale is None or self.lost_larger(method) or self.lost_larger(self.mine.against[method]):
             return None
         ours, theirs = (self.values(self.deciding, scale, name) for name in (method, self.mine.against[method]))
         if not ours or not theirs:
@@ -206,6 +211,11 @@ class Seen:
             diverged=len(self.diverged(scale, method)),
             runs=len(keys),
         )
+
+    def hours(self, scale: str, method: str) -> float:
+        """Mean wall time of a method's completed runs at a scale, in hours."""
+        keys = [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == COMPLETED]
+        return sum(float(self.frames.manifests[key]["wall_seconds"]) for key in keys) / max(1, len(keys)) / 3600
 
     def _spike(self, key: str) -> float:
         norms = self.frames.metrics(key)["grad_norm"].dropna().astype(float)

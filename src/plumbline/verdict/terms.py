@@ -19,7 +19,7 @@ class Terms:
 
     Attributes:
         higher: whether higher is better.
-        alpha: the promised share of errors, of all tries in the ledger together.
+        alpha: the promised share of errors, of the tries against this baseline in this metric together.
         minimum_gain: a method has to be better by more than this (a leaderboard's rule), or, in a search, a change
             was kept that was better by more than this.
         claimed_gain: what somebody says that it gains; None if there is no such claim.
