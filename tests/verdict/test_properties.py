@@ -13,11 +13,12 @@ import torch
 
 from plumbline.cli import PlumblineError
 from plumbline.model import component
+from plumbline.model.ffn.swiglu import SwiGLU
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import Constant, parameter
 from plumbline.specs.spec import ModelSpec
 from plumbline.verdict import checks, parity, properties
-from tests.model.methods import ALL, LENGTH_DEPENDENT, overlay
+from tests.model.methods import ALL, LENGTH_DEPENDENT, METHODS, overlay
 from tests.model_specs import small
 
 Build = Callable[..., Any]
@@ -271,3 +272,29 @@ def test_too_many_parameters_are_flagged_with_the_width_that_restores_parity() -
     assert gated.flagged and gated.ffn_width is not None and gated.ffn_width < 176
     assert gated.restored is not None and abs(gated.restored.parameters / gated.baseline.parameters - 1) < 0.005
     assert not parity.compare("base", small(query_key={"name": "qk_norm"}), small(), tolerance=1.0).words
+
+
+def test_a_weight_that_is_used_again_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loop(SwiGLU):
+        def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
+            for _ in range(8):
+                x_BTD = x_BTD + super().forward(x_BTD)
+            return x_BTD
+
+    spec = small(layers=2)
+    baseline = parity.count(spec)
+    load: Build = component.load
+    monkeypatch.setattr(component, "load", lambda slot, name: Loop if slot == "ffn" else load(slot, name))
+    looped = parity.count(spec)
+    assert (looped.parameters, looped.operations) == (baseline.parameters, baseline.operations)
+    found = parity.Parity(scale="base", method=looped, baseline=baseline, tolerance=1.0)
+    assert found.flagged and found.run > 100 and "as they run: a weight is used more than once" in found.words
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in METHODS if "qknorm" in name or name in ("baseline", "selective_attn")]
+)
+def test_what_runs_in_chunks_is_flagged_by_no_more_than_its_counts(name: str) -> None:
+    spec, baseline = (ModelSpec.from_dict(overlay(one, layers=2, context=1024)) for one in (name, "baseline"))
+    found = parity.compare("base", spec, baseline, tolerance=1.0)
+    assert found.run <= max(abs(found.operations), 1.0)
