@@ -21,16 +21,18 @@ from plumbline.specs.mine import Mine, load, models
 
 
 def report(mine: Mine) -> dict[str, Any]:
-    """What was found, by method: `failed` and `flagged` (name -> words), `parity` by scale, and whether it starts with
-    its baseline's logits (`starts_as`; None where it cannot be built)."""
+    """What was found, by method: `failed` and `flagged` (name -> words), those of the checks that could not be made
+    because something was `raised`, `parity` by scale, and whether it starts with its baseline's logits (`starts_as`;
+    None where it cannot be built)."""
     from plumbline.verdict import parity, properties  # torch, which who only reads a report goes without
 
     found: dict[str, Any] = {}
     known = models(mine)
     for method, against in mine.against.items():
         (small, whole), (small_baseline, whole_baseline) = known[method], known[against]
-        failed = properties.failed(small.model, small_baseline.model)
-        entry: dict[str, Any] = {"against": against, "failed": failed, "flagged": {}, "parity": {}, "starts_as": None}
+        failed, raised = properties.made(small.model, small_baseline.model)
+        entry: dict[str, Any] = {"against": against, "failed": failed, "raised": raised, "flagged": {}, "parity": {}}
+        entry["starts_as"] = None
         if not failed:
             entry["starts_as"] = properties.starts_as(small.model, small_baseline.model)
             for scale, model in whole.items():
@@ -49,9 +51,15 @@ def report(mine: Mine) -> dict[str, Any]:
 
 
 def kept(path: Path, made_of: str) -> dict[str, Any] | None:
-    """The report that a file holds, if it is of this code and these models."""
+    """The report that a file holds, if it is of this code and these models, and every check could be made."""
     content = read(path)
-    return content if content is not None and content.get("made_of") == made_of else None
+    return content if content is not None and content.get("made_of") == made_of and to_keep(content) else None
+
+
+def to_keep(found: dict[str, Any]) -> bool:
+    """Whether every check could be made: what was raised may come from the environment (a package that is not there, no
+    memory), which no hash of the code tells apart from a later one where all is well."""
+    return not any(entry.get("raised") for entry in found["methods"].values())
 
 
 def sentences(found: dict[str, Any], path: str, kind: str) -> list[str]:
@@ -79,7 +87,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("mine", metavar="FILE.yaml", help="a file of your own that says `extends:`")
     parser.add_argument("--preset", choices=PRESETS, default="demo")
     parser.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
-    parser.add_argument("--out", type=Path, metavar="CHECKS.json", help="also write what was found there")
+    parser.add_argument(
+        "--out", type=Path, metavar="CHECKS.json", help="also write what was found there, if every check could be made"
+    )
     return parser
 
 
@@ -87,7 +97,7 @@ def main() -> None:
     """Check, write what was found, and say it."""
     given = arguments().parse_args()
     found = report(load(given.mine, given.preset, source=given.source))
-    if given.out is not None:
+    if given.out is not None and to_keep(found):
         atomic_write_json(given.out, found)
     for words in sentences(found, given.mine, "flagged"):
         print(f"flagged: {words}")

@@ -65,7 +65,8 @@ def write(request: Request) -> str:
     found = checks.kept(request.checks, of_checks(mine))
     if found is None:
         found = checks.report(mine)
-        files.atomic_write_json(request.checks, found)
+        if checks.to_keep(found):
+            files.atomic_write_json(request.checks, found)
     checks.require(found, mine.path)
     suite = mine.study.suite
     frames = load_runs(

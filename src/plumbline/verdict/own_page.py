@@ -126,8 +126,8 @@ def _checks(result: Result) -> str:
     return (
         f"Before anything was trained, {', '.join(result.found['checks'])} held for "
         f"{words.listed([name(method) for method in found])}, tried on models of {size['layers']} layers and width "
-        f"{size['width']} with inputs of 2 to 40 tokens.{begins} Data: every run of a comparison reads the same "
-        "sequences in the same order, and evaluates at the same steps; a method that does not is refused."
+        f"{size['width']} with inputs of 2 tokens up to their context.{begins} Data: every run of a comparison reads "
+        "the same sequences in the same order, and evaluates at the same steps; a method that does not is refused."
     )
 
 
