@@ -67,6 +67,35 @@ def test_the_words_to_paste_give_the_plan_that_was_said(
     assert max(len(line) for line in page.splitlines() if "snakemake" not in line) <= WIDTH
 
 
+@pytest.mark.parametrize("seeds", [2, 6, 12, 40])
+def test_with_more_devices_than_runs_the_proposal_still_fits(
+    seeds: int, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    """One run is not spread over the devices that the others leave idle; 80 runs on 64 at once take two rounds."""
+    words = ("--fit", "20h", "--method", "qknorm", "--preset", "mini", "--machine", "h100", "--seeds", str(seeds))
+    whole = pasted(asked(monkeypatch, capsys, tmp_path, *words))
+    found = estimator(whole)
+    assert whole.trial is not None and 2 * seeds == len(whole.trial.runs)
+    longest = max(found.pretrain_seconds(run) for run in whole.trial.runs.values())
+    rounds = math.ceil(2 * seeds / found.machine.devices_at_once)
+    assert rounds == (2 if seeds == 40 else 1)
+    assert 0.85 * 20 < rounds * longest / 3600 <= 0.9 * 20 and hours(whole) <= 0.9 * 20 + 0.01
+
+
+def test_the_data_work_of_the_pack_that_is_chosen_is_in_the_time(
+    tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    """The pack of a short trial is there, that of the one that is proposed is not."""
+    before = plan(load_config() | {"studies": ["transfer"], "work": str(tmp_path)})
+    there = Path(before.pack_manifest(before.runs["transfer/base/baseline/s42"]))
+    assert there.name == "base.json"
+    there.parent.mkdir(parents=True)
+    there.touch()
+    whole = pasted(asked(monkeypatch, capsys, tmp_path, "--fit", "2h", "--method", "qknorm", "--scale", "base"))
+    assert whole.trial is not None and whole.trial.any_run.spec.data.pack == "large"
+    assert 0.8 * 7200 < 3600 * hours(whole) <= 0.9 * 7200 + 1
+
+
 def test_a_gain_that_is_stated_beforehand_decides_the_seeds(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """By the pilot's 0.0338 nats: 4 seeds find 0.080 with 80 % chance, 5 find 0.068."""
     page = asked(monkeypatch, capsys, tmp_path, "--fit", "2h", "--method", "qknorm", "--gain", "0.07")

@@ -6,17 +6,20 @@ words hold each number, and nothing else decides what is run.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from plumbline.cli import PlumblineError, nearest
 from plumbline.plan import data
 from plumbline.plan.estimate import Estimator
 from plumbline.plan.noise import Noise
-from plumbline.specs.sheet import Study
+from plumbline.specs.sheet import Run, Study
 from plumbline.specs.trial import Trial, load
 from plumbline.verdict.power import Design
 from plumbline.verdict.terms import ALPHA, POWER
@@ -113,12 +116,13 @@ class Option:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Price:
-    """Device seconds of one seed of each method: `fixed`, and for each `step`; seconds of the `data` stage; and the
-    baseline's parameters."""
+    """Seconds of the longest run: `fixed`, and for each `step`; how many of a trial's `runs`, one of each method, stand
+    `beside` each other; and the baseline's parameters."""
 
     fixed: float
     step: float
-    data: float
+    beside: int
+    runs: tuple[Run, ...]
     parameters: int
 
 
@@ -207,10 +211,27 @@ class Fit:
 
     def option(self, scale: str, seeds: int) -> Option | None:
         """The steps that fit with so many seeds; None if too few do."""
-        price, devices = self._prices[scale], self.estimator.machine.devices_at_once
-        room = (SHARE * self.asked.seconds - price.data) * devices / seeds
-        steps = math.floor((room - price.fixed) / price.step)
+        steps = self._steps(scale, seeds, SHARE * self.asked.seconds)
+        if steps >= FEWEST_STEPS and (stage := self._data(scale, steps)):
+            steps = self._steps(scale, seeds, SHARE * self.asked.seconds - stage)
         return Option(fit=self, scale=scale, seeds=seeds, steps=steps) if steps >= FEWEST_STEPS else None
+
+    def _steps(self, scale: str, seeds: int, room: float) -> int:
+        """Steps of runs that are done in so many seconds. A run is not spread over what others leave idle, so that
+        each round lasts as long as its longest run."""
+        price = self._prices[scale]
+        return math.floor((room / math.ceil(2 * seeds / price.beside) - price.fixed) / price.step)
+
+    def _data(self, scale: str, steps: int) -> float:
+        """Seconds of the data stage for runs of so many steps: the pack that they read may be none that is there."""
+        pack = self.given(scale, steps, 2)["pack"]
+        runs = [
+            dataclasses.replace(
+                run, spec=msgspec.structs.replace(run.spec, data=msgspec.structs.replace(run.spec.data, pack=pack))
+            )
+            for run in self._prices[scale].runs
+        ]
+        return data.seconds(self.estimator.plan, runs) or 0.0
 
     def options(self) -> list[Option]:
         """All that is compared: the scales with the numbers of seeds, or those asked for."""
@@ -248,20 +269,22 @@ class Fit:
 
     def _price(self, scale: str) -> _Price:
         """A run's seconds grow with its steps along a line, by the plan's model: two points of it are enough."""
-        low, high = (self.trial(scale, steps, 2) for steps in (10 * FEWEST_STEPS, 20 * FEWEST_STEPS))
-        first, second = self._seconds(low), self._seconds(high)
-        step = (second - first) / (10 * FEWEST_STEPS)
+        low, high = (self._each(scale, steps) for steps in (10 * FEWEST_STEPS, 20 * FEWEST_STEPS))
+        first, second = ([self.estimator.pretrain_seconds(run) for run in runs] for runs in (low, high))
+        slopes = [(more - less) / (10 * FEWEST_STEPS) for less, more in zip(first, second, strict=True)]
+        step = max(slopes)  # of two methods the slower one is the longer run: their starts are alike
+        machine = self.estimator.machine
         return _Price(
-            fixed=first - 10 * FEWEST_STEPS * step,
+            fixed=max(less - 10 * FEWEST_STEPS * slope for less, slope in zip(first, slopes, strict=True)),
             step=step,
-            data=data.seconds(self.estimator.plan, low.runs.values()) or 0.0,
-            parameters=self.estimator.size(low.any_run).parameters,
+            beside=max(1, machine.devices_at_once // max(machine.devices_of(run) for run in low)),
+            runs=low,
+            parameters=self.estimator.size(low[0]).parameters,
         )
 
-    def _seconds(self, of: Trial) -> float:
-        """Device seconds of one seed of each method."""
-        each = {run.spec.method: run for run in of.runs.values()}.values()
-        return sum(self.estimator.pretrain_seconds(run) * self.estimator.machine.devices_of(run) for run in each)
+    def _each(self, scale: str, steps: int) -> tuple[Run, ...]:
+        """One run of each method, the baseline's first."""
+        return tuple({run.spec.method: run for run in self.trial(scale, steps, 2).runs.values()}.values())
 
 
 def roughly(seconds: float) -> str:

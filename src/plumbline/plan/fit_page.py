@@ -10,6 +10,7 @@ from typing import Any
 
 from tabulate import tabulate
 
+from plumbline.cli import PlumblineError
 from plumbline.plan.fit import SHARE, TOKENS_A_PARAMETER, USUAL_SEEDS, Fit, Option, roughly
 from plumbline.plan.page import WIDTH
 from plumbline.plan.targets import speed_in_words, trial_row
@@ -26,6 +27,11 @@ def terminal(fit: Fit, words: Sequence[str]) -> str:
     row = trial_row(fit.estimator, fit.trial(one.scale, one.steps, one.seeds))
     hours = row["wall_hours"]
     assert isinstance(hours, float)
+    if 3600 * hours > asked.seconds:
+        raise PlumblineError(
+            f"--fit: what was found takes {roughly(3600 * hours)} by the plan, more than the {roughly(asked.seconds)} "
+            "that are given; please report this, and ask for less with --seeds and --scale"
+        )
     stated = not fit.estimator.calibration.speed
     head = (
         f"{roughly(asked.seconds)} on {fit.estimator.machine.label}, {fit.estimator.machine.devices_at_once} at once, "
