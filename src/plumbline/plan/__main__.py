@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def arguments() -> argparse.ArgumentParser:
     fits.add_argument("--study", help="default: config/config.yaml's main_study")
     fits.add_argument("--scale", help="default: the largest that reads a token a parameter, else the smallest")
     fits.add_argument("--seeds", type=int, metavar="N", help="of each; default: 6, or what --gain needs")
-    fits.add_argument("--gain", type=float, default=0.0, metavar="NATS", help="in validation loss, to be resolved")
+    fits.add_argument("--gain", type=float, metavar="NATS", help="in validation loss, to be resolved")
     return parser
 
 
@@ -66,8 +67,14 @@ def main() -> None:
 def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
     from plumbline.plan import fit, fit_page, noise
 
-    if given.method is None or given.out or (given.seeds is not None and given.seeds < 2) or given.gain < 0:
-        raise PlumblineError("--fit needs a --method, at least 2 --seeds and a --gain above 0, and writes no --out")
+    if given.method is None:
+        raise PlumblineError("--fit needs a --method, the one that is to be compared; add --method METHOD")
+    if given.out:
+        raise PlumblineError("--out: --fit prints its page and writes none; leave out --out")
+    if given.seeds is not None and given.seeds < 2:
+        raise PlumblineError(f"--seeds {given.seeds}: noise takes at least 2 seeds of each; write --seeds 2 or more")
+    if given.gain is not None and not (math.isfinite(given.gain) and given.gain > 0):
+        raise PlumblineError(f"--gain {given.gain:g}: a gain is a number of nats above 0; write such as --gain 0.03")
     name = given.study or config["main_study"]
     planned = plan(config | {"studies": [name], "main_study": name, "trial": {}})
     against = given.against or planned.study(name).reference
@@ -80,13 +87,13 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
         against=against,
         scale=given.scale,
         seeds=given.seeds,
-        gain=given.gain,
+        gain=given.gain or 0.0,
     )
     runs = [*planned.runs.values(), *noise.earlier(planned, name)]
     known = counts.update(Path(planned.counts_file), runs)
     priced = estimator(planned, machines.load(config["machine"]), sizes=counts.Counted(known), calibrate_on=runs)
     sigmas = (*noise.measured(planned, runs, against), *noise.assumed(planned.root))
-    return fit_page.terminal(fit.Fit(estimator=priced, asked=asked, sigmas=sigmas), given.config)
+    return fit_page.terminal(fit.Fit(estimator=priced, asked=asked, sigmas=sigmas), given.profile)
 
 
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:

@@ -29,6 +29,10 @@ SHARE = 0.9
 #: Seeds of each method that are compared, and how many there are where none are asked for. Beyond these a seed more
 #: lowers what is resolved by less than a tenth.
 SEEDS, USUAL_SEEDS = (3, 4, 6, 8, 12), 6
+#: Seeds that a gain is sought with.
+MOST_SEEDS = 64
+#: The longest time that is planned for: ten years.
+LONGEST = 87_600 * 3600.0
 #: Of scales whose runs read at least so many tokens a parameter the largest is taken.
 TOKENS_A_PARAMETER = 1.0
 #: Fewer steps are no training.
@@ -54,6 +58,9 @@ def seconds_of(text: str) -> float:
         raise PlumblineError(f"--fit {text!r} is no time; write 2h, 90min or 1h30m") from None
     if not found > 0:
         raise PlumblineError(f"--fit {text!r}: nothing fits no time")
+    if found > LONGEST:
+        shown = text if len(text) <= 40 else f"{text[:40]}..."
+        raise PlumblineError(f"--fit {shown!r} is more than ten years; write less than {LONGEST / 3600:.0f}h")
     return found
 
 
@@ -248,19 +255,32 @@ class Fit:
         """
         found = [one for scale in self.scales if (one := self._at(scale)) is not None]
         if not found:
-            raise PlumblineError(
-                f"{roughly(self.asked.seconds)} is too short"
-                + (f" to resolve a gain of {self.asked.gain:g} by what is known of the noise" * bool(self.asked.gain))
-                + ": give more time, fewer --seeds, a smaller scale (--scale) or preset (--preset)"
-                + (", or a larger --gain" * bool(self.asked.gain))
-            )
+            raise PlumblineError(self._nothing())
         found.sort(key=lambda one: self.parameters(one.scale))
         return next((one for one in reversed(found) if one.per_parameter >= TOKENS_A_PARAMETER), found[0])
+
+    def _nothing(self) -> str:
+        """Why nothing fits, and what would."""
+        gain, sought = self.asked.gain, self.asked.seeds is None and bool(self.asked.gain)
+        most = [one for scale in self.scales if sought and (one := self.option(scale, MOST_SEEDS)) is not None]
+        if most and all(one.noise is None for one in most):
+            return f"--gain {gain:g}: the noise of a run is not known here; leave out --gain, or run make quick first"
+        if most:  # so that time is not what is missing
+            best = min(one.resolved for one in most if one.noise is not None)
+            return (
+                f"--gain {gain:g}: no more than {MOST_SEEDS} seeds are tried, and they resolve {best:.2g} nats by what "
+                "is known of the noise; ask for a larger --gain, or leave it out"
+            )
+        resolve = f" to resolve a gain of {gain:g} by what is known of the noise" if sought else ""
+        return (
+            f"--fit: {roughly(self.asked.seconds)} is too short{resolve}: give more time, fewer --seeds, a smaller "
+            f"scale (--scale) or preset (--preset){', or a larger --gain' * sought}"
+        )
 
     def _at(self, scale: str) -> Option | None:
         if self.asked.seeds is not None or not self.asked.gain:
             return self.option(scale, self.asked.seeds or USUAL_SEEDS)
-        found = (self.option(scale, seeds) for seeds in range(2, 65))
+        found = (self.option(scale, seeds) for seeds in range(2, MOST_SEEDS + 1))
         return next((one for one in found if one is not None and one.resolved <= self.asked.gain), None)
 
     @cached_property
@@ -291,7 +311,12 @@ def roughly(seconds: float) -> str:
     """A time in words."""
     if seconds < 5400:
         return f"{seconds / 60:.3g} minutes"
-    return f"{seconds / 3600:.3g} hours"
+    return f"{number(seconds / 3600, 3)} hours"
+
+
+def number(value: float, digits: int) -> str:
+    """A number with so many digits, and no exponent where it is large."""
+    return f"{value:.{digits}g}" if value < 10**digits - 0.5 else f"{value:,.0f}"
 
 
 def _pack(packs: dict[str, int | None], own: str, sequences: float) -> str:
