@@ -60,7 +60,7 @@ def unknown(scale: str, elsewhere: Iterable[Noise] = ()) -> str:
 def earlier(plan: Plan, study: str) -> list[Run]:
     """The runs of a study's trials that are finished here, whatever the configuration says now."""
     found = []
-    for path in sorted((Path(plan.work) / "runs" / study).glob("*_steps/*/s*/manifest.json")):
+    for path in sorted((Path(plan.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
         try:
             spec = RunSpec.from_dict(json.loads(path.read_text(encoding="utf-8"))["spec"])
         except (OSError, ValueError, KeyError, TypeError):
