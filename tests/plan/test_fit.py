@@ -164,11 +164,18 @@ def test_the_paste_repeats_profiles_and_what_they_and_a_file_say(
         (("--fit", "2h", "--gain", "nan"), "--gain nan: a gain is a number"),
         (("--fit", "2h", "--gain", "inf"), "--gain inf: a gain is a number"),
         (("--fit", "2h", "--seeds", "1"), "--seeds 1: noise takes at least 2"),
+        (("--fit", "2h", "--method", "qk_norm"), "^--method: .* no method 'qk_norm'; did you mean 'qknorm'"),
+        (("--fit", "2h", "--against", "baselin"), "^--against: .* no method 'baselin'; did you mean 'baseline'"),
+        (("--fit", "2h", "--method", "baseline"), "^--method: 'baseline' is also what it is compared with"),
+        (("--fit", "2h", "--study", "transfr"), "^--study: there is no study 'transfr'; did you mean 'transfer'"),
+        (("--fit", "2h", "--profile", "profiles/gpus"), "^cannot ask nvidia-smi .* leave out --profile profiles/gpus$"),
     ],
 )
 def test_what_cannot_be_fitted_is_said(
     words: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
+    monkeypatch.delenv("PLUMBLINE_DEVICES", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))  # no nvidia-smi
     with pytest.raises(PlumblineError, match=says):
         asked(monkeypatch, capsys, tmp_path, "--method", "qknorm", *words)
 

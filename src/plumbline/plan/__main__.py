@@ -9,13 +9,14 @@ import math
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError, prog, run
+from plumbline.cli import PlumblineError, nearest, prog, run
 from plumbline.files import atomic_write_text
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import table
 from plumbline.project import plan
-from plumbline.specs.config import PRESETS, load_config
+from plumbline.specs.config import PRESETS, load_config, studies
+from plumbline.specs.sheet import Study
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -76,10 +77,13 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
     if given.gain is not None and not (math.isfinite(given.gain) and given.gain > 0):
         raise PlumblineError(f"--gain {given.gain:g}: a gain is a number of nats above 0; write such as --gain 0.03")
     name = given.study or config["main_study"]
+    if given.study and given.study not in (known := studies()):
+        raise PlumblineError(f"--study: there is no study {name!r}{nearest(name, known)} (there are {known})")
     planned = plan(config | {"studies": [name], "main_study": name, "trial": {}})
     against = given.against or planned.study(name).reference
     if against is None:
         raise PlumblineError(f"--fit: the study {name!r} has no reference; name the baseline with --against")
+    _require_methods(planned.study(name), {"--method": given.method, "--against": against})
     asked = fit.Asked(
         seconds=fit.seconds_of(given.fit),
         study=name,
@@ -94,6 +98,18 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
     priced = estimator(planned, machines.load(config["machine"]), sizes=counts.Counted(known), calibrate_on=runs)
     sigmas = (*noise.measured(planned, runs, against), *noise.assumed(planned.root))
     return fit_page.terminal(fit.Fit(estimator=priced, asked=asked, sigmas=sigmas), given.profile)
+
+
+def _require_methods(study: Study, given: dict[str, str]) -> None:
+    """Name the option where there is no such method; what else a trial cannot be, its own check says."""
+    known = [*study.sheet["methods"], *study.sheet.get("arms", {}), *study.sheet["inherited"]]
+    for option, method in given.items():
+        if method not in known and method.partition(".")[0] not in known:
+            raise PlumblineError(
+                f"{option}: the study {study.name!r} has no method {method!r}{nearest(method, known)} (there are {known})"
+            )
+    if given["--method"] == given["--against"]:
+        raise PlumblineError(f"--method: {given['--method']!r} is also what it is compared with; name another one")
 
 
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
