@@ -83,9 +83,7 @@ def test_with_more_devices_than_runs_the_proposal_still_fits(
     assert 0.85 * 20 < rounds * longest / 3600 <= 0.9 * 20 and hours(whole) <= 0.9 * 20 + 0.01
 
 
-def test_the_data_work_of_the_pack_that_is_chosen_is_in_the_time(
-    tmp_path: Path, monkeypatch: Any, capsys: Any
-) -> None:
+def test_the_data_work_of_the_pack_that_is_chosen_is_in_the_time(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """The pack of a short trial is there, that of the one that is proposed is not."""
     before = plan(load_config() | {"studies": ["transfer"], "work": str(tmp_path)})
     there = Path(before.pack_manifest(before.runs["transfer/base/baseline/s42"]))
@@ -140,9 +138,7 @@ def test_noise_that_is_known_at_another_scale_is_named_and_what_is_assumed_is_ma
     assert "the 0.05 that is asked for" in " ".join(fit_page.terminal(none).split())
 
 
-def test_the_paste_repeats_profiles_and_what_they_and_a_file_say(
-    tmp_path: Path, monkeypatch: Any, capsys: Any
-) -> None:
+def test_the_paste_repeats_profiles_and_what_they_and_a_file_say(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.v9+.yaml").write_text("config: [preset=mini, machine=h100]\njobs: 2\n")
     given = load_config()

@@ -106,7 +106,8 @@ def _require_methods(study: Study, given: dict[str, str]) -> None:
     for option, method in given.items():
         if method not in known and method.partition(".")[0] not in known:
             raise PlumblineError(
-                f"{option}: the study {study.name!r} has no method {method!r}{nearest(method, known)} (there are {known})"
+                f"{option}: the study {study.name!r} has no method {method!r}{nearest(method, known)} "
+                f"(there are {known})"
             )
     if given["--method"] == given["--against"]:
         raise PlumblineError(f"--method: {given['--method']!r} is also what it is compared with; name another one")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import json
+import math
 import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -44,8 +44,8 @@ def terminal(fit: Fit, profiles: Sequence[str] = ()) -> str:
         head += " Nothing was trained here yet: run make quick once (three minutes), and ask again."
     proposal = (
         f"Proposed: scale {one.scale} ({study.scale_label(one.scale)} parameters), {one.seeds} seeds of each, "
-        f"{one.tokens / 1e6:,.2f} M tokens a run ({number(one.per_parameter, 2)} a parameter), {roughly(hours * 3600)} in all. "
-        f"{_why(fit, one)}"
+        f"{one.tokens / 1e6:,.2f} M tokens a run ({number(one.per_parameter, 2)} a parameter), "
+        f"{roughly(hours * 3600)} in all. {_why(fit, one)}"
     )
     parts = [head, _rule(fit), _grid(fit.options()), proposal, _resolves(one)]
     filled = [part if part.startswith("scale ") else textwrap.fill(part, WIDTH) for part in parts]
@@ -57,7 +57,8 @@ def command(fit: Fit, one: Option, profiles: Sequence[str] = ()) -> str:
     the configuration is not what config/config.yaml says, whether a word, a profile or a file said it."""
     config = fit.estimator.plan.config
     other = _differing(config, load_config())
-    known = ("preset", "studies", "main_study", "trial")  # main_study: of which results/ holds copies, none of them here
+    # `main_study` was put in for this page: results/ holds copies of its products, and a trial is none of them.
+    known = ("preset", "studies", "main_study", "trial")
     said = [f"preset={config['preset']}"]
     said += [_word(key, value) for key, value in other.items() if key not in known]
     said += [f"studies=[{fit.study.name}]", f"trial={flow(one.given)}"]
@@ -97,7 +98,8 @@ def _rule(fit: Fit) -> str:
     return (
         f"Below, what fits {percent(SHARE)} of it (the rest is for what a plan does not know). Gain: the smallest in "
         f"validation loss (nats a token) that is found with {percent(POWER)} chance, by the noise of which the last "
-        "lines say where it is from (*: assumed, not measured here at that scale); with more tokens than it was measured at it may well be less."
+        "lines say where it is from (*: assumed, not measured here at that scale); with more tokens than it was measured "
+        "at it may well be less."
     )
 
 
