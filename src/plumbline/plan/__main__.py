@@ -77,8 +77,8 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
     if given.gain is not None and not (math.isfinite(given.gain) and given.gain > 0):
         raise PlumblineError(f"--gain {given.gain:g}: a gain is a number of nats above 0; write such as --gain 0.03")
     name = given.study or config["main_study"]
-    if given.study and given.study not in (known := studies()):
-        raise PlumblineError(f"--study: there is no study {name!r}{nearest(name, known)} (there are {known})")
+    if given.study and given.study not in (there := studies()):
+        raise PlumblineError(f"--study: there is no study {name!r}{nearest(name, there)} (there are {there})")
     planned = plan(config | {"studies": [name], "main_study": name, "trial": {}})
     against = given.against or planned.study(name).reference
     if against is None:

@@ -98,8 +98,8 @@ def _rule(fit: Fit) -> str:
     return (
         f"Below, what fits {percent(SHARE)} of it (the rest is for what a plan does not know). Gain: the smallest in "
         f"validation loss (nats a token) that is found with {percent(POWER)} chance, by the noise of which the last "
-        "lines say where it is from (*: assumed, not measured here at that scale); with more tokens than it was measured "
-        "at it may well be less."
+        "lines say where it is from (*: assumed, not measured here at that scale); with more tokens than it was "
+        "measured at it may well be less."
     )
 
 
