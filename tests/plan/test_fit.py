@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -16,7 +17,7 @@ import pytest
 from plumbline.cli import PlumblineError
 from plumbline.operate.invocation import changed
 from plumbline.plan import __main__ as command
-from plumbline.plan import fit, noise
+from plumbline.plan import fit, fit_page, noise
 from plumbline.plan.estimate import estimator
 from plumbline.plan.fit_page import flow
 from plumbline.plan.page import WIDTH
@@ -67,6 +68,33 @@ def test_the_words_to_paste_give_the_plan_that_was_said(
     assert max(len(line) for line in page.splitlines() if "snakemake" not in line) <= WIDTH
 
 
+@pytest.mark.parametrize("seeds", [2, 6, 12, 40])
+def test_with_more_devices_than_runs_the_proposal_still_fits(
+    seeds: int, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    """One run is not spread over the devices that the others leave idle; 80 runs on 64 at once take two rounds."""
+    words = ("--fit", "20h", "--method", "qknorm", "--preset", "mini", "--machine", "h100", "--seeds", str(seeds))
+    whole = pasted(asked(monkeypatch, capsys, tmp_path, *words))
+    found = estimator(whole)
+    assert whole.trial is not None and 2 * seeds == len(whole.trial.runs)
+    longest = max(found.pretrain_seconds(run) for run in whole.trial.runs.values())
+    rounds = math.ceil(2 * seeds / found.machine.devices_at_once)
+    assert rounds == (2 if seeds == 40 else 1)
+    assert 0.85 * 20 < rounds * longest / 3600 <= 0.9 * 20 and hours(whole) <= 0.9 * 20 + 0.01
+
+
+def test_the_data_work_of_the_pack_that_is_chosen_is_in_the_time(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    """The pack of a short trial is there, that of the one that is proposed is not."""
+    before = plan(load_config() | {"studies": ["transfer"], "work": str(tmp_path)})
+    there = Path(before.pack_manifest(before.runs["transfer/base/baseline/s42"]))
+    assert there.name == "base.json"
+    there.parent.mkdir(parents=True)
+    there.touch()
+    whole = pasted(asked(monkeypatch, capsys, tmp_path, "--fit", "2h", "--method", "qknorm", "--scale", "base"))
+    assert whole.trial is not None and whole.trial.any_run.spec.data.pack == "large"
+    assert 0.8 * 7200 < 3600 * hours(whole) <= 0.9 * 7200 + 1
+
+
 def test_a_gain_that_is_stated_beforehand_decides_the_seeds(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """By the pilot's 0.0338 nats: 4 seeds find 0.080 with 80 % chance, 5 find 0.068."""
     page = asked(monkeypatch, capsys, tmp_path, "--fit", "2h", "--method", "qknorm", "--gain", "0.07")
@@ -93,6 +121,65 @@ def test_noise_and_speed_are_those_of_finished_runs(tmp_path: Path, monkeypatch:
     stated = asked(monkeypatch, capsys, tmp_path / "none", "--fit", "2h", "--method", "qknorm", "--scale", "base")
     slow, fast = (pasted(one).trial.any_run.spec.train.steps for one in (page, stated))
     assert slow / fast == pytest.approx(0.5, abs=0.02), "half the speed, and as much started"
+
+
+def test_noise_that_is_known_at_another_scale_is_named_and_what_is_assumed_is_marked(demo: Plan) -> None:
+    known = noise.Noise(scale="base", tokens=1e6, sigma=0.01, runs=3)
+    ask = fit.Asked(seconds=7200, study="transfer", method="qknorm", against="baseline", gain=0.05, seeds=3)
+    fitted = fit.Fit(estimator=estimator(demo), asked=ask, sigmas=(known, *noise.assumed(demo.root)))
+    page = fit_page.terminal(dataclasses.replace(fitted, asked=dataclasses.replace(ask, scale="large")))
+    assert "no two seeds of the baseline are finished here at scale large" in " ".join(page.split())
+    assert "(what was measured, 0.01 nats at scale base after 1.00 M tokens, is of another" in " ".join(page.split())
+    assert "so that the 0.05 that is asked for is NOT resolved" in " ".join(page.split())
+    grid = fit_page.terminal(fitted).splitlines()
+    assert re.search(r"\d\*$", next(line for line in grid if line.startswith("large ")))
+    assert re.search(r"\d$", next(line for line in grid if line.startswith("base ")))
+    none = dataclasses.replace(fitted, sigmas=())
+    assert "the 0.05 that is asked for" in " ".join(fit_page.terminal(none).split())
+
+
+def test_the_paste_repeats_profiles_and_what_they_and_a_file_say(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.v9+.yaml").write_text("config: [preset=mini, machine=h100]\njobs: 2\n")
+    given = load_config()
+    given["evaluation"] |= {"missing": "proxy", "folder": "1e5"}
+    words = ("--profile", str(tmp_path / "mine"), "--configuration", json.dumps(given))
+    page = asked(monkeypatch, capsys, tmp_path / "work", "--fit", "2h", "--method", "qknorm", *words)
+    whole = pasted(page)
+    assert f"snakemake results/trial.md --profile {tmp_path / 'mine'} --config preset=mini" in page
+    assert whole.config["evaluation"] == given["evaluation"]
+    assert (whole.name, whole.config["machine"], whole.config["work"]) == ("mini", "h100", str(tmp_path / "work"))
+    assert "is not known" in page and "nan " not in page, "a pack that is all of a corpus"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--fit", "1000h", "--gain", "0.001"), "no more than 64 seeds are tried, and they resolve 0.0[0-9]+ nats"),
+        (("--fit", "9" * 400 + "h"), "more than ten years"),
+        (("--fit", "2h", "--gain", "nan"), "--gain nan: a gain is a number"),
+        (("--fit", "2h", "--gain", "inf"), "--gain inf: a gain is a number"),
+        (("--fit", "2h", "--seeds", "1"), "--seeds 1: noise takes at least 2"),
+        (("--fit", "2h", "--method", "qk_norm"), "^--method: .* no method 'qk_norm'; did you mean 'qknorm'"),
+        (("--fit", "2h", "--against", "baselin"), "^--against: .* no method 'baselin'; did you mean 'baseline'"),
+        (("--fit", "2h", "--method", "baseline"), "^--method: 'baseline' is also what it is compared with"),
+        (("--fit", "2h", "--study", "transfr"), "^--study: there is no study 'transfr'; did you mean 'transfer'"),
+        (("--fit", "2h", "--profile", "profiles/gpus"), "^cannot ask nvidia-smi .* leave out --profile profiles/gpus$"),
+    ],
+)
+def test_what_cannot_be_fitted_is_said(
+    words: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.delenv("PLUMBLINE_DEVICES", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))  # no nvidia-smi
+    with pytest.raises(PlumblineError, match=says):
+        asked(monkeypatch, capsys, tmp_path, "--method", "qknorm", *words)
+
+
+def test_times_in_words() -> None:
+    assert [fit.roughly(hours * 3600) for hours in (0.5, 2, 999.2, 1000)] == [
+        "30 minutes", "2 hours", "999 hours", "1,000 hours"
+    ]  # fmt: skip
 
 
 def test_the_pilots_words_are_its_own(repository: Path) -> None:

@@ -11,7 +11,7 @@ from plumbline.cli import PlumblineError
 from plumbline.project import Plan, plan
 from plumbline.specs.config import load_config
 from plumbline.specs.sheet import overlay
-from plumbline.specs.trial import load, numbers, own_scale
+from plumbline.specs.trial import load, numbers, own_scale, scale_name
 
 GIVEN = {"study": "transfer", "scale": "base", "method": "qknorm", "against": "baseline", "pack": "large", "steps": 9}
 GIVEN |= {"warmup_steps": 2, "validation_sequences": 16, "seeds": [42, 43]}
@@ -24,9 +24,11 @@ def planned(**changes: Any) -> Plan:
 def test_a_trial_is_the_studys_recipe_with_what_is_asked_for() -> None:
     whole = planned()
     assert whole.trial is not None
-    keys = [f"transfer/base_9_steps/{method}/s{seed}" for method in ("baseline", "qknorm") for seed in (42, 43)]
+    at = scale_name(GIVEN)
+    assert at.startswith("base_9_steps_")
+    keys = [f"transfer/{at}/{method}/s{seed}" for method in ("baseline", "qknorm") for seed in (42, 43)]
     assert list(whole.trial.runs) == keys
-    ours, theirs = whole.runs["transfer/base_9_steps/qknorm/s43"].spec, whole.runs["transfer/base/qknorm/s42"].spec
+    ours, theirs = whole.runs[f"transfer/{at}/qknorm/s43"].spec, whole.runs["transfer/base/qknorm/s42"].spec
     assert (ours.train.steps, ours.schedule.warmup_steps, ours.data.pack) == (9, 2, "large")
     assert (ours.train.validate_every, ours.train.validation_sequences) == (9, 16), "read at its end alone"
     assert (ours.model, ours.optimizer, ours.train.batch_tokens) == (
@@ -49,7 +51,8 @@ def test_a_trial_changes_nothing_else() -> None:
     assert with_it.all_targets() == without.all_targets()
     assert with_it.made_of("transfer", "table", "table2") == without.made_of("transfer", "table", "table2")
     # A copy keeps the name of the file.
-    assert with_it.copied_from("trial") == "results/smoke/trial/transfer-base_9_steps-qknorm-against-baseline/trial"
+    folder = f"transfer-{scale_name(GIVEN)}-qknorm-against-baseline"
+    assert with_it.copied_from("trial") == f"results/smoke/trial/{folder}/trial"
     with pytest.raises(PlumblineError, match=r"results/trial.md is the page of a trial, and .*make quick"):
         without.refuse("results/trial.md")
 
@@ -78,6 +81,28 @@ def test_a_method_that_says_its_own_steps_is_in_no_trial() -> None:
     changed = overlay(study.sheet, {"methods": {"qknorm": {"train": {"steps": 20}}}})
     with pytest.raises(PlumblineError, match="trial: steps: 'qknorm' has 20 of its own"):
         load(GIVEN, dataclasses.replace(study, sheet=changed))
+
+
+@pytest.mark.parametrize("change", [{"warmup_steps": 3}, {"pack": "base"}, {"validation_sequences": 8}, {"steps": 8}])
+def test_trials_that_differ_share_no_folder(change: dict[str, Any]) -> None:
+    one, other = planned().trial, planned(**change).trial
+    assert one is not None and other is not None
+    assert not set(one.runs) & set(other.runs) and one.name != other.name
+    assert own_scale(other.scale) == "base"
+
+
+def test_other_methods_and_seeds_of_a_trial_share_the_baselines_runs() -> None:
+    one, other = planned().trial, planned(method="value_residual", seeds=[42, 43, 44]).trial
+    assert one is not None and other is not None
+    assert set(one.runs) & set(other.runs) == {run.key for run in one.of_method("baseline")}
+
+
+def test_a_study_with_a_scale_of_a_trials_name_is_refused() -> None:
+    study = planned().studies["transfer"]
+    scales = study.sheet["scales"] | {scale_name(GIVEN): study.sheet["scales"]["base"]}
+    with pytest.raises(PlumblineError, match="trial: scale: the runs of this trial would be those of the scale"):
+        load(GIVEN, dataclasses.replace(study, sheet=study.sheet | {"scales": scales}))
+    assert own_scale("base_60_steps") == "base_60_steps", "a study's own, whatever it is called"
 
 
 def test_half_a_trial_names_what_is_missing() -> None:

@@ -96,13 +96,19 @@ def profile_words(path: Path) -> list[str]:
     """The KEY=VALUE words of a profile's `config:`, as Snakemake reads them.
 
     Raises:
-        PlumblineError: the file is not YAML, or has a key twice.
+        PlumblineError: the file is not YAML, has a key twice, or an expression of it cannot be worked out here.
     """
+    from configargparse import ConfigFileParserException
     from snakemake.profiles import ProfileConfigFileParser
 
     read_yaml(path)
     with open(path, encoding="utf-8") as stream:
-        words = ProfileConfigFileParser().parse(stream).get("config", [])
+        try:
+            words = ProfileConfigFileParser().parse(stream).get("config", [])
+        except ConfigFileParserException as error:
+            # Snakemake keeps the words of ours and not the error: what stands after its name is the remedy.
+            _, ours, said = str(error).partition("PlumblineError: ")
+            raise PlumblineError(said if ours else f"--profile {path}: {error}; mend that file") from error
     return [words] if isinstance(words, str) else [str(word) for word in words]
 
 

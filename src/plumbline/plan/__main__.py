@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError, prog, run
+from plumbline.cli import PlumblineError, nearest, prog, run
 from plumbline.files import atomic_write_text
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import table
 from plumbline.project import plan
-from plumbline.specs.config import PRESETS, load_config
+from plumbline.specs.config import PRESETS, load_config, studies
+from plumbline.specs.sheet import Study
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -38,7 +40,7 @@ def arguments() -> argparse.ArgumentParser:
     fits.add_argument("--study", help="default: config/config.yaml's main_study")
     fits.add_argument("--scale", help="default: the largest that reads a token a parameter, else the smallest")
     fits.add_argument("--seeds", type=int, metavar="N", help="of each; default: 6, or what --gain needs")
-    fits.add_argument("--gain", type=float, default=0.0, metavar="NATS", help="in validation loss, to be resolved")
+    fits.add_argument("--gain", type=float, metavar="NATS", help="in validation loss, to be resolved")
     return parser
 
 
@@ -66,13 +68,22 @@ def main() -> None:
 def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
     from plumbline.plan import fit, fit_page, noise
 
-    if given.method is None or given.out or (given.seeds is not None and given.seeds < 2) or given.gain < 0:
-        raise PlumblineError("--fit needs a --method, at least 2 --seeds and a --gain above 0, and writes no --out")
+    if given.method is None:
+        raise PlumblineError("--fit needs a --method, the one that is to be compared; add --method METHOD")
+    if given.out:
+        raise PlumblineError("--out: --fit prints its page and writes none; leave out --out")
+    if given.seeds is not None and given.seeds < 2:
+        raise PlumblineError(f"--seeds {given.seeds}: noise takes at least 2 seeds of each; write --seeds 2 or more")
+    if given.gain is not None and not (math.isfinite(given.gain) and given.gain > 0):
+        raise PlumblineError(f"--gain {given.gain:g}: a gain is a number of nats above 0; write such as --gain 0.03")
     name = given.study or config["main_study"]
+    if given.study and given.study not in (there := studies()):
+        raise PlumblineError(f"--study: there is no study {name!r}{nearest(name, there)} (there are {there})")
     planned = plan(config | {"studies": [name], "main_study": name, "trial": {}})
     against = given.against or planned.study(name).reference
     if against is None:
         raise PlumblineError(f"--fit: the study {name!r} has no reference; name the baseline with --against")
+    _require_methods(planned.study(name), {"--method": given.method, "--against": against})
     asked = fit.Asked(
         seconds=fit.seconds_of(given.fit),
         study=name,
@@ -80,13 +91,26 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
         against=against,
         scale=given.scale,
         seeds=given.seeds,
-        gain=given.gain,
+        gain=given.gain or 0.0,
     )
     runs = [*planned.runs.values(), *noise.earlier(planned, name)]
     known = counts.update(Path(planned.counts_file), runs)
     priced = estimator(planned, machines.load(config["machine"]), sizes=counts.Counted(known), calibrate_on=runs)
     sigmas = (*noise.measured(planned, runs, against), *noise.assumed(planned.root))
-    return fit_page.terminal(fit.Fit(estimator=priced, asked=asked, sigmas=sigmas), given.config)
+    return fit_page.terminal(fit.Fit(estimator=priced, asked=asked, sigmas=sigmas), given.profile)
+
+
+def _require_methods(study: Study, given: dict[str, str]) -> None:
+    """Name the option where there is no such method; what else a trial cannot be, its own check says."""
+    known = [*study.sheet["methods"], *study.sheet.get("arms", {}), *study.sheet["inherited"]]
+    for option, method in given.items():
+        if method not in known and method.partition(".")[0] not in known:
+            raise PlumblineError(
+                f"{option}: the study {study.name!r} has no method {method!r}{nearest(method, known)} "
+                f"(there are {known})"
+            )
+    if given["--method"] == given["--against"]:
+        raise PlumblineError(f"--method: {given['--method']!r} is also what it is compared with; name another one")
 
 
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:

@@ -6,17 +6,20 @@ words hold each number, and nothing else decides what is run.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from plumbline.cli import PlumblineError, nearest
 from plumbline.plan import data
 from plumbline.plan.estimate import Estimator
 from plumbline.plan.noise import Noise
-from plumbline.specs.sheet import Study
+from plumbline.specs.sheet import Run, Study
 from plumbline.specs.trial import Trial, load
 from plumbline.verdict.power import Design
 from plumbline.verdict.terms import ALPHA, POWER
@@ -26,6 +29,10 @@ SHARE = 0.9
 #: Seeds of each method that are compared, and how many there are where none are asked for. Beyond these a seed more
 #: lowers what is resolved by less than a tenth.
 SEEDS, USUAL_SEEDS = (3, 4, 6, 8, 12), 6
+#: Seeds that a gain is sought with.
+MOST_SEEDS = 64
+#: The longest time that is planned for: ten years.
+LONGEST = 87_600 * 3600.0
 #: Of scales whose runs read at least so many tokens a parameter the largest is taken.
 TOKENS_A_PARAMETER = 1.0
 #: Fewer steps are no training.
@@ -51,6 +58,9 @@ def seconds_of(text: str) -> float:
         raise PlumblineError(f"--fit {text!r} is no time; write 2h, 90min or 1h30m") from None
     if not found > 0:
         raise PlumblineError(f"--fit {text!r}: nothing fits no time")
+    if found > LONGEST:
+        shown = text if len(text) <= 40 else f"{text[:40]}..."
+        raise PlumblineError(f"--fit {shown!r} is more than ten years; write less than {LONGEST / 3600:.0f}h")
     return found
 
 
@@ -113,12 +123,13 @@ class Option:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Price:
-    """Device seconds of one seed of each method: `fixed`, and for each `step`; seconds of the `data` stage; and the
-    baseline's parameters."""
+    """Seconds of the longest run: `fixed`, and for each `step`; how many of a trial's `runs`, one of each method, stand
+    `beside` each other; and the baseline's parameters."""
 
     fixed: float
     step: float
-    data: float
+    beside: int
+    runs: tuple[Run, ...]
     parameters: int
 
 
@@ -207,10 +218,27 @@ class Fit:
 
     def option(self, scale: str, seeds: int) -> Option | None:
         """The steps that fit with so many seeds; None if too few do."""
-        price, devices = self._prices[scale], self.estimator.machine.devices_at_once
-        room = (SHARE * self.asked.seconds - price.data) * devices / seeds
-        steps = math.floor((room - price.fixed) / price.step)
+        steps = self._steps(scale, seeds, SHARE * self.asked.seconds)
+        if steps >= FEWEST_STEPS and (stage := self._data(scale, steps)):
+            steps = self._steps(scale, seeds, SHARE * self.asked.seconds - stage)
         return Option(fit=self, scale=scale, seeds=seeds, steps=steps) if steps >= FEWEST_STEPS else None
+
+    def _steps(self, scale: str, seeds: int, room: float) -> int:
+        """Steps of runs that are done in so many seconds. A run is not spread over what others leave idle, so that
+        each round lasts as long as its longest run."""
+        price = self._prices[scale]
+        return math.floor((room / math.ceil(2 * seeds / price.beside) - price.fixed) / price.step)
+
+    def _data(self, scale: str, steps: int) -> float:
+        """Seconds of the data stage for runs of so many steps: the pack that they read may be none that is there."""
+        pack = self.given(scale, steps, 2)["pack"]
+        runs = [
+            dataclasses.replace(
+                run, spec=msgspec.structs.replace(run.spec, data=msgspec.structs.replace(run.spec.data, pack=pack))
+            )
+            for run in self._prices[scale].runs
+        ]
+        return data.seconds(self.estimator.plan, runs) or 0.0
 
     def options(self) -> list[Option]:
         """All that is compared: the scales with the numbers of seeds, or those asked for."""
@@ -227,19 +255,32 @@ class Fit:
         """
         found = [one for scale in self.scales if (one := self._at(scale)) is not None]
         if not found:
-            raise PlumblineError(
-                f"{roughly(self.asked.seconds)} is too short"
-                + (f" to resolve a gain of {self.asked.gain:g} by what is known of the noise" * bool(self.asked.gain))
-                + ": give more time, fewer --seeds, a smaller scale (--scale) or preset (--preset)"
-                + (", or a larger --gain" * bool(self.asked.gain))
-            )
+            raise PlumblineError(self._nothing())
         found.sort(key=lambda one: self.parameters(one.scale))
         return next((one for one in reversed(found) if one.per_parameter >= TOKENS_A_PARAMETER), found[0])
+
+    def _nothing(self) -> str:
+        """Why nothing fits, and what would."""
+        gain, sought = self.asked.gain, self.asked.seeds is None and bool(self.asked.gain)
+        most = [one for scale in self.scales if sought and (one := self.option(scale, MOST_SEEDS)) is not None]
+        if most and all(one.noise is None for one in most):
+            return f"--gain {gain:g}: the noise of a run is not known here; leave out --gain, or run make quick first"
+        if most:  # so that time is not what is missing
+            best = min(one.resolved for one in most if one.noise is not None)
+            return (
+                f"--gain {gain:g}: no more than {MOST_SEEDS} seeds are tried, and they resolve {best:.2g} nats by what "
+                "is known of the noise; ask for a larger --gain, or leave it out"
+            )
+        resolve = f" to resolve a gain of {gain:g} by what is known of the noise" if sought else ""
+        return (
+            f"--fit: {roughly(self.asked.seconds)} is too short{resolve}: give more time, fewer --seeds, a smaller "
+            f"scale (--scale) or preset (--preset){', or a larger --gain' * sought}"
+        )
 
     def _at(self, scale: str) -> Option | None:
         if self.asked.seeds is not None or not self.asked.gain:
             return self.option(scale, self.asked.seeds or USUAL_SEEDS)
-        found = (self.option(scale, seeds) for seeds in range(2, 65))
+        found = (self.option(scale, seeds) for seeds in range(2, MOST_SEEDS + 1))
         return next((one for one in found if one is not None and one.resolved <= self.asked.gain), None)
 
     @cached_property
@@ -248,27 +289,34 @@ class Fit:
 
     def _price(self, scale: str) -> _Price:
         """A run's seconds grow with its steps along a line, by the plan's model: two points of it are enough."""
-        low, high = (self.trial(scale, steps, 2) for steps in (10 * FEWEST_STEPS, 20 * FEWEST_STEPS))
-        first, second = self._seconds(low), self._seconds(high)
-        step = (second - first) / (10 * FEWEST_STEPS)
+        low, high = (self._each(scale, steps) for steps in (10 * FEWEST_STEPS, 20 * FEWEST_STEPS))
+        first, second = ([self.estimator.pretrain_seconds(run) for run in runs] for runs in (low, high))
+        slopes = [(more - less) / (10 * FEWEST_STEPS) for less, more in zip(first, second, strict=True)]
+        step = max(slopes)  # of two methods the slower one is the longer run: their starts are alike
+        machine = self.estimator.machine
         return _Price(
-            fixed=first - 10 * FEWEST_STEPS * step,
+            fixed=max(less - 10 * FEWEST_STEPS * slope for less, slope in zip(first, slopes, strict=True)),
             step=step,
-            data=data.seconds(self.estimator.plan, low.runs.values()) or 0.0,
-            parameters=self.estimator.size(low.any_run).parameters,
+            beside=max(1, machine.devices_at_once // max(machine.devices_of(run) for run in low)),
+            runs=low,
+            parameters=self.estimator.size(low[0]).parameters,
         )
 
-    def _seconds(self, of: Trial) -> float:
-        """Device seconds of one seed of each method."""
-        each = {run.spec.method: run for run in of.runs.values()}.values()
-        return sum(self.estimator.pretrain_seconds(run) * self.estimator.machine.devices_of(run) for run in each)
+    def _each(self, scale: str, steps: int) -> tuple[Run, ...]:
+        """One run of each method, the baseline's first."""
+        return tuple({run.spec.method: run for run in self.trial(scale, steps, 2).runs.values()}.values())
 
 
 def roughly(seconds: float) -> str:
     """A time in words."""
     if seconds < 5400:
         return f"{seconds / 60:.3g} minutes"
-    return f"{seconds / 3600:.3g} hours"
+    return f"{number(seconds / 3600, 3)} hours"
+
+
+def number(value: float, digits: int) -> str:
+    """A number with so many digits, and no exponent where it is large."""
+    return f"{value:.{digits}g}" if value < 10**digits - 0.5 else f"{value:,.0f}"
 
 
 def _pack(packs: dict[str, int | None], own: str, sequences: float) -> str:

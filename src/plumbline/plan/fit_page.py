@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 import textwrap
@@ -10,7 +11,9 @@ from typing import Any
 
 from tabulate import tabulate
 
-from plumbline.plan.fit import SHARE, TOKENS_A_PARAMETER, USUAL_SEEDS, Fit, Option, roughly
+from plumbline.cli import PlumblineError
+from plumbline.plan import noise
+from plumbline.plan.fit import SHARE, TOKENS_A_PARAMETER, USUAL_SEEDS, Fit, Option, number, roughly
 from plumbline.plan.page import WIDTH
 from plumbline.plan.targets import speed_in_words, trial_row
 from plumbline.specs.config import load_config
@@ -18,14 +21,19 @@ from plumbline.verdict.terms import POWER
 from plumbline.verdict.words import percent
 
 
-def terminal(fit: Fit, words: Sequence[str]) -> str:
-    """The whole page; `words` are the KEY=VALUE words that the configuration was changed with."""
+def terminal(fit: Fit, profiles: Sequence[str] = ()) -> str:
+    """The whole page; `profiles` are those that the configuration was changed with, for the command to repeat."""
     one = fit.chosen()
     plan, asked = fit.estimator.plan, fit.asked
     study = fit.study
     row = trial_row(fit.estimator, fit.trial(one.scale, one.steps, one.seeds))
     hours = row["wall_hours"]
     assert isinstance(hours, float)
+    if 3600 * hours > asked.seconds:
+        raise PlumblineError(
+            f"--fit: what was found takes {roughly(3600 * hours)} by the plan, more than the {roughly(asked.seconds)} "
+            "that are given; please report this, and ask for less with --seeds and --scale"
+        )
     stated = not fit.estimator.calibration.speed
     head = (
         f"{roughly(asked.seconds)} on {fit.estimator.machine.label}, {fit.estimator.machine.devices_at_once} at once, "
@@ -36,23 +44,49 @@ def terminal(fit: Fit, words: Sequence[str]) -> str:
         head += " Nothing was trained here yet: run make quick once (three minutes), and ask again."
     proposal = (
         f"Proposed: scale {one.scale} ({study.scale_label(one.scale)} parameters), {one.seeds} seeds of each, "
-        f"{one.tokens / 1e6:.2f} M tokens a run ({one.per_parameter:.2g} a parameter), {roughly(hours * 3600)} in all. "
-        f"{_why(fit, one)}"
+        f"{one.tokens / 1e6:,.2f} M tokens a run ({number(one.per_parameter, 2)} a parameter), "
+        f"{roughly(hours * 3600)} in all. {_why(fit, one)}"
     )
     parts = [head, _rule(fit), _grid(fit.options()), proposal, _resolves(one)]
     filled = [part if part.startswith("scale ") else textwrap.fill(part, WIDTH) for part in parts]
-    return "\n\n".join([*filled, "Paste:", f"    {command(fit, one, words)}"])
+    return "\n\n".join([*filled, "Paste:", f"    {command(fit, one, profiles)}"])
 
 
-def command(fit: Fit, one: Option, words: Sequence[str]) -> str:
-    """The command that makes the page of this trial; every number of it is in `--config`."""
-    config, own = fit.estimator.plan.config, load_config()
+def command(fit: Fit, one: Option, profiles: Sequence[str] = ()) -> str:
+    """The command that makes the page of this trial; every number of it is in `--config`, and so is whatever else of
+    the configuration is not what config/config.yaml says, whether a word, a profile or a file said it."""
+    config = fit.estimator.plan.config
+    other = _differing(config, load_config())
+    # `main_study` was put in for this page: results/ holds copies of its products, and a trial is none of them.
+    known = ("preset", "studies", "main_study", "trial")
     said = [f"preset={config['preset']}"]
-    said += [f"machine={config['machine']}"] if config["machine"] != own["machine"] else []
-    known = ("preset", "machine", "studies", "trial")
-    said += [word for word in words if word.partition("=")[0] not in known]
+    said += [_word(key, value) for key, value in other.items() if key not in known]
     said += [f"studies=[{fit.study.name}]", f"trial={flow(one.given)}"]
-    return f"snakemake results/trial.md --config {shlex.join(said)}"
+    with_profiles = "".join(f" --profile {shlex.quote(one)}" for one in profiles)
+    return f"snakemake results/trial.md{with_profiles} --config {shlex.join(said)}"
+
+
+def _differing(config: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of `config` that makes it of `own` when it is laid over that: of nested values what differs alone."""
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        if key not in own or value != own[key]:
+            nested = isinstance(value, Mapping) and isinstance(own.get(key), Mapping)
+            found[key] = _differing(value, own[key]) if nested else value
+    return found
+
+
+def _word(key: str, value: Any) -> str:
+    """KEY=VALUE as it is read back: bare if it may be, else as JSON, which is YAML with every text in quotes."""
+    from plumbline.operate.invocation import parsed
+
+    bare = f"{key}={value}"
+    try:
+        if isinstance(value, str) and parsed([bare]) == {key: value}:
+            return bare
+    except PlumblineError:
+        pass
+    return f"{key}={json.dumps(value, ensure_ascii=False)}"
 
 
 def flow(given: Mapping[str, Any]) -> str:
@@ -64,7 +98,8 @@ def _rule(fit: Fit) -> str:
     return (
         f"Below, what fits {percent(SHARE)} of it (the rest is for what a plan does not know). Gain: the smallest in "
         f"validation loss (nats a token) that is found with {percent(POWER)} chance, by the noise of which the last "
-        "lines say where it is from; with more tokens than it was measured at it may well be less."
+        "lines say where it is from (*: assumed, not measured here at that scale); with more tokens than it was "
+        "measured at it may well be less."
     )
 
 
@@ -85,12 +120,20 @@ def _why(fit: Fit, one: Option) -> str:
 
 
 def _resolves(one: Option) -> str:
+    elsewhere = [known for known in one.fit.sigmas if known.scale and known.scale != one.scale]
+    gain, pack = one.fit.asked.gain, one.given["pack"]
     if one.noise is None:
-        return "Which gain that resolves is not known: no two seeds of the baseline are finished here."
-    again = "" if one.passes <= 1 else f" A run goes {one.passes:.1f} times over the pack {one.given['pack']}."
+        asked = f", so that nothing is said of the {gain:g} that is asked for" if gain else ""
+        return f"Which gain that resolves is not known: {noise.unknown(one.scale, elsewhere)}{asked}."
+    asked = ""
+    if gain:
+        asked = f", so that the {gain:g} that is asked for is {'' if one.resolved <= gain else 'NOT '}resolved"
+    again = f" A run goes {one.passes:.1f} times over the pack {pack}." if one.passes > 1 else ""
+    if math.isnan(one.passes):
+        again = f" How often a run goes over the pack {pack}, all of its corpus, is not known."
     return (
-        f"It resolves a gain of {one.resolved:.2g} nats of validation loss. The noise of a run is taken as "
-        f"{one.noise.words}.{again}"
+        f"It resolves a gain of {one.resolved:.2g} nats of validation loss{asked}. The noise of a run is taken as "
+        f"{one.noise.words(one.scale, elsewhere)}.{again}"
     )
 
 
@@ -101,13 +144,18 @@ def _grid(options: Sequence[Option]) -> str:
             one.scale,
             one.seeds,
             f"{one.steps:,}",
-            f"{one.tokens / 1e6:.2f}",
-            f"{one.per_parameter:.2f}",
+            f"{one.tokens / 1e6:,.2f}",
+            f"{one.per_parameter:,.2f}",
             one.given["pack"],
             "not known" if math.isnan(one.passes) else f"{one.passes:.1f}",
-            "not known" if math.isnan(one.resolved) else f"{one.resolved:.3f}",
+            _gain(one),
         ]
         for one in options
     ]
-    align = ["left", *["right"] * 4, "left", "right", "right"]
+    align = ["left", *["right"] * 4, "left", "right", "left"]
     return tabulate(rows, heads, "simple", disable_numparse=True, colalign=align)
+
+
+def _gain(one: Option) -> str:
+    """What is resolved, with a mark where that rests on an assumption."""
+    return "not known" if one.noise is None else f"{one.resolved:.3f}{'' if one.noise.scale else '*'}"

@@ -33,9 +33,8 @@ class Noise:
     sigma: float
     runs: int
 
-    @property
-    def words(self) -> str:
-        """Where the number is from."""
+    def words(self, scale: str, elsewhere: Iterable[Noise] = ()) -> str:
+        """Where the number is from, for runs at `scale`; `elsewhere` was measured, and is of other scales."""
         low, high = sigma_interval(self.sigma, self.runs - 1)
         unsure = f"by itself it is known to between {low:.2g} and {high:.2g} (95 %)"
         if self.scale:
@@ -44,15 +43,24 @@ class Noise:
                 f"after {self.tokens / 1e6:.2f} M tokens; {unsure}"
             )
         return (
-            f"{self.sigma:.3g} nats, ASSUMED: no two seeds of the baseline are finished here. It is that of "
-            f"{self.runs} seeds of {PILOT_WORDS}, not of this size; {unsure}"
+            f"{self.sigma:.3g} nats, ASSUMED: {unknown(scale, elsewhere)}. It is that of {self.runs} seeds of "
+            f"{PILOT_WORDS}, not of this size; {unsure}"
         )
+
+
+def unknown(scale: str, elsewhere: Iterable[Noise] = ()) -> str:
+    """That nothing was measured at a scale, and what was at others."""
+    others = ", ".join(
+        f"{one.sigma:.3g} nats at scale {one.scale} after {one.tokens / 1e6:.2f} M tokens" for one in elsewhere
+    )
+    known = f" (what was measured, {others}, is of another size)" if others else ""
+    return f"no two seeds of the baseline are finished here at scale {scale}{known}"
 
 
 def earlier(plan: Plan, study: str) -> list[Run]:
     """The runs of a study's trials that are finished here, whatever the configuration says now."""
     found = []
-    for path in sorted((Path(plan.work) / "runs" / study).glob("*_steps/*/s*/manifest.json")):
+    for path in sorted((Path(plan.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
         try:
             spec = RunSpec.from_dict(json.loads(path.read_text(encoding="utf-8"))["spec"])
         except (OSError, ValueError, KeyError, TypeError):

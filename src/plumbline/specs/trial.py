@@ -1,7 +1,8 @@
 """A trial: one method of a study against another one, with as many steps and seeds as a time allows.
 
 It is the study's own recipe at one of its scales; what `config.trial` changes of that (steps, warm-up, held-out
-sequences, pack) stands in the specs of its runs, which lie beside the study's: ``study/SCALE_STEPS_steps/method/sSEED``
+sequences, pack) stands in the specs of its runs, which lie beside the study's:
+``study/SCALE_STEPS_steps_DIGEST/method/sSEED``.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ from plumbline.specs.spec import RunSpec
 WHERE = "config/config.yaml (with --config): trial"
 
 
-def scale_name(scale: str, steps: int) -> str:
-    """What the scale of a trial's runs is called."""
-    return f"{scale}_{steps}_steps"
+def scale_name(given: dict[str, Any]) -> str:
+    """What the scale of a trial's runs is called: two trials that differ in anything but methods and seeds share no
+    folder, for which the digest stands."""
+    digest = sha256_text(canonical_json([given[key] for key in ("warmup_steps", "pack", "validation_sequences")]))[:6]
+    return f"{given['scale']}_{given['steps']}_steps_{digest}"
 
 
 def own_scale(scale: str) -> str:
     """The study's own scale that a run's is: of a trial's the one that it was made from, else itself."""
-    return re.sub(r"_\d+_steps\Z", "", scale)
+    return re.sub(r"_\d+_steps_[0-9a-f]{6}\Z", "", scale)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,7 +95,12 @@ def load(given: dict[str, Any], study: Study, root: Path = ROOT, source: str = c
             f"{WHERE}: validation_sequences: {given['validation_sequences']}, but the held-out pack of {read.path} has "
             f"{read.validation} at preset {study.preset}; ask for at most so many"
         )
-    scale, runs = scale_name(of, given["steps"]), {}
+    scale, runs = scale_name(given), {}
+    if scale in study.sheet["scales"]:
+        raise PlumblineError(
+            f"{WHERE}: scale: the runs of this trial would be those of the scale {scale!r} of config/studies/"
+            f"{study.name}/study.yaml, which has that name already; rename that scale, or change `steps`"
+        )
     extended = sheet.load(study.code, study.preset, root, source) if study.code != study.name else study
     for name in (against, method):
         owner = extended if name.partition(".")[0] in study.sheet["inherited"] else study
