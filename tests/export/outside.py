@@ -17,8 +17,8 @@ class Absent:
         return None
 
 
-def computed(model, tokens_BT):
-    """Logits, a loss, padded logits, greedy continuations with and without a cache."""
+def computed(model, tokens_BT, beams):
+    """Logits, a loss, padded logits, greedy continuations with and without a cache, and by search where asked for."""
     import torch
 
     length = tokens_BT.shape[1]
@@ -34,7 +34,7 @@ def computed(model, tokens_BT):
         found["padded"] = torch.stack([logits[0, 3:], logits[1, :-3]])
     else:
         found["refused_padding"] = refused(lambda: model(padded_BT, attention_mask=mask_BT))
-    words = {"max_new_tokens": 6, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+    words = {"max_new_tokens": 4, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
     found["written"] = model.generate(tokens_BT[:, :5], attention_mask=torch.ones(2, 5), **words)
     if model.config.keeps_cache:
         found["recomputed"] = model.generate(
@@ -45,10 +45,10 @@ def computed(model, tokens_BT):
         mask_BT[1, :2] = 0
         found["written_padded"] = model.generate(prompts_BT, attention_mask=mask_BT, **words)
         found["written_short"] = model.generate(prompts_BT[1:, 2:], attention_mask=mask_BT[1:, 2:], **words)
-        found["beams"] = model.generate(prompts_BT, attention_mask=torch.ones(2, 5), num_beams=2, **words)
-        found["beams_recomputed"] = model.generate(
-            prompts_BT, attention_mask=torch.ones(2, 5), num_beams=2, use_cache=False, **words
-        )
+        if beams:  # a search puts the rows of a cache in another order
+            words |= {"attention_mask": torch.ones(2, 5), "num_beams": 3}
+            found["beams"] = model.generate(prompts_BT, **words)
+            found["beams_recomputed"] = model.generate(prompts_BT, use_cache=False, **words)
     else:
         found["refused_cache"] = refused(lambda: model(tokens_BT, use_cache=True))
     return found
@@ -84,7 +84,8 @@ def main():
                 AutoModelForCausalLM.from_pretrained(place, trust_remote_code=True).save_pretrained(folders / "saved")
                 place = folders / "saved"
             model = AutoModelForCausalLM.from_pretrained(place, trust_remote_code=True).eval()
-            kept |= {f"{name}/{what}": value.contiguous() for what, value in computed(model, tokens_BT).items()}
+            found = computed(model, tokens_BT, beams=again)
+            kept |= {f"{name}/{what}": value.contiguous() for what, value in found.items()}
     save_file(kept, out)
 
 

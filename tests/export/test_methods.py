@@ -40,7 +40,7 @@ def found() -> dict[str, ModelSpec]:
 
 MODELS = found()
 OWN = [name for name, spec in MODELS.items() if hf.beyond_llama(spec)]
-#: One with the most kinds of parameters, written again by transformers itself.
+#: One whose state grows with its depth, which transformers itself writes once more before it is loaded.
 SAVED_AGAIN = "transfer-base-attnres"
 
 
@@ -92,13 +92,12 @@ def test_the_same_logits_loss_and_tokens(name: str, outside: dict[str, torch.Ten
     torch.testing.assert_close(theirs["loss"], cross_entropy(counted, wanted))
     # Greedy, each token from a whole new reading.
     written_BT = tokens_BT[:, :5]
-    for _ in range(6):
+    for _ in range(4):
         written_BT = torch.cat([written_BT, model(written_BT)[:, -1:].argmax(dim=-1)], dim=1)
     assert torch.equal(theirs["written"], written_BT)
     if "recomputed" in theirs:
         assert torch.equal(theirs["recomputed"], written_BT)
         assert torch.equal(theirs["written_padded"][1:, 2:], theirs["written_short"])
-        assert torch.equal(theirs["beams"], theirs["beams_recomputed"])
     else:
         assert theirs["refused_cache"]
     if "padded" in theirs:
@@ -106,6 +105,11 @@ def test_the_same_logits_loss_and_tokens(name: str, outside: dict[str, torch.Ten
         torch.testing.assert_close(theirs["padded"], logits_BTV, rtol=0, atol=1e-5 * size)
     else:
         assert theirs["refused_padding"]
+
+
+def test_a_search_over_continuations_gives_the_same_with_a_cache(outside: dict[str, torch.Tensor]) -> None:
+    beams = outside[f"{SAVED_AGAIN}/beams"]
+    assert torch.equal(beams, outside[f"{SAVED_AGAIN}/beams_recomputed"])
 
 
 def test_what_looks_at_the_length_of_a_call_bears_neither_cache_nor_padding(outside: dict[str, torch.Tensor]) -> None:

@@ -94,9 +94,9 @@ def evaluation(path: Path, run_id: str) -> pd.DataFrame:
 
 def licence_file() -> Path | None:
     """The text of this package's licence, from the repository or the installed distribution."""
-    beside = PACKAGE.parents[1] / "LICENSE"
-    if beside.is_file():
-        return beside
+    repository = PACKAGE.parents[1]
+    if (repository / "pyproject.toml").is_file():
+        return repository / "LICENSE"
     kept = [path.locate() for path in files("plumbline-lm") or () if path.name == "LICENSE"]
     return Path(str(kept[0])) if kept else None
 

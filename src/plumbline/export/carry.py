@@ -174,14 +174,14 @@ def _head(path: Path, brought: dict[Path, str]) -> str:
 
 @cache
 def _this() -> str:
-    return f"plumbline-lm {version('plumbline-lm')}"
+    try:
+        return f"plumbline-lm {version('plumbline-lm')}"
+    except PackageNotFoundError:
+        return "plumbline-lm, not installed"
 
 
 def _licence(distribution: str) -> str:
-    try:
-        said = metadata(distribution)
-    except PackageNotFoundError:
-        return "not stated"
+    said = metadata(distribution)
     return said.get("License-Expression") or (said.get("License") or "not stated").strip().partition("\n")[0]
 
 
