@@ -67,6 +67,12 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
         found = CausalLMOutputWithPast(loss=loss, logits=logits_BTV, past_key_values=past_key_values)
         return found.to_tuple() if return_dict is False else found
 
+    def prepare_inputs_for_generation(self, *given: Any, **named: Any) -> dict[str, Any]:
+        """As transformers prepares them. Its releases before 5 add where the call is, which the cache knows."""
+        prepared = super().prepare_inputs_for_generation(*given, **named)
+        prepared.pop("cache_position", None)
+        return prepared
+
     def _require_cache(self, past_key_values: Any) -> None:
         if past_key_values is None:
             return
