@@ -1,10 +1,10 @@
 """The sources that a model runs, as flat modules that import one another relatively, and nothing of this package.
 
-transformers copies the files of a folder that `from .module import name` leads to, from one folder, and imports them
-there. So the modules of this package that a model needs, and those of the packages that bring its components, are found
-by their imports, as `plumbline.specs.code` finds them, and written side by side: `plumbline/model/mixers/softpick.py`
-is `model_mixers_softpick.py`. Where the search would reach what plans and checks a run, a stand-in of `carried` is
-written instead.
+transformers copies the files of a folder that lines like `from .module import name` lead to, and imports the copies; it
+knows no folders within. So the modules of this package that a model needs, and those of the packages that bring its
+components, are found by their imports, as `plumbline.specs.code` finds them, and written side by side:
+`plumbline/model/mixers/softpick.py` is `model_mixers_softpick.py`. Where the search would reach what plans and checks
+a run, a stand-in of `carried` is written instead.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def sources(spec: ModelSpec) -> Sources:
         if (offer := installed.offers().by_entry.get(f"{folder(slot)}.{name}"))
     }
     files = {f"{names[path]}.py": _head(path, brought) + _rewritten(path, found[path], names) for path in found}
-    files[f"{CHOSEN.stem}.py"] = _chosen(components, found, names)
+    files[f"{CHOSEN.stem}.py"] = _chosen(components, names)
+    files[ROOTS[0].name] += _all_by_name(names)
     requires = {name for path in found for name in _others(path)} - EXPECTED - {own.name for own in brought}
     return Sources(
         files=dict(sorted(files.items())),
@@ -211,18 +212,20 @@ def _statements(one: _Import, names: dict[Path, str]) -> list[str]:
     return found
 
 
-def _chosen(
-    components: dict[tuple[str, str], Path], found: dict[Path, tuple[_Import, ...]], names: dict[Path, str]
-) -> str:
+def _chosen(components: dict[tuple[str, str], Path], names: dict[Path, str]) -> str:
     """The table of the model's components."""
     lines = ['"""The components that this model chooses. Written by `plumbline export`."""', ""]
     for (slot, name), path in components.items():
         lines.append(f"from .{names[path]} import {load(slot, name).__name__} as {slot}")
-    whole = {file for imports in found.values() for one in imports for file in one.whole.values()}
-    # transformers finds files by `from .module import name`, and not by `from . import module`.
-    lines += [f"from .{name} import __name__ as _" for name in sorted(names[file] for file in whole)]
     entries = "".join(f"    ({slot!r}, {name!r}): {slot},\n" for slot, name in components)
     return "\n".join([*lines, "", f"COMPONENTS = {{\n{entries}}}", ""])
+
+
+def _all_by_name(names: dict[Path, str]) -> str:
+    """The end of the file that transformers begins with: an import of every other one."""
+    others = sorted(set(names.values()) - {root.stem for root in ROOTS})
+    why = "# Which files are needed is searched for in lines like these; before transformers 5, in this file alone."
+    return "\n".join(["", why, *(f"from .{name} import __name__ as _  # noqa: E402" for name in others), ""])
 
 
 @cache
