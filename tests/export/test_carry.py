@@ -69,7 +69,7 @@ def test_a_component_of_an_installed_package_goes_along_with_its_package(site: S
         "        from .theirs_later import LATE",
     ):
         assert f"\n{line}\n" in mixer, line
-    # transformers looks for files by `from .module import name` alone, and before 5 in the first file alone.
+    # transformers looks for files by `from .module import name` alone.
     for name in set(files) - {"modeling_plumbline.py"}:
         assert re.search(rf"^from \.{name.removesuffix('.py')} import \w", files["modeling_plumbline.py"], re.M), name
     found = sources(small(mixer={"name": "theirs"}))

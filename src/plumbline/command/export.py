@@ -93,7 +93,10 @@ def main() -> None:
     )
     size = sum(path.stat().st_size for path in out.iterdir())
     what = "a Llama" if done.form == "llama" else "with its own code (trust_remote_code=True)"
-    compared = "not compared" if done.difference is None else f"logits differ by {done.difference:.2g} at most"
+    if done.difference is None:
+        compared = "logits not compared"
+    else:
+        compared = f"logits differ by {done.difference:.2g} at most" if done.difference else "equal logits"
     print(f"{out}: {what}, {size / 1e6:.1f} MB, {compared}")
 
 

@@ -32,8 +32,8 @@ print(tokenizer.decode(model.generate(**tokens, max_new_tokens=20)[0]))
 """
 
 _CODE = """\
-It brings the code that it was trained with, flat copies of Plumbline's sources (Apache-2.0, each says where it is
-from), because no model of transformers computes it. `trust_remote_code=True` runs them: read them first. Plumbline
+It brings the code that it was trained with, as flat copies of its sources (each says where it is from, and under which
+licence), because no model of transformers computes it. `trust_remote_code=True` runs them: read them first. Plumbline
 need not be installed; {requires}.
 """
 
@@ -56,7 +56,7 @@ def card(
 
     own, spec = record["form"] == "code", run.spec
     worth = "" if spec.preset == "paper" else " **This model is no reproduction of the document.**"
-    needed = "torch and transformers" + "".join(f" and {name}" for name in requires)
+    needed = "torch and transformers (5 or later)" + "".join(f" and {name}" for name in requires)
     parts = [
         "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags: [plumbline]\n---",
         f"# {spec.key} at preset {spec.preset}",
@@ -127,10 +127,13 @@ def _facts(run: FinishedRun) -> str:
 def _compared(found: dict[str, Any] | None) -> str:
     if found is None:
         return "Its logits were not compared with Plumbline's when it was written."
+    difference = found["largest_difference"]
+    said = "are Plumbline's, bit for bit"
+    if difference:
+        said = f"differ from Plumbline's by {difference:.2g} at most, where the largest is {found['largest_logit']:.3g}"
     return (
         f"Loaded by transformers {found['transformers']} (torch {found['torch']}) in a process without Plumbline, its "
-        f"logits on {found['tokens']} made-up tokens differ from Plumbline's by "
-        f"{found['largest_difference']:.2g} at most (the largest is {found['largest_logit']:.3g})."
+        f"logits on {found['tokens']} made-up tokens {said}."
     )
 
 

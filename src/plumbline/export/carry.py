@@ -224,7 +224,7 @@ def _chosen(components: dict[tuple[str, str], Path], names: dict[Path, str]) -> 
 def _all_by_name(names: dict[Path, str]) -> str:
     """The end of the file that transformers begins with: an import of every other one."""
     others = sorted(set(names.values()) - {root.stem for root in ROOTS})
-    why = "# Which files are needed is searched for in lines like these; before transformers 5, in this file alone."
+    why = "# transformers searches for the files that are needed by lines of this form, and of no other."
     return "\n".join(["", why, *(f"from .{name} import __name__ as _  # noqa: E402" for name in others), ""])
 
 

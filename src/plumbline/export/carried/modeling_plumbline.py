@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import transformers
 from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers import DynamicCache, GenerationMixin, PreTrainedModel
@@ -16,6 +17,10 @@ from plumbline.model.decoder import Decoder
 from plumbline.model.init import initial_value
 from plumbline.model.visibility import Visibility
 from plumbline.specs.spec import ModelSpec
+
+# Before 5, parameters that carry more than their values cannot be loaded.
+if int(transformers.__version__.partition(".")[0]) < 5:
+    raise ImportError(f"this model needs transformers 5 or later, and here is {transformers.__version__}")
 
 
 class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
@@ -68,7 +73,7 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
         return found.to_tuple() if return_dict is False else found
 
     def prepare_inputs_for_generation(self, *given: Any, **named: Any) -> dict[str, Any]:
-        """As transformers prepares them. Its releases before 5 add where the call is, which the cache knows."""
+        """As transformers prepares them. Early releases of its 5 add where the call is, which the cache knows."""
         prepared = super().prepare_inputs_for_generation(*given, **named)
         prepared.pop("cache_position", None)
         return prepared
