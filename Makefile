@@ -8,7 +8,7 @@ export HF_DATASETS_OFFLINE ?= 1
 
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
-.PHONY: setup quick table2 demo check plan test test-units test-cluster lint lock clean
+.PHONY: setup quick table2 demo check plan docs test test-units test-cluster lint lock clean
 
 setup: .venv/complete
 
@@ -50,6 +50,10 @@ check: setup
 # What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100", or with the PROFILES of the run.
 plan: setup
 	@$(BIN)/python -m plumbline.plan $(WORDS)
+
+# The documentation as a site, every link checked: site/index.html.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks examples

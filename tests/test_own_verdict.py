@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,21 @@ def test_the_same_again_makes_no_new_page_and_another_try_does(
     ledger.append(path, [ledger.Entry(**{**_fields(entries[0]), "name": "another", "baseline": "other"})])
     assert asked.verdict_made_of() == before, "a try against another baseline costs this one nothing"
     ledger.append(path, [ledger.Entry(**{**_fields(entries[0]), "name": "another"})])
+    assert asked.verdict_made_of() != before
+
+
+def test_an_earlier_page_that_knows_both_scales_makes_a_page_anew(
+    mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plumbline.verdict import earlier
+
+    monkeypatch.setattr(Plan, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
+    asked = planned(mine=mine)
+    before = asked.verdict_made_of()
+    (tmp_path / "plain.json").write_text(json.dumps({earlier.KEY: None}))
+    assert asked.verdict_made_of() == before
+    entry = earlier.entry("transfer", "validation_loss", ("base", "large"), {"my/a": (5.0, 4.8)})
+    (tmp_path / "both.json").write_text(json.dumps({earlier.KEY: entry}))
     assert asked.verdict_made_of() != before
 
 

@@ -23,6 +23,11 @@ def prog(module: str) -> str:
     return called if called.partition(" ")[0] == "plumbline" else module
 
 
+def described(documentation: str | None) -> str:
+    """A module's documentation as its verb's help shows it: a terminal knows no marks of code."""
+    return (documentation or "").replace("`", "")
+
+
 def token_id(text: str) -> int:
     """An option's value that is an id of a vocabulary.
 

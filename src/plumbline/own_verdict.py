@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.cli import PlumblineError, nearest
-from plumbline.files import canonical_json, sha256_text
+from plumbline.files import canonical_json, sha256_file, sha256_text
 from plumbline.specs import code
 from plumbline.specs.sheet import expected_digest
 
@@ -59,17 +59,19 @@ class OwnVerdict:
         return expected_digest(list(self.mine.study.runs.values())) if self.mine else ""
 
     def verdict_made_of(self) -> str:
-        """Changes with the page's code, with what the file asks, and with what else was tried against its baselines:
-        every p is multiplied by that."""
+        """Changes with the page's code, with what the file asks, with the printed tables and the earlier pages that it
+        cites, and with what else was tried against its baselines: every p is multiplied by that."""
         if self.mine is None:
             return ""
-        from plumbline.verdict import ledger, tries
+        from plumbline.verdict import earlier, ledger, order, tries
 
         known = ledger.read(self.root / self.verdict_ledger)
         counted = tries.counted(known, tries.entries(self.mine))
         files = code.product_files(code.PACKAGE / "verdict" / "own.py")
         labels = {method: self.mine.study.label(method) for method in self.mine.compared}
-        asked = [self.mine.asked, self.mine.against, labels, counted, self.verdict_expected()]
+        cited: list[Any] = [sha256_file(path) for path in order.files(self.mine.study.code, self.root)]
+        cited += earlier.known((self.root / self.verdict_ledger).parent, but=self.mine.name)
+        asked = [self.mine.asked, self.mine.against, labels, counted, cited, self.verdict_expected()]
         return sha256_text(canonical_json([code.tree_hash(files), asked]))[:16]
 
     def checks_made_of(self) -> str:

@@ -27,7 +27,17 @@ Scenario = Callable[[Training], str]
 SMALL = (*PROFILES, "--profile", str(HERE / "small"))
 SNAKEFILE = ("--snakefile", str(STANDIN))
 #: What takes minutes is for those who change this part, and for releases.
-long = pytest.mark.skipif(os.environ.get("PLUMBLINE_CLUSTER") != "all", reason="PLUMBLINE_CLUSTER is not all")
+ALL = os.environ.get("PLUMBLINE_CLUSTER") == "all"
+long = pytest.mark.skipif(not ALL, reason="PLUMBLINE_CLUSTER is not all")
+#: What goes through the cluster whole, with its methods and trainings: Table 2, or that of a study with one method.
+TABLE, METHODS, TRAININGS = ("table2", 20, 26) if ALL else ("short/table2", 2, 10)
+SHORT = """\
+study: short
+title: One method more
+extends: transfer
+seeds: [42]
+methods: {ssmax_again: {label: SSMax again, model: {mixer: {name: ssmax}}}}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +58,10 @@ class Background:
 def background(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Background]:
     """The main table through the cluster, the quick faults, and the run that those are compared with."""
     table = Workspace.checkout(tmp_path_factory.mktemp("table") / "w")
-    driver = table.snakemake("results/table2.csv", "--config", "preset=smoke", profiles=SMALL)
+    short = table.path / "config/studies/short/study.yaml"
+    short.parent.mkdir()
+    short.write_text(SHORT)
+    driver = table.snakemake(f"results/{TABLE}.csv", "--config", "preset=smoke", profiles=SMALL)
     with ThreadPoolExecutor(len(QUICK) + 1) as pool:
         pool.submit(bench.reference)
         faults = {scenario.__name__: pool.submit(bench.run, scenario) for scenario in QUICK}
@@ -184,21 +197,21 @@ def test_quick_fault(background: Background, name: str) -> None:
 
 
 def test_smoke_preset_through_the_cluster(background: Background) -> None:
-    """`snakemake results/table2.csv --profile slurm`, with the names of this cluster's account and partitions."""
+    """`snakemake TABLE --profile slurm`, with the names of this cluster's account and partitions."""
     workspace, driver = background.table, background.driver
     assert driver.wait(1200) == 0, driver.output()[-4000:]
-    table = (workspace.path / "results" / "table2.csv").read_text()
-    assert len(table.splitlines()) == 21, table
+    table = (workspace.path / f"results/{TABLE}.csv").read_text()
+    assert len(table.splitlines()) == METHODS + 1, table
     accounts = slurm("sacct", "-nXP", "-o", "JobID,State,AllocTRES,Comment", "-j", ",".join(driver.jobs())).splitlines()
     assert all("|COMPLETED|" in line for line in accounts), accounts
-    trainings = [line for line in accounts if "rule_pretrain_wildcards_transfer_base_" in line]
-    assert len(trainings) == 26 and all("gres/gpu=1" in line for line in trainings)
-    assert len(accounts) < 26 + 10  # all else is packed
+    trainings = [line for line in accounts if "rule_pretrain_wildcards_" in line]
+    assert len(trainings) == TRAININGS and all("gres/gpu=1" in line for line in trainings)
+    assert len(accounts) < TRAININGS + 10  # all else is packed
     logs = [Path(log) for log in re.findall(r"\(log: (\S+)\)", driver.output())]
     assert len(logs) == len(accounts) and all(log.exists() for log in logs)
     manifests = list(workspace.path.glob("work/smoke/runs/**/manifest.json"))
     jobs = {json.loads(manifest.read_text())["slurm_job_id"] for manifest in manifests}
-    assert jobs <= set(driver.jobs()) and len(jobs) == 26
+    assert jobs <= set(driver.jobs()) and len(jobs) == TRAININGS
 
 
 @long

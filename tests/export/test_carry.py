@@ -40,7 +40,7 @@ FILES = PACKAGE | {"theirs/sibling.py": "OTHER, SIXTH = 5, 6\n", "theirs/later.p
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     yield Site(tmp_path)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "theirs"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("theirs", "alone", "sibling")]:
         del sys.modules[name]
     monkeypatch.undo()
     forget()
@@ -90,6 +90,17 @@ def test_a_component_of_an_installed_package_goes_along_with_its_package(site: S
 def test_what_cannot_be_taken_along(site: Site, line: str, message: str) -> None:
     with pytest.raises(PlumblineError, match=message):
         taken(site, f"{line}\n{MIXER}")
+
+
+def test_modules_beside_a_module_by_itself_go_along(site: Site) -> None:
+    mixer = MIXER.replace("from . import sibling\nfrom .sibling", "import sibling, math\nfrom sibling")
+    mixer = mixer.replace("from theirs.deep import FACTOR", "FACTOR = 1").replace(".later", "sibling")
+    mixer = mixer.replace("import LATE", "import SIXTH as LATE")
+    site.install("alone", {"mixers.alone": "alone"}, {"alone.py": mixer, "sibling.py": "OTHER, SIXTH = 5, 6\n"})
+    found = sources(small(mixer={"name": "alone"}))
+    assert {"alone.py", "sibling.py"} <= set(found.files) and found.packages == ("alone", "plumbline", "sibling")
+    assert "\nfrom . import sibling as sibling\nimport math\n" in found.files["alone.py"]
+    assert found.files["sibling.py"].startswith("# installed beside alone, sibling.py, licence: not stated.\n")
 
 
 def test_two_files_of_one_flat_name(site: Site) -> None:

@@ -104,6 +104,14 @@ def test_a_gain_that_is_stated_beforehand_decides_the_seeds(tmp_path: Path, monk
         asked(monkeypatch, capsys, tmp_path, "--fit", "10min", "--method", "qknorm", "--gain", "0.0001")
 
 
+def test_a_method_that_is_trained_otherwise_is_named(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    """One that is made to diverge would take the time and give no loss; the baseline's recipe is not worth a word."""
+    words = ("--fit", "2h", "--method")
+    page = " ".join(asked(monkeypatch, capsys, tmp_path, *words, "provoked_divergence").split())
+    assert "is not trained by the recipe of what it is compared with: `optimizer.learning_rate` is 100.0 (base" in page
+    assert "not trained by" not in asked(monkeypatch, capsys, tmp_path, *words, "qknorm")
+
+
 def test_noise_and_speed_are_those_of_finished_runs(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """Of a trial that the configuration no longer names, too."""
     given = {"study": "transfer", "scale": "base", "method": "ssmax", "against": "baseline", "pack": "base"}

@@ -10,7 +10,7 @@ import pytest
 from plumbline.cli import PlumblineError
 from plumbline.plan import machines
 from plumbline.plan.estimate import estimator
-from plumbline.plan.targets import WHOLE, published
+from plumbline.plan.targets import WHOLE, makespan, published
 from plumbline.project import Plan
 from plumbline.specs.config import ROOT
 from tests.plan.finished import BASELINE, by_target, finish
@@ -129,3 +129,17 @@ def test_published_hours_need_no_noise_floor_and_are_none_where_none_are_printed
     rows = published(estimator(plain), ROOT)
     assert rows["run"].tolist() == ["1.2B Baseline", "3B Baseline"]
     assert published(estimator(plain), tmp_path).empty
+
+
+@pytest.mark.parametrize(
+    ("jobs", "devices", "seconds"),
+    [
+        ([], 4, 0.0),
+        ([(10.0, 1)] * 4, 2, 20.0),
+        ([(10.0, 1)] * 5, 2, 30.0),  # 25 device-seconds each, if the last one could be shared
+        ([(6.0, 2), (4.0, 1), (4.0, 1)], 2, 10.0),
+        ([(6.0, 8)], 2, 6.0),  # a run that is larger than the machine waits for all of it
+    ],
+)
+def test_the_last_round_may_leave_devices_idle(jobs: list[tuple[float, int]], devices: int, seconds: float) -> None:
+    assert makespan(jobs, devices) == seconds

@@ -190,6 +190,19 @@ def test_its_code_is_its_file_and_what_it_imports_of_its_package_wherever_that_l
     assert changed("mixer.py", "FACTOR * OTHER", "FACTOR") != first
 
 
+def test_the_code_of_a_module_by_itself_has_the_modules_beside_it_that_it_imports(tmp_path: Path) -> None:
+    def of(name: str, **helpers: str) -> str:
+        """The class of the code of a module that imports two others."""
+        folder = tmp_path / name
+        write(folder, {"theirs.py": f"from warmth import DEGREES\n{MIXER}", "other/__init__.py": "", **helpers})
+        return code.component_class("mixers.theirs", folder / "theirs.py")
+
+    first = of("first", **{"warmth.py": "import more\nDEGREES = more.DEGREES", "more.py": "DEGREES = 5"})
+    again = {"warmth.py": "import more\nDEGREES = more.DEGREES", "more.py": "DEGREES = 5", "unasked.py": "X = 1"}
+    assert of("again", **again) == first
+    assert of("hotter", **again | {"more.py": "DEGREES = 6"}) != first
+
+
 @pytest.mark.parametrize(
     ("place", "module", "lines"),
     [

@@ -60,6 +60,13 @@ def test_what_seeds_tell_apart_is_said_with_its_direction(whole: Plan) -> None:
     assert "QK-Norm minus Baseline: -0.200 nats" in text and "By these seeds the two differ: QK-Norm is better." in text
 
 
+def test_another_recipe_than_the_baselines_is_named(tmp_path: Path) -> None:
+    given = GIVEN | {"method": "provoked_divergence"}
+    other = plan(load_config() | {"studies": ["transfer"], "work": str(tmp_path / "work"), "trial": given})
+    text = page.markdown(other.trial, frames(other, NULL | {"provoked_divergence": [math.inf] * 3}), Path("x.csv"))
+    assert "is not trained by that recipe: `optimizer.learning_rate` is 100.0 (baseline: 0" in " ".join(text.split())
+
+
 def test_a_run_that_diverged_is_no_loss_and_no_difference(whole: Plan) -> None:
     read = frames(whole, NULL | {"qknorm": [6.11, math.inf, 6.09]})
     text = " ".join(page.markdown(whole.trial, read, Path("x.csv")).split())

@@ -52,7 +52,7 @@ def test_the_first_sentence_of_each_outcome(tmp_path: Path) -> None:
     for rows, begins in (
         (
             GOOD,
-            "`good` survives at p = 0.00012, corrected for 1 try: with 3 seeds against 5 of `base` it gains 0.0196 in",
+            "`good` survives at p = 0.00012, corrected for 1 try: with 3 seeds against 5 of `base` it lowers `loss` by",
         ),
         (
             NULL,

@@ -12,7 +12,7 @@ import yaml
 
 from plumbline.cli import PlumblineError
 from plumbline.specs import mine
-from plumbline.verdict import checks, ledger, order, own
+from plumbline.verdict import checks, earlier, ledger, order, own
 from plumbline.verdict.__main__ import main as verdict
 from plumbline.verdict.ledger import Entry
 from tests.studies.transfer.world import World, curve, history, tasks_of
@@ -158,6 +158,23 @@ def test_decision_accuracy_of_the_printed_table() -> None:
     assert (crossed.alike, crossed.pairs) == (1.5, 3)
 
 
+def test_decision_accuracy_of_this_page_and_those_before(tmp_path: Path) -> None:
+    """Three methods before, of which two pairs keep their order, and this page's one, which does."""
+    made = Made(tmp_path, gain=0.05)
+    made.page.parent.mkdir()
+    means = {"my/a": (5.0, 4.8), "my/b": (4.9, 4.7), "my/c": (4.8, 4.75)}
+    for name, study in (("before", "transfer"), ("elsewhere", "quack")):
+        entry = earlier.entry(study, "validation_loss", ("base", "large"), means)
+        (made.page.parent / f"{name}.json").write_text(json.dumps({earlier.KEY: entry}))
+    made.write()
+    page = made.page.read_text()
+    assert re.search(r"^\| your runs, of 2 pages +\| +validation loss \(nats\) +\| +5 +\| +3 of 4 ", page, flags=re.M)
+    assert "At 2.8M `capped` lowers `validation_loss` by 0.025" in page
+    (made.page.parent / "before.json").write_text("{")
+    with pytest.raises(PlumblineError, match=r"before\.json is not JSON .* makes it anew"):
+        made.write()
+
+
 def test_a_method_that_diverges_at_the_larger_scale_is_said_so_and_has_no_gain_there(tmp_path: Path) -> None:
     made = Made(tmp_path, gain=0.05, larger_seeds=[42, 43])
     made.run("large", "baseline", 43, 4.8)
@@ -166,7 +183,7 @@ def test_a_method_that_diverges_at_the_larger_scale_is_said_so_and_has_no_gain_t
     assert "`capped` survives at p = " in said
     assert said.endswith(" At 2.8M (scale large) 1 of 2 seeds of `capped` diverged.")
     page = made.page.read_text()
-    assert "At 2.8M `capped` gains" not in page, "a gain of the other seed would choose among its runs"
+    assert "At 2.8M `capped` lowers" not in page, "a gain of the other seed would choose among its runs"
     assert re.search(r"^\| `capped` +\| +2 / 2 \| +diverged \| +not compared \|", page, flags=re.M)
     assert "- `capped` lost caps/large/capped/s43 at the larger scale: nothing is said of a gain there" in page
     assert "the runs of this page" not in page, "decision accuracy of one pair is none"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from tests.workflow.project import Project
 
@@ -21,9 +23,19 @@ def products() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def finished(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose table 2, and what else its runs give, was built at the smoke preset."""
-    project = Project.copy(repository, tmp_path_factory.mktemp("life") / "project")
-    done = project.snakemake(*products(), *SMOKE)
-    assert done.returncode == 0, done.stdout[-6000:]
-    return project
+def finished(repository: Path, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
+    """A project whose table 2, and what else its runs give, was built at the smoke preset.
+
+    Of several workers one builds it (the other one waits: it has both processors), and each takes a copy to edit.
+    """
+    own = tmp_path_factory.mktemp("life") / "project"
+    shared = tmp_path_factory.getbasetemp().parent if worker_id != "master" else tmp_path_factory.getbasetemp()
+    built = shared / "finished"
+    with FileLock(shared / "finished.lock"):
+        if not built.exists():
+            project = Project.copy(repository, shared / "building")
+            done = project.snakemake(*products(), *SMOKE)
+            assert done.returncode == 0, done.stdout[-6000:]
+            project.root.rename(built)
+    shutil.copytree(built, own, symlinks=True)
+    return Project(own)

@@ -1,4 +1,4 @@
-"""`python -m plumbline.audit`: recompute printed numbers that follow from others. Needs no torch.
+"""`plumbline audit`: recompute printed numbers that follow from others. Needs no torch.
 
 Writes the CSV and, beside it, a Markdown page; prints rows per document and verdict.
 """
@@ -11,13 +11,13 @@ from pathlib import Path
 from plumbline import record
 from plumbline.audit.page import to_markdown
 from plumbline.audit.report import build, choose, covered, findings, summary, to_csv
-from plumbline.cli import PlumblineError, prog, run
+from plumbline.cli import PlumblineError, described, prog, run
 from plumbline.files import atomic_write_text
 
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.audit"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.audit"), description=described(__doc__))
     parser.add_argument("--out", type=Path, default=Path("results/audit.csv"), help="CSV to write; .md lies beside")
     parser.add_argument("--study", action="append", default=[], help="only this document; may be repeated")
     parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")

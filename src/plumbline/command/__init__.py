@@ -99,7 +99,9 @@ def main() -> None:
     """Pretraining studies, rebuilt from scratch and judged against a noise floor.
 
     Tables and figures are targets of Snakemake (snakemake results/table2.csv); these verbs do by hand what its rules
-    do, and what no rule does. Completion of verbs and options in bash:
+    do, and what no rule does. A first look at a method takes three minutes: make quick METHOD=softpick. What fits an
+    evening: plumbline plan --fit 2h --method softpick. A verdict on a modification of your own:
+    snakemake results/verdict/cosine.md --config mine=examples/cosine.yaml. Completion of verbs and options in bash:
 
         eval "$(_PLUMBLINE_COMPLETE=bash_source plumbline)"
     """

@@ -20,7 +20,9 @@ from plumbline.specs.config import PRESETS, load_config
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog=cli.prog("plumbline export"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=cli.prog("plumbline export"),
+        description=cli.described(__doc__),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "run", metavar="RUN", help="such as transfer/base/qknorm/s42 (plumbline ls runs), or the folder of one"

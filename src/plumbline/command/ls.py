@@ -96,7 +96,7 @@ def _presets(study: str) -> str:
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=cli.prog("plumbline ls"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=cli.prog("plumbline ls"), description=cli.described(__doc__))
     parser.add_argument("what", choices=["studies", "presets", *OF_A_STUDY], nargs="?", default="studies")
     parser.add_argument("--study", help="of this study alone")
     parser.add_argument("--preset", choices=PRESETS, default="demo", help="at this size (default: demo)")

@@ -51,7 +51,7 @@ def continuation(
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=cli.prog("plumbline sample"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=cli.prog("plumbline sample"), description=cli.described(__doc__))
     parser.add_argument(
         "run", type=Path, help="folder of a finished run, such as work/demo/runs/transfer/base/qknorm/s42"
     )

@@ -56,7 +56,9 @@ def changed(spec: RunSpec, words: list[str]) -> RunSpec:
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog=cli.prog("plumbline train"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=cli.prog("plumbline train"),
+        description=cli.described(__doc__),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("run", metavar="RUN", help="such as transfer/base/qknorm/s42 (plumbline ls runs)")
     parser.add_argument(

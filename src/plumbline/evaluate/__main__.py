@@ -1,4 +1,4 @@
-"""Score a finished run: ``python -m plumbline.evaluate``.
+"""Score a finished run: ``plumbline evaluate``.
 
 Writes `scores.parquet` and `examples.parquet`. A diverged run has no model to score: its frames are empty, their
 metadata says `outcome=diverged`, and the exit code is 0.
@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from plumbline import frames, record
-from plumbline.cli import PlumblineError, prog, run, token_id
+from plumbline.cli import PlumblineError, described, prog, run, token_id
 from plumbline.evaluate import items
 from plumbline.files import sha256_file
 from plumbline.specs import suites
@@ -98,7 +98,7 @@ def _empty(name: str) -> pd.DataFrame:
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.evaluate"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.evaluate"), description=described(__doc__))
     parser.add_argument("--run", required=True, type=Path, help="a run's folder: outcome, manifest, weights")
     parser.add_argument("--items", required=True, type=Path, help="folder made by plumbline.evaluate.items")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")

@@ -60,7 +60,9 @@ def score(
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog=cli.prog("plumbline score"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=cli.prog("plumbline score"),
+        description=cli.described(__doc__),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", type=Path, help="folder of a finished run, or of a model in Hugging Face form")
     parser.add_argument("--items", required=True, type=Path, metavar="DIR", help="items of the suite's tasks")

@@ -95,7 +95,7 @@ def evaluation(path: Path, run_id: str) -> pd.DataFrame:
 def licence_file() -> Path | None:
     """The text of this package's licence, from the repository or the installed distribution."""
     repository = PACKAGE.parents[1]
-    if (repository / "pyproject.toml").is_file():
+    if all((repository / name).is_file() for name in ("pyproject.toml", "LICENSE")):
         return repository / "LICENSE"
     kept = [path.locate() for path in files("plumbline-lm") or () if path.name == "LICENSE"]
     return Path(str(kept[0])) if kept else None

@@ -77,18 +77,17 @@ def sources(spec: ModelSpec) -> Sources:
         waiting += [file for one in found[path] for file in (one.file, *one.whole.values()) if file is not None]
     names = _names(found)
     brought = {
-        code.package_of(path): f"{offer.distribution} {version(offer.distribution)}"
+        code.package_of(path): offer.distribution
         for (slot, name), path in components.items()
         if (offer := installed.offers().by_entry.get(f"{folder(slot)}.{name}"))
     }
     files = {f"{names[path]}.py": _head(path, brought) + _rewritten(path, found[path], names) for path in found}
     files[f"{CHOSEN.stem}.py"] = _chosen(components, names)
     files[ROOTS[0].name] += _all_by_name(names)
-    requires = {name for path in found for name in _others(path)} - EXPECTED - {own.name for own in brought}
+    packages = {code.package_of(path).name for path in found}
+    requires = {name for path in found for name in _others(path)} - EXPECTED - packages
     return Sources(
-        files=dict(sorted(files.items())),
-        requires=tuple(sorted(requires)),
-        packages=tuple(sorted({PACKAGE.name, *(own.name for own in brought)})),
+        files=dict(sorted(files.items())), requires=tuple(sorted(requires)), packages=tuple(sorted(packages))
     )
 
 
@@ -102,15 +101,14 @@ def _found(path: Path) -> Iterator[_Import]:
     own = code.package_of(path)
     for node in ast.walk(code.parse(path)):
         if isinstance(node, ast.Import):
-            files = {alias.name: file for alias in node.names if (file := code.file_of(alias.name, own))}
-            if not files:
-                continue
-            if len(node.names) > 1 or node.names[0].asname is None:
+            whole = {alias.name: _stand_in(file) for alias in node.names if (file := code.file_of(alias.name, own))}
+            if any("." in alias.name and alias.asname is None for alias in node.names if alias.name in whole):
                 raise PlumblineError(
                     f"{path}:{node.lineno}: `{ast.unparse(node)}` cannot be carried into a folder; write it as "
                     "`from package import module`"
                 )
-            yield _Import(node, None, {node.names[0].name: _stand_in(next(iter(files.values())))})
+            if whole:
+                yield _Import(node, None, whole)
         elif isinstance(node, ast.ImportFrom) and (module := code.imported_from(node, path, own)):
             whole = {
                 alias.name: _stand_in(file)
@@ -165,9 +163,10 @@ def _head(path: Path, brought: dict[Path, str]) -> str:
     own = code.package_of(path)
     if own == PACKAGE:
         origin, licence = _this(), "Apache-2.0"
-    else:
-        origin = brought[own]
-        licence = _licence(origin.split()[0])
+    elif own in brought:
+        origin, licence = f"{brought[own]} {version(brought[own])}", _licence(brought[own])
+    else:  # beside a module that is in no package
+        origin, licence = f"installed beside {', '.join(brought.values())}", "not stated"
     place = path.relative_to(own.parent).as_posix()
     what = "Taken along by `plumbline export`; its imports are relative here."
     return f"# {origin}, {place}, licence: {licence}.\n# {what}\n"
@@ -207,8 +206,9 @@ def _statements(one: _Import, names: dict[Path, str]) -> list[str]:
             found.append(f"from . import {names[one.whole[alias.name]]} as {alias.asname or alias.name}")
         else:
             rest.append(alias.name + (f" as {alias.asname}" if alias.asname else ""))
-    if rest and one.file is not None:
-        found.append(f"from .{names[one.file]} import {', '.join(rest)}")
+    if rest:
+        begin = "" if one.file is None else f"from .{names[one.file]} "
+        found.append(f"{begin}import {', '.join(rest)}")
     return found
 
 

@@ -1,9 +1,9 @@
 """What runs left on the disk that nothing needs any more, or that was put aside, with its size; removed when asked.
 
-    python -m plumbline.operate.leftovers                                    list all of it
-    python -m plumbline.operate.leftovers --remove damaged --remove half     remove these kinds
-    python -m plumbline.operate.leftovers --remove finished work/paper/state/transfer/base
-    python -m plumbline.operate.leftovers --afresh work/paper/state/transfer/base/softpick/s42
+    plumbline leftovers                                    list all of it
+    plumbline leftovers --remove damaged --remove half     remove these kinds
+    plumbline leftovers --remove finished work/paper/state/transfer/base
+    plumbline leftovers --afresh work/paper/state/transfer/base/softpick/s42
 
 | kind        | what it is                                                                                       |
 |-------------|--------------------------------------------------------------------------------------------------|
@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from plumbline import holders
-from plumbline.cli import PlumblineError, prog, run
+from plumbline.cli import PlumblineError, described, prog, run
 from plumbline.data.kept import PREFIX
 from plumbline.train import lease
 from plumbline.train.state import IDENTITY, StateDirectory, is_aside, read_json
@@ -153,7 +153,7 @@ def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.operate.leftovers"),
-        description=__doc__,
+        description=described(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("below", nargs="*", type=Path, metavar="PATH", help="only what is below these (default: all)")

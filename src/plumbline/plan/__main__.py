@@ -1,5 +1,5 @@
-"""``python -m plumbline.plan``: what each target costs before it is run, on a named machine; with ``--fit TIME``, which
-tokens, seeds and scale of one method against another one fit a time, as words for --config to paste."""
+"""``plumbline plan``: what each target costs before it is run, on a named machine; with ``--fit TIME``, which tokens,
+seeds and scale of one method against another one fit a time, as words for --config to paste."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError, nearest, prog, run
+from plumbline.cli import PlumblineError, described, nearest, prog, run
 from plumbline.files import atomic_write_text
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
@@ -21,7 +21,7 @@ from plumbline.specs.sheet import Study
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.plan"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.plan"), description=described(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--machine", help="an entry of config/machines.yaml (default: config/config.yaml's)")
     parser.add_argument("--price", type=float, help="price of a device-hour, in any currency")

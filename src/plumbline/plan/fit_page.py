@@ -17,6 +17,7 @@ from plumbline.plan.fit import SHARE, TOKENS_A_PARAMETER, USUAL_SEEDS, Fit, Opti
 from plumbline.plan.page import WIDTH
 from plumbline.plan.targets import speed_in_words, trial_row
 from plumbline.specs.config import load_config
+from plumbline.verdict.recipe import differences
 from plumbline.verdict.terms import POWER
 from plumbline.verdict.words import percent
 
@@ -47,7 +48,7 @@ def terminal(fit: Fit, profiles: Sequence[str] = ()) -> str:
         f"{one.tokens / 1e6:,.2f} M tokens a run ({number(one.per_parameter, 2)} a parameter), "
         f"{roughly(hours * 3600)} in all. {_why(fit, one)}"
     )
-    parts = [head, _rule(fit), _grid(fit.options()), proposal, _resolves(one)]
+    parts = [head, *_recipe(fit, one), _rule(fit), _grid(fit.options()), proposal, _resolves(one)]
     filled = [part if part.startswith("scale ") else textwrap.fill(part, WIDTH) for part in parts]
     return "\n\n".join([*filled, "Paste:", f"    {command(fit, one, profiles)}"])
 
@@ -92,6 +93,16 @@ def _word(key: str, value: Any) -> str:
 def flow(given: Mapping[str, Any]) -> str:
     """A mapping of plain values and lists as YAML writes it in one line."""
     return "{" + ", ".join(f"{key}: {value}" for key, value in given.items()) + "}"
+
+
+def _recipe(fit: Fit, one: Option) -> list[str]:
+    """Where the method is not trained as what it is compared with: a learning rate that makes runs diverge, say."""
+    trial = fit.trial(one.scale, one.steps, one.seeds)
+    differs = differences(*(trial.of_method(name)[0].spec for name in (trial.method, trial.against)))
+    if not differs:
+        return []
+    label = fit.study.label(fit.asked.method)
+    return [f"Mind: {label} is not trained by the recipe of what it is compared with: {', '.join(differs)}."]
 
 
 def _rule(fit: Fit) -> str:

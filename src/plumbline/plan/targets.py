@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import heapq
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -89,6 +90,9 @@ def row(
     hours = {one.key: estimator.measure_seconds(one) / 3600 for one in measurements}
     measuring = sum(hours[one.key] for one in measurements if estimator.on_device(one))
     longest = max([((stage or 0.0) + after_data) / 3600, *hours.values()])
+    jobs = [(pretrain[run.key], machine.devices_of(run)) for run in to_do]
+    jobs += [(seconds, 1) for seconds in (*evaluate.values(), *probe.values())]
+    jobs += [(3600 * hours[one.key], 1) for one in measurements if estimator.on_device(one)]
     device_hours = training + evaluation + probing + measuring
     return {
         "study": study,
@@ -113,11 +117,24 @@ def row(
         "longest_run_hours": max(pretrain.values(), default=0.0) / 3600,
         "data_hours": None if stage is None else stage / 3600,
         "longest_path_hours": longest,
-        "wall_hours": max(longest, (stage or 0.0) / 3600 + device_hours / machine.devices_at_once),
+        "wall_hours": max(longest, ((stage or 0.0) + makespan(jobs, machine.devices_at_once)) / 3600),
         "disk_gb": (runs_bytes(estimator, runs) + data.disk_bytes(plan, runs)) / 1e9,
         "price": device_hours * machine.price if machine.price else None,
         "not_counted": ", ".join(missing),
     }
+
+
+def makespan(jobs: Sequence[tuple[float, int]], devices: int) -> float:
+    """Seconds that jobs of (seconds, devices) take on so many devices, the longest first, each as soon as it can.
+
+    The last round may leave devices idle.
+    """
+    free = [0.0] * devices
+    for seconds, needed in sorted(jobs, reverse=True):
+        taken = [heapq.heappop(free) for _ in range(min(needed, devices))]
+        for _ in taken:
+            heapq.heappush(free, taken[-1] + seconds)
+    return max(free)
 
 
 def speed_in_words(estimator: Estimator) -> str:

@@ -1,4 +1,4 @@
-"""``python -m plumbline.probes``: what probes say of a run at its probe points, or of any checkpoint, as one frame.
+"""``plumbline probe``: what probes say of a run at its probe points, or of any checkpoint, as one frame.
 
 ``--run`` reads a finished run of ours at all of its probe points: offline probes from the weights that it kept; what
 online probes read during training is added. A run that diverged gives what it reached, and for the end its last finite
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from plumbline import record
-from plumbline.cli import PlumblineError, nearest, prog, run
+from plumbline.cli import PlumblineError, described, nearest, prog, run
 from plumbline.specs.components import available, options
 
 
@@ -23,7 +23,7 @@ def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.probes"),
-        description=__doc__,
+        description=described(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     which = parser.add_mutually_exclusive_group(required=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline import record
-from plumbline.cli import PlumblineError, nearest, prog, run
+from plumbline.cli import PlumblineError, described, nearest, prog, run
 from plumbline.files import atomic_write_text
 from plumbline.results import find
 from plumbline.results.expected import FOUND, expected_runs, require_planned
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.results"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.results"), description=described(__doc__))
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, words in (("table", "one table"), ("figure", "one figure"), ("claims", "a verdict on every claim")):
         one = verbs.add_parser(verb, help=words)

@@ -1,4 +1,4 @@
-"""``python -m plumbline.results.trace TABLE.csv ROW COLUMN``: from a number in a table to the runs that gave it."""
+"""``plumbline trace TABLE.csv ROW COLUMN``: from a number in a table to the runs that gave it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from plumbline.cli import PlumblineError, nearest, prog, run
+from plumbline.cli import PlumblineError, described, nearest, prog, run
 from plumbline.files import canonical_json, parse_json, sha256_file, sha256_text
 from plumbline.results import measured, provenance
 
@@ -151,7 +151,7 @@ def _beside(facts: dict[str, Any], name: str) -> list[str]:
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.results.trace"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.results.trace"), description=described(__doc__))
     parser.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
     parser.add_argument("row", help="a row's name or label, such as softpick or 'QK-Norm'")
     parser.add_argument("column", help="a column's name or heading, such as z or 'CLIMB-avg (reproduced)'")

@@ -4,9 +4,9 @@ Two questions are answered here, both without importing anything:
 
 - Which class is a component's code of? A component's code is its file, and of what it imports the files whose name
   begins with an underscore and the files of other components; of an installed one also whatever it imports of its own
-  package. Its class is the hash of their trees, or, for the
-  components of this package, the one that `code_classes.json` gives it: the tool that records the golden losses writes
-  down there which hashes were shown to give the same losses, so that a refactor retrains nothing.
+  package, or, where it is a module by itself, of the modules beside it. Its class is the hash of their trees, or, for
+  the components of this package, the one that `code_classes.json` gives it: the tool that records the golden losses
+  writes down there which hashes were shown to give the same losses, so that a refactor retrains nothing.
 - What is a product made with? The hash over a module and everything of this package that it imports, so that a table
   is made anew when its own code changes and left alone when another's does.
 """
@@ -42,7 +42,7 @@ def tree_hash(files: Iterable[Path]) -> str:
 
 def component_files(path: Path) -> list[Path]:
     """A component's file and what it imports of underscored files, of other components and, where it is installed, of
-    its own package, these with theirs."""
+    its own package or beside it, these with theirs."""
 
     def part(found: Path) -> bool:
         if not found.is_relative_to(PACKAGE):
@@ -106,7 +106,8 @@ def _is_component(path: Path) -> bool:
 
 @cache
 def _imports(path: Path) -> tuple[Path, ...]:
-    """Files of this package, and of the one that the file is in, that a file imports anywhere, inside functions too."""
+    """Files of this package, and of the one that the file is in, or beside it where it is in none, that a file imports
+    anywhere, inside functions too."""
     own = package_of(path)
     names: set[str] = set()
     for node in ast.walk(parse(path)):
@@ -138,11 +139,13 @@ def imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
 
 
 def file_of(module: str, own: Path) -> Path | None:
-    """The file of a module of this package or of `own`; None where there is none, or it is another package's."""
+    """The file of a module of this package, of `own` or beside it; None where it is another package's, or nobody's."""
     first, *rest = module.split(".")
     package = {own.name: own, PACKAGE.name: PACKAGE}.get(first)
     if package is None:
-        return None
+        # What lies beside a module by itself is its own as well; of packages there those of other people.
+        beside = own.with_name(f"{first}.py")
+        return beside if not rest and not own.is_dir() and beside.is_file() else None
     place = package.joinpath(*rest)
     for path in (place.with_suffix(".py"), place / "__init__.py"):
         if (rest or package != PACKAGE) and path.is_file():

@@ -13,7 +13,7 @@ import torch
 from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
 from plumbline.model.decoder import create
 from plumbline.specs.spec import RunSpec, require_present_code
-from plumbline.train import interventions, outcome, packs, provenance, snapshot
+from plumbline.train import interventions, outcome, packs, provenance, randomness, snapshot
 from plumbline.train.batch import Batching
 from plumbline.train.checkpoint import Checkpoint, Checkpoints
 from plumbline.train.disk import NoRoom, Unreadable, guarded, is_full, readable
@@ -179,6 +179,7 @@ class _Run:
         spec, settings, group = self.spec, self.settings, self.group
         batching = Batching.derive(spec.sequences_per_batch, settings.micro_batch, group.world)
         hooks = interventions.build(spec.interventions)
+        randomness.seed(spec.init_seed, group.rank)
         model = create(spec.model, spec.init_seed, group.device)
         self.parameters = sum(value.numel() for value in model.parameters())
         group.poll(self.stop)

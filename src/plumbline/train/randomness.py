@@ -1,6 +1,7 @@
-"""Random states of every kind, taken at the start of a step and put back on resume.
+"""Random states of every kind: set from a run's seed at its start, taken at the start of a step, put back on resume.
 
-Nothing in the loop draws at random today; a component that does (dropout, say) then resumes exactly.
+Nothing of this package draws from them; a component of somebody's own that does (dropout, say) repeats, differs from
+seed to seed and from rank to rank, and resumes exactly.
 """
 
 from __future__ import annotations
@@ -13,6 +14,14 @@ from typing import Any
 
 import numpy as np
 import torch
+
+
+def seed(init_seed: int, rank: int) -> None:
+    """Set the generators that everybody shares; two ranks of a run never draw the same."""
+    python, numpy, torchs = np.random.SeedSequence([init_seed, rank]).generate_state(3)
+    random.seed(int(python))
+    np.random.seed(int(numpy))
+    torch.manual_seed(int(torchs))
 
 
 def capture(device: torch.device) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from plumbline.results.runs import COMPLETED, RunFrames
 from plumbline.specs.trial import Trial
 from plumbline.verdict.judge import Judgement, judge
 from plumbline.verdict.power import seeds_each
+from plumbline.verdict.recipe import differences
 from plumbline.verdict.terms import POWER, Terms
 from plumbline.verdict.words import fixed, p, percent
 
@@ -72,6 +73,9 @@ def _label(trial: Trial, method: str) -> str:
 
 def _size(trial: Trial, frames: RunFrames) -> str:
     spec = trial.any_run.spec
+    ours, theirs = (trial.of_method(one)[0].spec for one in (trial.method, trial.against))
+    differs = differences(ours, theirs)
+    other = f" {_label(trial, trial.method)} is not trained by that recipe: {', '.join(differs)}." if differs else ""
     tokens, parameters = spec.train.steps * spec.train.batch_tokens, frames.runs["parameters"].iloc[0]
     counted = "" if pd.isna(parameters) else f" ({tokens / int(parameters):.2g} a parameter)"
     return (
@@ -79,7 +83,7 @@ def _size(trial: Trial, frames: RunFrames) -> str:
         f"parameters): {spec.train.steps:,} steps of {spec.train.batch_tokens:,} tokens, {tokens:,} tokens a "
         f"run{counted}, learning rate {spec.optimizer.learning_rate:g}, warm-up {spec.schedule.warmup_steps} steps; "
         f"pack {spec.data.pack} of {spec.data.corpus} ({spec.data.source}), {len(trial.seeds)} seeds of each. A size "
-        "this small says nothing of a larger one."
+        f"this small says nothing of a larger one.{other}"
     )
 
 

@@ -1,4 +1,4 @@
-"""`python -m plumbline.verdict results.csv`: a verdict on numbers from any program, with its power and the ledger.
+"""`plumbline verdict results.csv`: a verdict on numbers from any program, with its power and the ledger.
 
 Reads .csv, .tsv and .jsonl: a table (method, seed, metric), or the log of a sequential search (commit, metric, status).
 Writes a page and its numbers beside the file, and enters what was tried in the ledger. See docs/verdict.md.
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline.cli import PlumblineError, prog, run
+from plumbline.cli import PlumblineError, described, prog, run
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict import numbers
 from plumbline.verdict.read import Columns
@@ -22,7 +22,7 @@ from plumbline.verdict.terms import ALPHA, Terms
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.verdict"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.verdict"), description=described(__doc__))
     add, columns = parser.add_argument, Columns()
     add("results", type=Path, nargs="?", metavar="RESULTS", help="file of numbers: .csv, .tsv or .jsonl")
     better = parser.add_mutually_exclusive_group()

@@ -11,7 +11,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError, prog, run
+from plumbline.cli import PlumblineError, described, prog, run
 from plumbline.files import atomic_write_json
 from plumbline.own_verdict import of_checks
 from plumbline.record import read
@@ -83,7 +83,7 @@ def require(found: dict[str, Any], path: str) -> None:
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.verdict.checks"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.verdict.checks"), description=described(__doc__))
     parser.add_argument("mine", metavar="FILE.yaml", help="a file of your own that says `extends:`")
     parser.add_argument("--preset", choices=PRESETS, default="demo")
     parser.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")

@@ -34,10 +34,23 @@ def ordered(base: Mapping[str, float], larger: Mapping[str, float], *, source: s
     both = [name for name in base if math.isfinite(base[name]) and math.isfinite(larger.get(name, math.nan))]
     alike, pairs = 0.0, 0
     for one, other in itertools.combinations(both, 2):
-        product = (base[one] - base[other]) * (larger[one] - larger[other])
-        alike += 1.0 if product > 0 else 0.5 if product == 0 else 0.0
+        alike += pair(base[one], larger[one], base[other], larger[other])
         pairs += 1
     return Order(source=source, metric=metric, methods=len(both), alike=alike, pairs=pairs)
+
+
+def pair(one: float, one_larger: float, other: float, other_larger: float) -> float:
+    """1 where both scales order two methods alike, 0 where they do not, a half where one of them has a tie."""
+    product = (one - other) * (one_larger - other_larger)
+    return 1.0 if product > 0 else 0.5 if product == 0 else 0.0
+
+
+def files(study: str, root: Path = ROOT) -> list[Path]:
+    """What `printed` reads."""
+    path = root / "config" / "studies" / study / "orders.yaml"
+    entries = read_yaml(path) if path.exists() else []
+    tables = {path.parent / "published" / f"{entry['table']}.csv" for entry in entries}
+    return [path, *sorted(tables)] if entries else []
 
 
 def printed(study: str, root: Path = ROOT) -> list[Order]:

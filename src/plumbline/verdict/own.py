@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import files, record
-from plumbline.cli import PlumblineError, prog, run
+from plumbline.cli import PlumblineError, described, prog, run
 from plumbline.own_verdict import of_checks
 from plumbline.results.expected import expected_runs, require_planned
 from plumbline.results.runs import load as load_runs
 from plumbline.specs import corpus
 from plumbline.specs import mine as own
 from plumbline.specs.config import PRESETS
-from plumbline.verdict import checks, order, own_page, tries
+from plumbline.verdict import checks, earlier, order, own_page, tries
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict import published as prints
 from plumbline.verdict.judge import Judgement
@@ -90,7 +90,7 @@ def write(request: Request) -> str:
         tries=corrected,
         ledger=ledger,
         statement=ledgers.statement(ledger, request.page.parent),
-        orders=[*order.printed(mine.study.code), *_own_order(seen)],
+        orders=[*order.printed(mine.study.code), *_own_orders(seen, request.page)],
         published=published,
         page=request.page,
     )
@@ -116,18 +116,35 @@ def _enter(request: Request) -> Ledger:
     return ledgers.append(request.ledger, tries.entries(request.mine))
 
 
-def _own_order(seen: Seen) -> list[order.Order]:
-    """The pairs that these runs themselves order at both scales, of methods of which no run diverged there."""
+def _own_orders(seen: Seen, page: Path) -> list[order.Order]:
+    """The pairs that these runs themselves order at both scales; and with them those of earlier pages."""
+    mine, label, found = seen.mine, seen.deciding.label, []
+    here = _at_both(seen)
+    if here is not None:
+        base, larger = ({method: each[place] for method, each in here["means"].items()} for place in (0, 1))
+        one = order.ordered(base, larger, source="the runs of this page", metric=label)
+        found += [one] if one.pairs > 1 else []  # 0 or 100 % of one pair says nothing
+    before = earlier.known(page.parent, but=mine.name)
+    before = earlier.alike(before, mine.study.code, seen.deciding.name, mine.scale)
+    every = earlier.pooled([*before, *([here] if here else [])], label) if before else None
+    return [*found, *([every] if every else [])]
+
+
+def _at_both(seen: Seen) -> dict[str, Any] | None:
+    """Means by method at both scales, of methods of which no run diverged; None where no larger scale was asked for."""
     mine = seen.mine
     if mine.larger is None:
-        return []
+        return None
     means: list[dict[str, float]] = []
     for scale in (mine.scale, mine.larger):
-        values = {method: seen.values(seen.deciding, scale, method) for method in mine.compared}
-        whole = {method: each for method, each in values.items() if each and not seen.diverged(scale, method)}
-        means.append({method: sum(each.values()) / len(each) for method, each in whole.items()})
-    found = order.ordered(means[0], means[1], source="the runs of this page", metric=seen.deciding.label)
-    return [found] if found.pairs > 1 else []  # 0 or 100 % of one pair says nothing
+        values = {
+            f"{mine.runs(scale, method)[0].spec.study}/{method}": seen.values(seen.deciding, scale, method)
+            for method in mine.compared
+            if not seen.diverged(scale, method)
+        }
+        means.append({method: sum(each.values()) / len(each) for method, each in values.items() if each})
+    both = {method: (value, means[1][method]) for method, value in means[0].items() if method in means[1]}
+    return earlier.entry(mine.study.code, seen.deciding.name, (mine.scale, mine.larger), both)
 
 
 def _numbers(result: own_page.Result, sentence: str) -> dict[str, Any]:
@@ -152,6 +169,7 @@ def _numbers(result: own_page.Result, sentence: str) -> dict[str, Any]:
             "ledger": {"length": len(result.ledger), "head": result.ledger.head},
             "checks": result.found,
             "orders": [dataclasses.asdict(one) for one in result.orders],
+            earlier.KEY: _at_both(seen),
             "runs": runs,
         }
     )
@@ -159,7 +177,7 @@ def _numbers(result: own_page.Result, sentence: str) -> dict[str, Any]:
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.verdict.own"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.verdict.own"), description=described(__doc__))
     add = parser.add_argument
     add("mine", metavar="FILE.yaml", help="a file of your own that says `extends:`")
     add("--preset", choices=PRESETS, default="demo")

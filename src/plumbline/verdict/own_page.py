@@ -17,6 +17,7 @@ from plumbline.verdict.judge import Judgement
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.order import Order
 from plumbline.verdict.published import Printed
+from plumbline.verdict.recipe import differences
 from plumbline.verdict.seen import Seen
 from plumbline.verdict.words import counted, grid, name
 
@@ -104,16 +105,16 @@ def page(result: Result) -> str:
 def _each(result: Result) -> list[str]:
     """A sentence for each method where the first names several, and what the larger scale adds."""
     seen, against = result.seen, result.seen.mine.against
-    said = []
+    said, metric = [], seen.deciding.name
     if len(result.judged) > 1:
-        metric = seen.deciding.name
         said += [f"- {pages.sentence(each, against[method], metric)}" for method, each in result.judged.items()]
     for method in result.judged:
         if (larger := seen.larger(method)) is not None:
             assert seen.mine.larger is not None
             same = "the same sign" if larger.gain * result.judged[method].gain > 0 else "not the same sign"
             said.append(
-                f"- At {seen.mine.study.scale_label(seen.mine.larger)} {name(method)} gains {larger.gain:.4g} "
+                f"- At {seen.mine.study.scale_label(seen.mine.larger)} {name(method)} "
+                f"{words.moved(larger.gain, metric, result.judged[method].sigma, higher=seen.deciding.higher)} "
                 f"({counted(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
             )
     return ["\n".join(said)] if said else []
@@ -339,28 +340,11 @@ def _recipe(mine: Mine) -> list[str]:
     """In what, beside the model, a method is trained otherwise than its baseline: a gain may be that's."""
     said = []
     for method, baseline in mine.against.items():
-        ours, theirs = (_flat(mine.runs(mine.scale, each)[0].spec.to_dict()) for each in (method, baseline))
-        keys = [
-            key for key in ours | theirs if key.split(".")[0] not in _NO_RECIPE and ours.get(key) != theirs.get(key)
-        ]
-        if keys:
-            differs = [f"`{key}` is {ours.get(key, 'none')} (baseline: {theirs.get(key, 'none')})" for key in keys]
+        if differs := differences(*(mine.runs(mine.scale, each)[0].spec for each in (method, baseline))):
             said.append(f"{name(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
     return said or [
         "The recipe is that of the study: no method's own learning rate was looked for, nor the baseline's."
     ]
-
-
-#: What names a run, the model with its code, which are what is compared, and probes, which only look.
-_NO_RECIPE = ("study", "method", "init_seed", "model", "components", "probes", "numerics")
-
-
-def _flat(spec: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Dotted key -> value."""
-    found: dict[str, Any] = {}
-    for key, value in spec.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found
 
 
 def _runs(seen: Seen) -> str:

@@ -30,8 +30,9 @@ def sentence(judged: Judgement, baseline: str, metric: str) -> str:
         claim = f", less than the {terms.claimed_gain:g} that is claimed" if _below_claim(judged) else ""
         return (
             f"{name(judged.name)} survives at p = {words.p(judged.p_corrected)}, corrected for "
-            f"{counted(judged.tries, 'try', 'tries')}: with {seeds} it gains {gain} in {name(metric)} "
-            f"({judged.z:.1f} sigma{asked and f'; asked is{asked}'}), between {fixed(judged.low, sigma)} and "
+            f"{counted(judged.tries, 'try', 'tries')}: with {seeds} it "
+            f"{words.moved(judged.gain, metric, sigma, higher=terms.higher)} ({judged.z:.1f} sigma"
+            f"{asked and f'; asked is{asked}'}), between {fixed(judged.low, sigma)} and "
             f"{fixed(judged.high, sigma)}{claim}."
         )
     if judged.outcome is Outcome.OPEN:

@@ -26,6 +26,14 @@ def fixed(value: float, sigma: float) -> str:
     return f"{value:.{min(12, max(0, 1 - math.floor(math.log10(sigma))))}f}"
 
 
+def moved(gain: float, metric: str, sigma: float, *, higher: bool) -> str:
+    """What a method does to a metric by a gain that counts upwards: ``gains 0.02 in``, or ``lowers ... by 0.02``."""
+    size = fixed(abs(gain), sigma)
+    if higher:
+        return f"{'gains' if gain >= 0 else 'loses'} {size} in {name(metric)}"
+    return f"{'lowers' if gain >= 0 else 'raises'} {name(metric)} by {size}"
+
+
 def p(value: float) -> str:
     """A p-value with two digits."""
     if math.isnan(value):

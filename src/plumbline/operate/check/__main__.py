@@ -60,7 +60,7 @@ def arguments() -> argparse.ArgumentParser:
         usage="%(prog)s [the words of the snakemake command to be run: TARGET ... --profile P --config K=V ...]",
         description="Say what would stop a run before anything runs. Nothing is made, submitted or removed; a package "
         "index, the hub and SLURM are asked where jobs that are still to do need them.",
-        epilog=f"A line is `{OK}`, `{NOTE}`, `{UNKNOWN}` (from here) or `{STOP}`; exit code 1 if anything would stop.",
+        epilog=f"A line is {OK}, {NOTE}, {UNKNOWN} (from here) or {STOP}; exit code 1 if anything would stop.",
     )
 
 

@@ -1,0 +1,64 @@
+"""The documentation as a site: it builds with every link and anchor whole, and takes nothing from elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from mkdocs.exceptions import PluginError
+
+
+@pytest.fixture(scope="module")
+def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site."""
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+@pytest.fixture
+def hooks(repository: Path) -> ModuleType:
+    """What mkdocs is helped with."""
+    spec = importlib.util.spec_from_file_location("hooks", repository / "docs/_site/hooks.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_it_has_the_readme_every_page_and_the_docstrings(site: Path, repository: Path) -> None:
+    for page in (repository / "docs").glob("*.md"):
+        assert (site / f"{page.stem}.html").is_file(), page.name
+    assert "each does its own set-up" in (site / "index.html").read_text()
+    assert "noise floor" in (site / "reference.html").read_text()
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        loaded = re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"((?:https?:)?//[^\"]+)\"", page.read_text())
+        assert loaded == [], page
+
+
+def test_links_between_pages_of_the_repository_hold_on_the_site(site: Path) -> None:
+    """Strict building checks what mkdocs knows; this checks what is there."""
+    for page in site.rglob("*.html"):
+        for link in re.findall(r"href=\"([^\"#:]+)(?:#[^\"]*)?\"", page.read_text()):
+            if page.name != "404.html":
+                assert (page.parent / link).exists(), (page.relative_to(site), link)
+
+
+@pytest.mark.parametrize("path", ["gone.md", "../config/gone.yaml", "../../outside.md", "../src"])
+def test_a_link_that_leads_nowhere_ends_the_build(hooks: ModuleType, path: str) -> None:
+    with pytest.raises(PluginError, match=r"docs/quick\.md links to .*: there is no file"):
+        hooks._target("docs/quick.md", path)
+    assert hooks._place(hooks._target("docs/quick.md", "../config/config.yaml")) == "source/config/config.yaml"
+    assert hooks._place(hooks._target("docs/quick.md", "../README.md")) == "index.md"

@@ -1,0 +1,106 @@
+"""Every command of the documentation is carried out: here, at smoke or as a dry run, or by the test that is named."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.project import Project
+
+pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "examples/**/README.md", "records/*.md", "*/README.md")
+
+BEFORE = "test_before_a_run.py::test_what_docs_say_to_do_before_a_run_on_a_cluster"
+PAPER = "test_dry_run.py::test_profile_slurm_plans_the_paper_preset_to_the_letter"
+VERDICT = "test_a_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
+#: What another test carries out, by how the command begins.
+ELSEWHERE = {
+    "make test": ".ci/run",
+    "snakemake results/table2.csv --profile slurm -n": PAPER,
+    "python -m plumbline.operate.check results/table2.csv --profile slurm": BEFORE,
+    "python -m plumbline.plan --profile slurm": BEFORE,
+    "snakemake results/table2.csv --profile slurm --profile my-site": BEFORE,
+    "snakemake results/verdict/cosine.md": VERDICT,
+}
+#: Pages of which another test carries out every command.
+WHOLE_PAGES = {
+    "docs/command.md": "test_end_to_end.py::test_the_commands_of_the_page_on_the_command",
+    "docs/eliminate_query.md": "../theory/test_eliminate_query.py::test_logits_stay_and_w_q_goes",
+    "docs/your-own-data.md": "test_token_files.py::test_the_packs_hold_the_files_ids",
+}
+#: Not this project's, or the set-up that `.ci/run` itself begins with.
+NOT_OURS = ("git clone", "make setup", "source .venv", "sacct ", "pip install")
+
+
+def commands(repository: Path) -> list[tuple[str, str]]:
+    """Page and command, continuation lines joined and remarks left out, each once."""
+    found = []
+    for page in sorted({page for pattern in PAGES for page in repository.glob(pattern)}):
+        for block in re.findall(r"^ *```\w*\n(.*?)^ *```", page.read_text(), flags=re.M | re.S):
+            for line in re.sub(r" *\\\n *", " ", block).splitlines():
+                if line.strip().startswith("$ "):
+                    command = re.sub(r"\s+# .*", "", line.strip()[2:])
+                    found.append((str(page.relative_to(repository)), command))
+    return list(dict.fromkeys(found))
+
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+HERE = [
+    (page, command)
+    for page, command in commands(REPOSITORY)
+    if page not in WHOLE_PAGES and not command.startswith((*ELSEWHERE, *NOT_OURS))
+]
+
+
+@pytest.fixture(scope="module")
+def read(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The finished project, in a copy that commands may change; and a file of numbers."""
+    root = tmp_path_factory.mktemp("docs") / "project"
+    shutil.copytree(finished.root, root, symlinks=True)
+    rows = [
+        f"{method},{seed},{loss}" for method in ("adamw", "cosine") for seed, loss in ((1, 3.2), (2, 3.3), (3, 3.1))
+    ]
+    (root / "results.csv").write_text("\n".join(["method,seed,val_loss", *rows]) + "\n")
+    yield Project(root)
+    shutil.rmtree(root)
+
+
+def as_a_trial(command: str) -> list[str]:
+    """The words of a command as it is tried: what would train is planned alone, and a demo's files are smoke's."""
+    words = shlex.split(command.replace("work/demo", "work/smoke").replace(" METHOD ", " softpick "))
+    if words[0] in ("snakemake", "make"):
+        return [words[0], "--dry-run", *words[1:]]
+    return words
+
+
+@pytest.mark.parametrize(("page", "command"), HERE, ids=[f"{page}: {command}" for page, command in HERE])
+def test_a_command_does_what_it_says(read: Project, page: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMBLINE_DEVICES", "0")  # as `profiles/gpus` asks nvidia-smi
+    program, *words = as_a_trial(command)
+    if program == "make":
+        done = subprocess.run([program, *words], cwd=read.root, capture_output=True, text=True)
+        assert done.returncode == 0 and done.stdout, done.stderr
+        return
+    done = read.python(*(words if program == "python" else ("-m", program, *words)))
+    # A check says with 1 that something would stop the run, here that there is no device.
+    assert done.returncode in ((0, 1) if "check" in words[:1] else (0,)), done.stdout[-3000:]
+    assert "Traceback" not in done.stdout
+
+
+@pytest.mark.parametrize("test", sorted({*ELSEWHERE.values(), *WHOLE_PAGES.values()} - {".ci/run"}))
+def test_the_test_that_is_named_is_there(test: str) -> None:
+    file, _, name = test.partition("::")
+    assert re.search(rf"^def {name}\(", (Path(__file__).parent / file).read_text(), re.M)
+
+
+def test_what_is_carried_out_elsewhere_is_still_on_a_page(repository: Path) -> None:
+    every = commands(repository)
+    assert all(any(command.startswith(begin) for _, command in every) for begin in ELSEWHERE)
+    assert {page for page, _ in every} >= set(WHOLE_PAGES)
