@@ -72,11 +72,11 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
         found = CausalLMOutputWithPast(loss=loss, logits=logits_BTV, past_key_values=past_key_values)
         return found.to_tuple() if return_dict is False else found
 
-    def prepare_inputs_for_generation(self, *given: Any, **named: Any) -> dict[str, Any]:
-        """As transformers prepares them. Early releases of its 5 add where the call is, which the cache knows."""
-        prepared = super().prepare_inputs_for_generation(*given, **named)
-        prepared.pop("cache_position", None)
-        return prepared
+    # What `generate` takes is read off the names `kwargs` here and of `forward`.
+    def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """As transformers prepares them. Early releases of 5 add empty ones, and a position: the cache knows it."""
+        prepared = super().prepare_inputs_for_generation(*args, **kwargs)
+        return {key: value for key, value in prepared.items() if value is not None and key != "cache_position"}
 
     def _require_cache(self, past_key_values: Any) -> None:
         if past_key_values is None:
