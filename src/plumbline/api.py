@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from plumbline.command.train import changed as changed
     from plumbline.evaluate.checkpoint import FinishedRun as FinishedRun
     from plumbline.evaluate.score import scored as scored
+    from plumbline.export.write import export_hf as export_hf
     from plumbline.project import plan as plan
     from plumbline.results.expected import expected_runs as expected_runs
     from plumbline.results.runs import load as load_runs  # noqa: F401
@@ -38,6 +39,7 @@ _PLACES = {
     "Terms": "plumbline.verdict.terms:Terms",
     "changed": "plumbline.command.train:changed",
     "expected_runs": "plumbline.results.expected:expected_runs",
+    "export_hf": "plumbline.export.write:export_hf",
     "judge": "plumbline.verdict.judge:judge",
     "judge_all": "plumbline.verdict.judge:judge_all",
     "load_config": "plumbline.specs.config:load_config",

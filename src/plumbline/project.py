@@ -86,6 +86,10 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens, OwnVerdict):
         """Documents, tokenizer, packs and items of a corpus."""
         return f"{self.work}/corpora/{name}"
 
+    def tokenizer_file(self, name: str) -> str:
+        """The tokenizer of a corpus."""
+        return f"{self.corpus_folder(name)}/tokenizer/tokenizer.json"
+
     def packs_folder(self, name: str, context: int | str, split: str) -> str:
         """Shards and manifests of one side of a corpus, cut at one context."""
         return f"{self.corpus_folder(name)}/packs/context{context}/{split}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +16,7 @@ from plumbline.command import sample
 from plumbline.evaluate import __main__ as evaluation
 from plumbline.evaluate import score
 from plumbline.evaluate.checkpoint import FinishedRun
+from plumbline.export.write import export_hf
 from plumbline.model import hf
 
 
@@ -36,6 +39,24 @@ def test_both_forms_of_a_model_have_the_workflows_scores(
         found = pd.read_csv(tmp_path / f"{name}.csv")
         assert set(found["run_id"]) == {run_id} and list(found["metric"]) == list(expected["metric"])
         assert list(found["value"]) == pytest.approx(list(expected["value"]), rel=1e-4, abs=1e-3)
+
+
+def test_a_model_with_code_of_its_own_is_scored_where_that_may_run(
+    finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = json.loads((finished / "manifest.json").read_text())
+    del manifest["spec"]["components"]
+    manifest["spec"]["model"]["mixer"] = {"name": "softpick"}
+    (finished / "manifest.json").write_text(json.dumps(manifest))
+    export_hf(finished, tmp_path / "softpick", tokenizer=tokenizer_file, compare=False)
+    with pytest.raises(PlumblineError, match=r"brings code of its own .* give --trust-remote-code to run them"):
+        score.scored(tmp_path / "softpick", items_folder)
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr("sys.path", [*sys.path])
+    theirs = score.scored(tmp_path / "softpick", items_folder, limit=1, trust_remote_code=True)
+    ours = score.scored(finished, items_folder, tokenizer=tokenizer_file, limit=1)
+    assert set(theirs["run_id"]) == {"hf:softpick"} and len(theirs) == len(ours) > 12
+    assert list(theirs["value"]) == pytest.approx(list(ours["value"]), rel=1e-4, abs=1e-3)
 
 
 def test_a_folder_of_no_model_and_a_tokenizer_too_many(

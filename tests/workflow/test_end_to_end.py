@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import shlex
 
 import pytest
@@ -112,9 +113,11 @@ def test_by_hand_a_run_is_the_workflows_bit_for_bit(finished: Project) -> None:
 
 
 def test_the_commands_of_the_page_on_the_command(finished: Project) -> None:
-    block = (finished.root / "docs/command.md").read_text().split("```console\n")[1].split("```")[0]
-    commands = [shlex.split(line.removeprefix("$ ")) for line in block.replace("\\\n", " ").splitlines()]
-    assert [words[:2] for words in commands][2:] == [["plumbline", verb] for verb in ("train", "sample", "score")]
+    blocks = re.findall(r"```console\n(.*?)```", (finished.root / "docs/command.md").read_text(), re.S)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    commands = [shlex.split(line.removeprefix("$ ")) for line in lines]
+    verbs = ("train", "sample", "score", "export")
+    assert [words[:2] for words in commands][2:] == [["plumbline", verb] for verb in verbs]
     for words in commands:
         done = finished.python("-m", *words)
         assert done.returncode == 0, done.stdout[-4000:]

@@ -38,6 +38,7 @@ VERBS = {
     "evaluate": Verb("plumbline.evaluate", "score a finished run, as the workflow does"),
     "score": Verb("plumbline.evaluate.score", "score any model on a suite: a run of ours, or a Hugging Face folder"),
     "sample": Verb("plumbline.command.sample", "a few lines that a run writes"),
+    "export": Verb("plumbline.command.export", "a run as a folder that transformers loads, without this package"),
     "table": Verb("plumbline.results", "a table from finished runs", part=True),
     "figure": Verb("plumbline.results", "a figure from finished runs", part=True),
     "claims": Verb("plumbline.results", "a verdict on every claim of a document", part=True),

@@ -2,7 +2,8 @@
 
 Items are those that the workflow makes (``work/PRESET/corpora/CORPUS/items/SUITE``), or that ``python -m
 plumbline.evaluate.items`` does; among them are proxies where a source has no items, and each line says which. A Hugging
-Face folder is scored by the harness's own `hf` model, in float32; no hub is asked.
+Face folder is scored by the harness's own `hf` model, in float32; no hub is asked. One that brings code of its own, as
+``plumbline export`` writes them, is refused unless --trust-remote-code says that the code may run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from plumbline import cli
 from plumbline.cli import PlumblineError
 from plumbline.evaluate import items
+from plumbline.files import parse_json
 from plumbline.specs import suites
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--metric-policy", choices=get_args(suites.MetricPolicy), default="acc_norm_where_defined",
                         help="which metric of a task enters the average (default: %(default)s)")  # fmt: skip
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 (default: cpu)")
+    parser.add_argument("--trust-remote-code", action="store_true", help="run code that the folder brings")
     parser.add_argument("--out", type=Path, metavar="SCORES.csv", help="also write every metric there")
     return parser
 
@@ -85,6 +88,7 @@ def scored(
     limit: int | None = None,
     policy: suites.MetricPolicy = "acc_norm_where_defined",
     device: str = "cpu",
+    trust_remote_code: bool = False,
 ) -> pd.DataFrame:
     """The `scores` frame of what lies in a folder: a finished run, or a model in Hugging Face form.
 
@@ -92,6 +96,7 @@ def scored(
         items_folder: items of the suite's tasks, as the workflow makes them.
         tokenizer: tokenizer.json of a run's corpus; none for a Hugging Face folder, which has its own.
         limit: the first items of a task that are evaluated; None: all.
+        trust_remote_code: run the code that a Hugging Face folder brings.
 
     Raises:
         PlumblineError: a folder that is none of the two, or did not complete; items or a tokenizer that are not there.
@@ -101,7 +106,7 @@ def scored(
         raise PlumblineError(f"--limit must be at least 1, not {limit}")
     items.read_index(items_folder, of.task_names)  # before anything slow
     os.environ.setdefault("TQDM_DISABLE", "1")
-    name, model = _model(folder, tokenizer, device)
+    name, model = _model(folder, tokenizer, device, trust_remote_code)
     frame, _, _ = score(model, name, of, items_folder, limit, policy)
     return frame
 
@@ -111,7 +116,7 @@ def main() -> None:
     given = arguments().parse_args()
     frame = scored(
         given.model, given.items, tokenizer=given.tokenizer, suite=given.suite, limit=given.limit,
-        policy=given.metric_policy, device=given.device,
+        policy=given.metric_policy, device=given.device, trust_remote_code=given.trust_remote_code,
     )  # fmt: skip
     shown = frame[frame["primary"] | (frame["task"] == suites.suite(given.suite).average)]
     print(shown[["task", "metric", "value", "stderr", "items", "task_source"]].to_string(index=False))
@@ -122,7 +127,7 @@ def main() -> None:
         print(given.out)
 
 
-def _model(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
+def _model(folder: Path, tokenizer: Path | None, device: str, trust_remote_code: bool) -> tuple[str, Any]:
     """A name for the model, and the harness's view of it."""
     if (folder / "outcome.json").is_file():
         return _ours(folder, tokenizer, device)
@@ -134,13 +139,27 @@ def _model(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]
         raise PlumblineError(
             f"--tokenizer: {folder} is in Hugging Face form, with a tokenizer of its own; leave it out"
         )
+    if not trust_remote_code and _brings_code(folder):
+        raise PlumblineError(
+            f"{folder}: brings code of its own (auto_map in config.json); read its .py files, and give "
+            "--trust-remote-code to run them"
+        )
     from lm_eval.models.huggingface import HFLM
 
+    words = {"device": device, "dtype": "float32", "batch_size": 8, "trust_remote_code": trust_remote_code}
     try:
-        model = HFLM(pretrained=str(folder), device=device, dtype="float32", batch_size=8)
+        model = HFLM(pretrained=str(folder), **words)
     except (OSError, ValueError, KeyError) as error:
         raise PlumblineError(f"{folder}: transformers cannot read it ({error})") from error
     return f"hf:{folder.resolve().name}", model
+
+
+def _brings_code(folder: Path) -> bool:
+    """Whether a configuration names code that lies beside it."""
+    try:
+        return "auto_map" in parse_json((folder / "config.json").read_bytes())
+    except (OSError, ValueError, TypeError):
+        return False  # transformers says what is wrong with it
 
 
 def _ours(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import torch
 from torch import nn
 
@@ -24,7 +23,7 @@ class Attention(nn.Module):
         self.layer = layer
         self.mixer = build("mixer", model, layer)
         # A mixer may have fewer key/value heads, or let fewer heads out, than the model has.
-        model = msgspec.structs.replace(model, key_value_heads=self.mixer.groups)
+        model = model.resized(key_value_heads=self.mixer.groups)
         self.query_key = build("query_key", model, layer)
         self.values = build("values", model, layer)
         self.output = build("output", model, layer, self.mixer.output_heads)

@@ -53,15 +53,35 @@ def export(model: Decoder, tokenizer_path: str | Path, directory: str | Path) ->
         PlumblineError: a Llama cannot have one of the model's components, or the tokenizer does not fit the model.
     """
     check_expressible(model.spec)
-    directory, tokenizer_path = Path(directory), Path(tokenizer_path)
-    special = _special_tokens(model.spec, tokenizer_path)
-    directory.mkdir(parents=True, exist_ok=True)
+    directory = Path(directory)
+    special = write_tokenizer(model.spec, tokenizer_path, directory)
     weights = llama_weights(model)
     with atomic(directory / "model.safetensors") as file:
         save_file(weights, file.name, metadata={"format": "pt"})
-    atomic_write_bytes(directory / "tokenizer.json", tokenizer_path.read_bytes())
-    atomic_write_json(directory / "tokenizer_config.json", _tokenizer_config(model.spec, special))
     atomic_write_json(directory / "config.json", llama_config(model.spec, special, model.embedding.dtype))
+
+
+def write_tokenizer(spec: ModelSpec, tokenizer_path: str | Path, directory: Path) -> dict[str, int]:
+    """Write `tokenizer.json` and `tokenizer_config.json`; special tokens and their ids.
+
+    Raises:
+        PlumblineError: the tokenizer is not there, or does not fit the model.
+    """
+    tokenizer_path = Path(tokenizer_path)
+    special = _special_tokens(spec, tokenizer_path)
+    directory.mkdir(parents=True, exist_ok=True)
+    atomic_write_bytes(directory / "tokenizer.json", tokenizer_path.read_bytes())
+    atomic_write_json(directory / "tokenizer_config.json", _tokenizer_config(spec, special))
+    return special
+
+
+def beyond_llama(spec: ModelSpec) -> list[str]:
+    """What a model has and a Llama has not, in words; nothing of a Llama."""
+    return [
+        f"model.{slot} {spec.slot(slot).name!r} (Llama has {LLAMA[slot]!r})"
+        for slot in SLOTS
+        if spec.slot(slot).name != LLAMA[slot]
+    ]
 
 
 def check_expressible(spec: ModelSpec) -> None:
@@ -70,14 +90,10 @@ def check_expressible(spec: ModelSpec) -> None:
     Raises:
         PlumblineError: naming every component at fault.
     """
-    others = [
-        f"model.{slot} {spec.slot(slot).name!r} (Llama has {LLAMA[slot]!r})"
-        for slot in SLOTS
-        if spec.slot(slot).name != LLAMA[slot]
-    ]
-    if others:
+    if others := beyond_llama(spec):
         raise PlumblineError(
-            f"the Hugging Face Llama format cannot express {', '.join(others)}; use this package to run it"
+            f"the Hugging Face Llama format cannot express {', '.join(others)}; use this package to run it, or "
+            "`plumbline export`, which takes its code along"
         )
 
 

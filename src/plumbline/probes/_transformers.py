@@ -217,7 +217,7 @@ def read_config(folder: Path) -> Any:
         PlumblineError: it cannot be read, or its model type is not in `STYLES`.
     """
     try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         raise PlumblineError(f"--checkpoint: {folder / 'config.json'} is no model's ({error})") from error
     if config.model_type not in STYLES:

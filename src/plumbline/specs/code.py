@@ -108,18 +108,18 @@ def _is_component(path: Path) -> bool:
 def _imports(path: Path) -> tuple[Path, ...]:
     """Files of this package, and of the one that the file is in, or beside it where it is in none, that a file imports
     anywhere, inside functions too."""
-    own = _package(path)
+    own = package_of(path)
     names: set[str] = set()
     for node in ast.walk(parse(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (module := _imported_from(node, path, own)):
+        elif isinstance(node, ast.ImportFrom) and (module := imported_from(node, path, own)):
             # What is imported may be a module itself, or a name of one.
             names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
-    return tuple(file for name in sorted(names) if (file := _file(name, own)) is not None)
+    return tuple(file for name in sorted(names) if (file := file_of(name, own)) is not None)
 
 
-def _package(path: Path) -> Path:
+def package_of(path: Path) -> Path:
     """The folder of the outermost package that a file is in; of a module by itself, the module without its ending."""
     found = path.with_suffix("")
     for folder in path.parents:
@@ -129,7 +129,7 @@ def _package(path: Path) -> Path:
     return PACKAGE if path.is_relative_to(PACKAGE) else found
 
 
-def _imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
+def imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
     """The module that something is imported from, in full; empty where a relative one leads out of its package."""
     if node.level == 0:
         return node.module or ""
@@ -138,7 +138,8 @@ def _imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
     return ".".join([*around, *([node.module] if node.module else [])]) if around else ""
 
 
-def _file(module: str, own: Path) -> Path | None:
+def file_of(module: str, own: Path) -> Path | None:
+    """The file of a module of this package, of `own` or beside it; None where it is another package's, or nobody's."""
     first, *rest = module.split(".")
     package = {own.name: own, PACKAGE.name: PACKAGE}.get(first)
     if package is None:

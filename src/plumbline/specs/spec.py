@@ -59,6 +59,10 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         chosen = dict(self.slots[name])
         return ComponentSpec(name=chosen.pop("name"), options=chosen)
 
+    def resized(self, **sizes: int) -> ModelSpec:
+        """The same with other sizes."""
+        return msgspec.structs.replace(self, **sizes)
+
     @classmethod
     def from_dict(cls, given: dict[str, Any], where: str = "") -> ModelSpec:
         """From the flat form of a spec or a YAML: sizes and slots side by side.

@@ -1,0 +1,148 @@
+"""The model card: what a folder holds, where it is from, what it is worth, and how it is loaded."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plumbline.cli import PlumblineError
+from plumbline.evaluate.checkpoint import FinishedRun
+from plumbline.export.place import RECORD
+from plumbline.files import sha256_text
+from plumbline.specs.code import PACKAGE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: The run's manifest in an exported folder.
+MANIFEST = "run_manifest.json"
+
+_LOAD = """\
+```python
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+folder = "."  # where this file lies
+model = AutoModelForCausalLM.from_pretrained(folder{trust})
+tokenizer = AutoTokenizer.from_pretrained(folder)
+tokens = tokenizer("The", return_tensors="pt")
+print(tokenizer.decode(model.generate(**tokens, max_new_tokens=20)[0]))
+```
+"""
+
+_CODE = """\
+It brings the code that it was trained with, as flat copies of its sources (each says where it is from, and under which
+licence), because no model of transformers computes it. `trust_remote_code=True` runs them: read them first. Plumbline
+need not be installed; {requires}.
+"""
+
+_LLAMA = """\
+It is a Llama: transformers' own code runs it, and so does whatever reads a Llama.
+"""
+
+
+def card(
+    run: FinishedRun, record: dict[str, Any], *, requires: tuple[str, ...], evaluation: pd.DataFrame | None
+) -> str:
+    """The text of README.md.
+
+    Args:
+        record: what the export says of itself.
+        requires: packages that it needs beside torch and transformers.
+        evaluation: rows of the `scores` frame, of the metrics that count.
+    """
+    from plumbline.results.table import PRESET_NOTES
+
+    own, spec = record["form"] == "code", run.spec
+    worth = "" if spec.preset == "paper" else " **This model is no reproduction of the document.**"
+    needed = "torch and transformers (5 or later)" + "".join(f" and {name}" for name in requires)
+    parts = [
+        "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags: [plumbline]\n---",
+        f"# {spec.key} at preset {spec.preset}",
+        f"Preset: {spec.preset}. {PRESET_NOTES[spec.preset]}{worth}",
+        _facts(run),
+        "## Load it",
+        _LOAD.format(trust=", trust_remote_code=True" if own else "").rstrip(),
+        (_CODE.format(requires=f"{needed} are all that it needs") if own else _LLAMA).rstrip(),
+        _compared(record["checked"]),
+        "## Evaluation",
+        _scores(evaluation),
+        "## Files",
+        f"`{MANIFEST}` is the run's own, with its whole spec. `{RECORD}` says what exported it, and has the SHA-256 "
+        "of every file.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def evaluation(path: Path, run_id: str) -> pd.DataFrame:
+    """The rows of a run's scores that count: each task's primary metric, and the average.
+
+    Raises:
+        PlumblineError: there are none, or they are another run's.
+    """
+    from plumbline import frames
+
+    if not path.is_file():
+        raise PlumblineError(f"--scores: there is no file {path}")
+    found = frames.read(path, "scores")
+    others = sorted(set(found["run_id"]) - {run_id})
+    if others:
+        raise PlumblineError(f"--scores: {path} is of run {others[0]}, and this one is {run_id}")
+    return found[found["primary"] | (found.index == found.index.max())]
+
+
+def licence_file() -> Path | None:
+    """The text of this package's licence, from the repository or the installed distribution."""
+    repository = PACKAGE.parents[1]
+    if all((repository / name).is_file() for name in ("pyproject.toml", "LICENSE")):
+        return repository / "LICENSE"
+    kept = [path.locate() for path in files("plumbline-lm") or () if path.name == "LICENSE"]
+    return Path(str(kept[0])) if kept else None
+
+
+def _facts(run: FinishedRun) -> str:
+    spec = run.spec
+    manifest, outcome = (
+        json.loads((run.folder / name).read_text(encoding="utf-8")) for name in ("manifest.json", "outcome.json")
+    )
+    commit = manifest.get("git_commit")
+    loss = outcome.get("validation_loss")
+    rows = {
+        "study, scale, method": f"{spec.study}, {spec.scale}, {spec.method}",
+        "seeds": f"initialisation {spec.init_seed}, order of data {spec.data_seed}",
+        "run": f"`{spec.run_id}`",
+        "SHA-256 of its spec": f"`{sha256_text(spec.to_json())}`",
+        "trained at commit": f"`{commit}`{' with changes' if manifest.get('git_dirty') else ''}" if commit else None,
+        "trained on": f"{manifest['tokens']:,} tokens" if "tokens" in manifest else None,
+        "corpus": f"{spec.data.corpus}, source: {spec.data.source}",
+        "parameters": f"{manifest['parameters']:,}" if "parameters" in manifest else None,
+        "context": f"{spec.model.context} tokens",
+        "loss on held-out documents": f"{loss:.4f} nats a token" if loss is not None else None,
+    }
+    lines = [f"| {name} | {text} |" for name, text in rows.items() if text is not None]
+    return "\n".join(["| | |", "|---|---|", *lines])
+
+
+def _compared(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return "Its logits were not compared with Plumbline's when it was written."
+    difference = found["largest_difference"]
+    said = "are Plumbline's, bit for bit"
+    if difference:
+        said = f"differ from Plumbline's by {difference:.2g} at most, where the largest is {found['largest_logit']:.3g}"
+    return (
+        f"Loaded by transformers {found['transformers']} (torch {found['torch']}) in a process without Plumbline, its "
+        f"logits on {found['tokens']} made-up tokens {said}."
+    )
+
+
+def _scores(found: pd.DataFrame | None) -> str:
+    if found is None or not len(found):
+        return "None was at hand when the folder was written."
+    lines = [
+        f"| {row.task} | {row.metric} | {row.value:.4f} | {row.items} | {row.task_source} |"
+        for row in found.itertuples(index=False)
+    ]
+    note = "`proxy` items are made from held-out documents in the form of a task, where its own were not there."
+    return "\n".join(["| task | metric | value | items | source |", "|---|---|---|---|---|", *lines, "", note])

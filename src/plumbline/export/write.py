@@ -1,0 +1,153 @@
+"""A finished run as a folder in Hugging Face form: a Llama where it is one, otherwise with the sources that it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
+
+from plumbline.cli import PlumblineError
+from plumbline.evaluate.checkpoint import FinishedRun
+from plumbline.export import card, check, place, tried
+from plumbline.export.carry import Sources, sources
+from plumbline.files import atomic, atomic_write_bytes, atomic_write_json, atomic_write_text
+from plumbline.model import hf
+from plumbline.model.decoder import Decoder
+from plumbline.specs.code import PACKAGE
+from plumbline.specs.spec import RunSpec, code_classes
+from plumbline.train import provenance
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exported:
+    """A written folder. `form` is "llama" or "code"; `difference` the largest of logits, None where none was sought."""
+
+    folder: Path
+    form: str
+    difference: float | None
+
+
+def export_hf(
+    folder: Path,
+    out: Path,
+    *,
+    tokenizer: Path,
+    scores: Path | None = None,
+    force: bool = False,
+    compare: bool = True,
+) -> Exported:
+    """Write a finished run as `out`, which `AutoModelForCausalLM.from_pretrained` loads.
+
+    Args:
+        folder: the run's.
+        tokenizer: tokenizer.json of the run's corpus.
+        scores: scores.parquet of the run, whose numbers go into the model card.
+        force: replace an export of another run, or one that was changed.
+        compare: load the folder in a process without this package, and compare logits, before it takes its place.
+
+    Raises:
+        PlumblineError: no model that could be exported, a tokenizer or scores that are not the run's, a folder in which
+            something would be lost, or an export that does not load or gives other logits.
+    """
+    run = FinishedRun.read(folder)
+    if run.outcome != "completed":
+        raise PlumblineError(f"{folder}: {run.outcome}; there is no model to export")
+    _require_code(run.spec)
+    _require_tokenizer(run.spec, tokenizer)
+    place.require_free(out, run.spec.run_id, force)
+    evaluation = card.evaluation(scores, run.spec.run_id) if scores is not None else None
+    model = run.model().eval()
+    form = "code" if hf.beyond_llama(run.spec.model) else "llama"
+    record: dict[str, Any] = {"form": form, "run": run.spec.key, "preset": run.spec.preset}
+    record |= {"run_id": run.spec.run_id, "exported_with": provenance.packages() | provenance.code(), "checked": None}
+    with place.filled(out, record) as written:
+        found = None
+        if form == "llama":
+            hf.export(model, tokenizer, written)
+        else:
+            found = write_code(written, model, tokenizer)
+        if compare:
+            absent = found.packages if found is not None else (PACKAGE.name,)
+            record["checked"] = check.checked(written, model, code=found is not None, absent=absent)
+        # Not under its own name: a folder with a manifest.json is taken for a run's.
+        atomic_write_bytes(written / card.MANIFEST, (folder / "manifest.json").read_bytes())
+        text = card.card(run, record, requires=found.requires if found is not None else (), evaluation=evaluation)
+        atomic_write_text(written / "README.md", text)
+    difference = None if record["checked"] is None else record["checked"]["largest_difference"]
+    return Exported(folder=out, form=form, difference=difference)
+
+
+def write_code(folder: Path, model: Decoder, tokenizer: Path) -> Sources:
+    """Write configuration, weights, tokenizer and sources of a model that brings its own code.
+
+    Raises:
+        PlumblineError: a source that cannot be taken along, or a tokenizer of another model.
+    """
+    found = sources(model.spec)
+    special = hf.write_tokenizer(model.spec, tokenizer, folder)
+    weights = {f"decoder.{name}": value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    with atomic(folder / "model.safetensors") as file:
+        save_file(weights, file.name, metadata={"format": "pt"})
+    for name, text in found.files.items():
+        atomic_write_text(folder / name, text)
+    if (licence := card.licence_file()) is not None:
+        atomic_write_bytes(folder / "LICENSE", licence.read_bytes())
+    end = next(iter(special.values()), None)
+    keeps_cache = tried.keeps_cache(model)
+    ends = {"bos_token_id": end, "eos_token_id": end}
+    atomic_write_json(folder / "config.json", _configuration(model, keeps_cache) | ends)
+    atomic_write_json(folder / "generation_config.json", ends | {"use_cache": keeps_cache})
+    return found
+
+
+def _configuration(model: Decoder, keeps_cache: bool) -> dict[str, Any]:
+    """The content of `config.json` without special tokens."""
+    spec, dtype = model.spec, model.embedding.dtype
+    return {
+        "architectures": ["PlumblineForCausalLM"],
+        "auto_map": {
+            "AutoConfig": "configuration_plumbline.PlumblineConfig",
+            "AutoModelForCausalLM": "modeling_plumbline.PlumblineForCausalLM",
+        },
+        "model_type": "plumbline",
+        "plumbline": spec.to_dict(),
+        "vocab_size": spec.vocabulary,
+        "hidden_size": spec.width,
+        "num_hidden_layers": spec.layers,
+        "num_attention_heads": spec.heads,
+        "num_key_value_heads": spec.key_value_heads,
+        "max_position_embeddings": spec.context,
+        "tie_word_embeddings": spec.tied_embeddings,
+        "dtype": str(dtype).removeprefix("torch."),
+        "keeps_cache": keeps_cache,
+        "use_cache": keeps_cache,
+        "takes_padding": tried.takes_padding(model),
+    }
+
+
+def _require_code(spec: RunSpec) -> None:
+    """Refuse a run whose model's components are not the code that is here: it would be exported as another model."""
+    now = code_classes(spec)
+    other = sorted(key for key in now if key.startswith("model.") and now[key] != spec.components.get(key))
+    if other:
+        raise PlumblineError(
+            f"{spec.key}: the code of {', '.join(other)} is not the code that this run was trained with; check out the "
+            "commit in its manifest.json"
+        )
+
+
+def _require_tokenizer(spec: RunSpec, path: Path) -> None:
+    if not path.is_file():
+        raise PlumblineError(f"--tokenizer: there is no file {path}")
+    try:
+        entries = Tokenizer.from_file(str(path)).get_vocab_size()
+    except Exception as error:  # the library raises bare Exception
+        raise PlumblineError(f"--tokenizer: {path} is not a tokenizer.json ({error})") from error
+    if entries != spec.data.tokenizer_vocabulary:
+        raise PlumblineError(
+            f"--tokenizer: {path} has {entries} entries, the run's has {spec.data.tokenizer_vocabulary}; give the one "
+            f"of its corpus, {spec.data.corpus}"
+        )

@@ -1,0 +1,179 @@
+"""`plumbline export`: what is in the folder, what is refused, and that nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from safetensors.torch import save_file
+
+from plumbline import frames
+from plumbline.cli import PlumblineError
+from plumbline.command import export as verb
+from plumbline.export import check, place
+from plumbline.export.write import export_hf
+from plumbline.files import sha256_file
+from plumbline.model.decoder import create
+from tests.evaluate.conftest import VOCABULARY
+from tests.model_specs import BASELINE, run_spec
+
+
+@pytest.fixture
+def softpick(tmp_path: Path) -> Path:
+    """A finished run that is no Llama."""
+    model = BASELINE | {"vocabulary": VOCABULARY, "context": 64, "layers": 2, "mixer": {"name": "softpick"}}
+    spec = run_spec(method="softpick", preset="demo", model=model, data__tokenizer_vocabulary=VOCABULARY)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    save_file(create(spec.model, 3).state_dict(), folder / "model.safetensors")
+    manifest = {"run_id": spec.run_id, "spec": spec.to_dict(), "git_commit": "c0ffee", "tokens": 3072}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    outcome = {"run_id": spec.run_id, "outcome": "completed", "validation_loss": 4.25}
+    (folder / "outcome.json").write_text(json.dumps(outcome))
+    return folder
+
+
+def run_id(folder: Path) -> str:
+    return json.loads((folder / "manifest.json").read_text())["run_id"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_the_verb(
+    softpick: Path,
+    tokenizer_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = {"run_id": run_id(softpick), "task": "piqa", "metric": "acc", "value": 0.5125, "stderr": 0.1, "items": 16}
+    rows = pd.DataFrame([row | {"task_source": "proxy", "primary": True, "harness_version": "0"}])
+    frames.write(rows, "scores", tmp_path / "scores.parquet", {})
+    out = tmp_path / "out"
+    words = ["--to", "hf", "--out", out, "--tokenizer", tokenizer_file, "--scores", tmp_path / "scores.parquet"]
+    monkeypatch.setattr("sys.argv", ["plumbline export", str(softpick), *map(str, words)])
+    verb.main()
+    said = capsys.readouterr().out
+    assert said.startswith(f"{out}: with its own code (trust_remote_code=True), ") and "equal logits" in said
+    record = json.loads((out / place.RECORD).read_text())
+    assert record["form"] == "code" and record["checked"]["largest_difference"] == 0.0
+    files = contents(out)
+    assert record["files"] == {name: sha256_file(out / name) for name in files if name != place.RECORD}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "modeling_plumbline.py", "LICENSE"} <= set(files)
+    assert files["run_manifest.json"] == (softpick / "manifest.json").read_bytes()
+    card = files["README.md"].decode()
+    for text in (
+        "# transfer/base/softpick/s42 at preset demo",
+        "**This model is no reproduction of the document.**",
+        f"| run | `{run_id(softpick)}` |",
+        "| trained at commit | `c0ffee` |",
+        "| trained on | 3,072 tokens |",
+        "| loss on held-out documents | 4.2500 nats a token |",
+        "from_pretrained(folder, trust_remote_code=True)",
+        "| piqa | acc | 0.5125 | 16 | proxy |",
+        "are Plumbline's, bit for bit",
+    ):
+        assert text in card, text
+    # Once more is the same, byte for byte; and nothing is left beside it.
+    monkeypatch.setattr(check, "checked", lambda *_, **__: record["checked"])
+    verb.main()
+    assert contents(out) == files
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "run", "scores.parquet"]
+
+
+def test_a_llama_is_written_as_one(finished: Path, tokenizer_file: Path, tmp_path: Path) -> None:
+    done = export_hf(finished, tmp_path / "out", tokenizer=tokenizer_file, compare=False)
+    assert done.form == "llama" and done.difference is None
+    assert json.loads((tmp_path / "out/config.json").read_text())["model_type"] == "llama"
+    assert not list((tmp_path / "out").glob("*.py"))
+    card = (tmp_path / "out/README.md").read_text()
+    assert "from_pretrained(folder)" in card and "were not compared" in card and "None was at hand" in card
+
+
+def test_an_export_that_gives_other_logits_leaves_all_as_it_was(
+    softpick: Path, tokenizer_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    export_hf(softpick, out, tokenizer=tokenizer_file, compare=False)
+    before = contents(out)
+
+    def other(folder: Path, model, **words):
+        assert (folder / "modeling_plumbline.py").is_file()
+        raise PlumblineError("transformers gives other logits")
+
+    monkeypatch.setattr(check, "checked", other)
+    with pytest.raises(PlumblineError, match="other logits"):
+        export_hf(softpick, out, tokenizer=tokenizer_file)
+    assert contents(out) == before and sorted(path.name for path in tmp_path.iterdir()) == ["out", "run"]
+
+
+def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    place.require_free(out, "a", False)
+    out.mkdir()
+    place.require_free(out, "a", False)
+    with place.filled(out, {"run_id": "a"}) as written:
+        (written / "config.json").write_text("{}")
+    place.require_free(out, "a", False)
+    with pytest.raises(PlumblineError, match=r"holds an export of run a, and this is b; .*--force"):
+        place.require_free(out, "b", False)
+    place.require_free(out, "b", True)
+    (out / "config.json").write_text("{1}")
+    with pytest.raises(PlumblineError, match=r"config\.json was changed after it was exported; .*--force"):
+        place.require_free(out, "a", False)
+    place.require_free(out, "a", True)
+    (out / "notes").mkdir()
+    (out / "notes/mine.txt").write_text("mine")
+    for force in (False, True):
+        with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which is no export's; name another"):
+            place.require_free(out, "a", force)
+    (out / "config.json").unlink()
+    (out / place.RECORD).unlink()
+    with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which is no export's"):
+        place.require_free(out, "a", True)
+    with pytest.raises(PlumblineError, match=r"mine\.txt is no folder"):
+        place.require_free(out / "notes/mine.txt", "a", True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"outcome": {"outcome": "diverged"}}, r"diverged; there is no model to export"),
+        ({"components": {"model.mixer": "0" * 16}}, r"the code of model\.mixer is not the code that this run was"),
+        ({"vocabulary": VOCABULARY - 1}, rf"has {VOCABULARY} entries, the run's has {VOCABULARY - 1}; give the one"),
+    ],
+)
+def test_what_is_refused(change: dict, message: str, softpick: Path, tokenizer_file: Path, tmp_path: Path) -> None:
+    manifest, outcome = (json.loads((softpick / f"{name}.json").read_text()) for name in ("manifest", "outcome"))
+    manifest["spec"]["components"] |= change.get("components", {})
+    manifest["spec"]["data"]["tokenizer_vocabulary"] = change.get("vocabulary", VOCABULARY)
+    (softpick / "manifest.json").write_text(json.dumps(manifest))
+    (softpick / "outcome.json").write_text(json.dumps(outcome | change.get("outcome", {})))
+    with pytest.raises(PlumblineError, match=message):
+        export_hf(softpick, tmp_path / "out", tokenizer=tokenizer_file)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = verb.load_config() | {"work": str(tmp_path)}
+    monkeypatch.setattr(verb, "load_config", lambda: config)
+    key = "transfer/base/softpick/s42"
+    with pytest.raises(PlumblineError, match=r"softpik/s42 is no folder, and no run at .*did you mean 'transfer/ba"):
+        verb.find("transfer/base/softpik/s42", "smoke")
+    wanted = tmp_path / "smoke/runs" / key / "outcome.json"
+    with pytest.raises(PlumblineError, match=rf"{key} has not finished at preset smoke; snakemake {wanted} makes it"):
+        verb.find(key, "smoke")
+    wanted.parent.mkdir(parents=True)
+    wanted.touch()
+    tokenizer = tmp_path / "smoke/corpora/climbmix/tokenizer/tokenizer.json"
+    assert verb.find(key, "smoke") == verb.Found(wanted.parent, tokenizer, None)
+    scores = tmp_path / "smoke/scores" / key / "scores.parquet"
+    scores.parent.mkdir(parents=True)
+    scores.touch()
+    assert verb.find(key, "smoke").scores == scores
+    with pytest.raises(PlumblineError, match=r"--preset: .* is a folder"):
+        verb.find(str(wanted.parent), "smoke")
