@@ -13,17 +13,20 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
+from plumbline import shipped
 from plumbline.cli import PlumblineError, nearest
 
 
 def _project_root() -> Path:
-    """The project that is worked on: the working directory if it is one, else the one this package lies in."""
+    """The project that is worked on: the working directory if it is one, else what travels with this package."""
     here = Path.cwd()
-    return here if (here / "config" / "studies").is_dir() else Path(__file__).resolve().parents[3]
+    return here if (here / "config" / "studies").is_dir() else shipped.folder()
 
 
 #: Root of the project whose config/ is read.
 ROOT = _project_root()
+#: What `plumbline init` says in a project of what it wrote there.
+PROJECT = ".plumbline.json"
 PRESETS = ("paper", "mini", "demo", "smoke")
 
 

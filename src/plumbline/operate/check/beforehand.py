@@ -12,8 +12,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from plumbline import __version__, record
 from plumbline.operate.stages import HIDDEN
 from plumbline.project import Plan
+from plumbline.specs.config import PROJECT
 
 #: The account that profiles/slurm names until a site puts its own there.
 PLACEHOLDER = "plumbline"
@@ -76,6 +78,12 @@ def look(plan: Plan, jobs: list[Any]) -> None:
     ]
     if placeholder(name := account(jobs)):
         warnings.append(account_words(name))
+    written = (record.read(plan.root / PROJECT) or {}).get("version", __version__)
+    if written != __version__:
+        warnings.append(
+            f"this project was written by plumbline-lm {written}, and {__version__} is installed: "
+            "plumbline init . --upgrade"
+        )
     for words in warnings:
         print(f"warning: {words}", file=sys.stderr)
 
