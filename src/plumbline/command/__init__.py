@@ -30,6 +30,7 @@ class Verb:
 
 
 VERBS = {
+    "init": Verb("plumbline.command.init", "write a project: workflow, configuration, profiles"),
     "ls": Verb("plumbline.command.ls", "studies, methods, readings, targets, runs, presets: what there is"),
     "check": Verb("plumbline.operate.check", "what would stop a run, before anything runs"),
     "plan": Verb("plumbline.plan", "what each target costs before it is run"),
