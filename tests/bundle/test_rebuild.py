@@ -58,25 +58,34 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def bundle(root: Path, tmp_path: Path) -> Path:
-    out = tmp_path / "bundle.tar.xz"
+@pytest.fixture(scope="module")
+def packed(root: Path) -> Path:
+    out = root.parent / "bundle.tar.xz"
     said, lacking = verb.pack(planned(root), out, as_it_is=True)
     assert sorted(map(str, said.products)) == ["deviations transfer", "table transfer table1"]
     assert Product("", "audit", "", "audit") in lacking
     return out
 
 
-def edited(bundle: Path, **changes: Any) -> Path:
-    """The bundle as it would be if it said otherwise of itself."""
+@pytest.fixture
+def bundle(packed: Path, tmp_path: Path) -> Path:
+    return shutil.copy(packed, tmp_path / "bundle.tar.xz")
+
+
+def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **changes: Any) -> Path:
+    """The bundle as it would be if it said otherwise of itself, or had other files (name -> before, after)."""
     folder = bundle.parent / "edited"
     archive.unpack(bundle, folder, {})
+    for name, (before, after) in (files or {}).items():
+        path = folder / name
+        path.touch()
+        path.write_text(path.read_text().replace(before, after) if before else after)
     said = contents.parse((folder / contents.NAME).read_bytes(), "here")
-    files: dict[str, bytes | Path] = {
+    found: dict[str, bytes | Path] = {
         path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
     }
-    files[contents.NAME] = msgspec.json.encode(msgspec.structs.replace(said, **changes))
-    archive.write(bundle, files, verb._described(said, frozenset()))
+    found[contents.NAME] = msgspec.json.encode(msgspec.structs.replace(said, **changes))
+    archive.write(bundle, found, verb._described(said, frozenset()))
     return bundle
 
 
@@ -98,18 +107,9 @@ def test_two_bundles_of_one_state_are_one(root: Path, bundle: Path, tmp_path: Pa
 
 def test_what_comes_out_otherwise_is_told_of(bundle: Path, tmp_path: Path) -> None:
     """What is printed was changed in the bundle, its crate with it; and a product that cannot be made is missing."""
-    folder = tmp_path / "edited"
-    archive.unpack(bundle, folder, {})
-    printed = folder / "config/studies/transfer/published/table1.csv"
-    printed.write_text(printed.read_text().replace("qk_norm,soft", "qk_norm,hard"))
-    files: dict[str, bytes | Path] = {
-        path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
-    }
-    said = contents.parse((folder / contents.NAME).read_bytes(), "here")
-    files["results/smoke/transfer/fig9.png"] = b"of no product"
-    archive.write(bundle, files, verb._described(said, frozenset()))
-    found = rebuild.rebuild(bundle, tmp_path / "out")
     name = "results/smoke/transfer/"
+    printed = {"config/studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard")}
+    found = rebuild.rebuild(edited(bundle, printed | {f"{name}fig9.png": ("", "none")}), tmp_path / "out")
     assert found.verdicts[f"{name}table1.csv"] == "different" and found.verdicts[f"{name}fig9.png"] == "missing"
     assert found.verdicts[f"{name}deviations.md"] == "equal" and not found.whole
     assert f"different: {name}table1.csv\n" in rebuild.told(found, tmp_path / "out")

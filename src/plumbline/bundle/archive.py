@@ -39,7 +39,7 @@ def write(out: Path, files: Mapping[str, bytes | Path], described: crate.Describ
     """
     listed = [_entry(name, files[name]) for name in sorted(files)]
     metadata = crate.text(crate.build(listed, described)).encode()
-    with atomic(out) as raw, lzma.open(raw, "wb", format=lzma.FORMAT_XZ, preset=9) as stream:
+    with atomic(out) as raw, lzma.open(raw, "wb", format=lzma.FORMAT_XZ, preset=6) as stream:
         with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
             _add(tar, crate.NAME, len(metadata), io.BytesIO(metadata))
             for entry in listed:
