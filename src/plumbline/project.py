@@ -349,7 +349,8 @@ class Plan(Bundled, MadeOf, Flags, Measurements, OwnTokens, OwnVerdict):
         copies |= set(self.verdict_pages)
         whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
         trials = {f"{self.copied_from('trial')}{end}" for end in (".csv", ".md") if self.trial}
-        return {f"{RESULTS}/{name}" for name in copies} | {f"{self.results}/{name}" for name in whole} | trials | {self.bundle_file}
+        made = {f"{self.results}/{name}" for name in whole} | trials | {self.bundle_file}
+        return {f"{RESULTS}/{name}" for name in copies} | made
 
     # Corpora and items
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 import subprocess
 import sys
@@ -145,6 +146,27 @@ def test_another_form_and_no_form_are_refused(bundle: Path, tmp_path: Path) -> N
         contents.parse(b'{"format": 1, "and": "nothing"}', "here")
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("results", "results/../.."),
+        ("results", "/tmp"),
+        ("commit", "--output=/tmp/x"),
+        ("path", "../outside"),
+        ("path", "/tmp/outside"),
+        ("work", "../outside"),
+        ("work", "/tmp/outside"),
+        ("work", "a/../../b"),
+    ],
+)
+def test_a_bundle_cannot_have_products_written_elsewhere(packed: Path, place: str, value: str) -> None:
+    said = json.loads(archive.read_one(packed, contents.NAME))
+    within = {"work": said["configuration"], "path": said["products"][0]}.get(place, said)
+    within[place] = value
+    with pytest.raises(PlumblineError, match="does not say what is in it"):
+        contents.parse(json.dumps(said).encode(), "here")
+
+
 def test_texts_of_items_are_not_packed(tmp_path: Path) -> None:
     path = tmp_path / "examples.parquet"
     row = {"run_id": "ab12", "task": "piqa", "metric": "acc", "value": np.float64(1)}
@@ -158,7 +180,7 @@ def test_texts_of_items_are_not_packed(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match="products are not there, such as .* snakemake bundle does"):
+    with pytest.raises(PlumblineError, match=r"products are not there, such as .*snakemake bundle does"):
         verb.pack(planned(root), tmp_path / "bundle.tar.xz")
     copy = tmp_path / "project"
     shutil.copytree(root, copy)

@@ -39,16 +39,19 @@ def write(out: Path, files: Mapping[str, bytes | Path], described: crate.Describ
     """
     listed = [_entry(name, files[name]) for name in sorted(files)]
     metadata = crate.text(crate.build(listed, described)).encode()
-    with atomic(out) as raw, lzma.open(raw, "wb", format=lzma.FORMAT_XZ, preset=6) as stream:
-        with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
-            _add(tar, crate.NAME, len(metadata), io.BytesIO(metadata))
-            for entry in listed:
-                content = files[entry.name]
-                with io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as handle:
-                    hashed = _Hashed(handle)
-                    _add(tar, entry.name, entry.size, hashed)
-                if hashed.sha256 != entry.sha256:
-                    raise PlumblineError(f"{content} was changed while it was packed; pack again when nothing runs")
+    with (
+        atomic(out) as raw,
+        lzma.open(raw, "wb", format=lzma.FORMAT_XZ, preset=6) as stream,
+        tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        _add(tar, crate.NAME, len(metadata), io.BytesIO(metadata))
+        for entry in listed:
+            content = files[entry.name]
+            with io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as handle:
+                hashed = _Hashed(handle)
+                _add(tar, entry.name, entry.size, hashed)
+            if hashed.sha256 != entry.sha256:
+                raise PlumblineError(f"{entry.name} was changed while it was packed; pack again when nothing runs")
 
 
 def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.Entry]:
@@ -163,10 +166,8 @@ def _checked(member: tarfile.TarInfo, listed: Mapping[str, crate.Entry], archive
         raise PlumblineError(f"{archive}: {member.name!r} would be written outside of the folder; it was not unpacked")
     name = member.name.removeprefix(f"{TOP}/")
     if not member.isreg() or name == member.name or name not in listed:
-        raise PlumblineError(
-            f"{archive}: {member.name!r} is {'not in its crate' if member.isreg() else 'no plain file'}; it was changed "
-            "after it was made, and is not unpacked"
-        )
+        what = "not in its crate" if member.isreg() else "no plain file"
+        raise PlumblineError(f"{archive}: {member.name!r} is {what}; it was changed after it was made")
     if member.size != listed[name].size:
         _compare(listed[name], member.size, "", archive)
     return listed[name]

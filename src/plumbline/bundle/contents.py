@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -27,13 +27,19 @@ PACKAGES = (
 SOURCES = ("src", "config", "workflow", "Snakefile")
 
 
+#: What an archive may say of places: below the folder that it is unpacked into, and no word that begins as an option.
+_Below = Annotated[str, msgspec.Meta(pattern=r"^(?!\.)[\w.-]+(/(?!\.)[\w.-]+)*\Z")]
+_Work = Annotated[str, msgspec.Meta(pattern=r"^(?![/-])(?!(.*/)?\.\.(/|\Z))[^\0]+\Z")]
+_Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40,64}\Z")]
+
+
 class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A product (see `plumbline.bundled.Product`): what it says that it was made of."""
 
     study: str
     kind: str
     target: str
-    path: str
+    path: _Below
     made_of: str
 
     def __str__(self) -> str:
@@ -45,7 +51,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
     preset: str
     studies: list[str]
-    work: str
+    work: _Work
 
 
 class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -57,8 +63,8 @@ class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     format: int
     configuration: dict[str, Any]
     called: str
-    results: str
-    commit: str | None
+    results: Annotated[str, msgspec.Meta(pattern=r"^results/\w+\Z")]
+    commit: _Commit | None
     committed: str | None
     edited: bool | None
     finished: str | None

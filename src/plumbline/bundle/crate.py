@@ -1,4 +1,4 @@
-"""`ro-crate-metadata.json`: what an archive is, by RO-Crate 1.2 (https://w3id.org/ro/crate/1.2), and which files it has.
+"""`ro-crate-metadata.json`: what an archive is and which files it has, by RO-Crate 1.2.
 
 Its dates are those of commit and runs, not of a clock, so that the same state gives the same bytes.
 """
@@ -60,7 +60,7 @@ def build(files: Iterable[Entry], said: Described) -> dict[str, Any]:
     read = [_at(file.name) for file in files if file.name not in said.results]
     commit = f" at commit {said.commit}" if said.commit else ""
     packages = [
-        {"@id": f"#{name}", "@type": "SoftwareApplication", "name": name, "softwareVersion": version, "version": version}
+        {"@id": f"#{name}", "@type": "SoftwareApplication", "name": name, "version": version}
         for name, version in sorted(said.packages.items())
     ]
     graph: list[dict[str, Any]] = [
@@ -144,7 +144,9 @@ def check(document: Any, where: str) -> dict[str, Entry]:
         require(bool(root.get(key)), f"./ has no {key}")
     for one in graph:
         for found in _references(one):
-            require(found.startswith("https://") or found in by_id, f"{one['@id']} refers to {found}, which is not there")
+            require(
+                found.startswith("https://") or found in by_id, f"{one['@id']} refers to {found}, which is not there"
+            )
     parts = [part["@id"] for part in root.get("hasPart", [])]
     files = {one["@id"]: one for one in graph if one["@type"] == "File"}
     require(set(parts) == set(files) and len(parts) == len(files), "hasPart is not the list of its files")

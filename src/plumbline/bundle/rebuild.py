@@ -1,5 +1,5 @@
-"""``plumbline rebuild BUNDLE.tar.xz --into FOLDER``: every table, figure and page of a bundle made again from what is in
-it, without a GPU, a corpus or training, and compared byte by byte with those that it brought."""
+"""``plumbline rebuild BUNDLE.tar.xz --into FOLDER``: every table, figure and page of a bundle made again from what is
+in it, without a GPU, a corpus or training, and compared byte by byte with those that it brought."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BROUGHT = "bundled"
 LIST = "rebuilt.csv"
 
 #: Threads of each library: what Snakemake gives a job of one thread.
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 _REMAKE = Path(__file__).with_name("remake.py")
 
@@ -131,7 +131,10 @@ def told(found: Rebuilt, folder: Path | None = None) -> str:
     lines += [f"{verdict}: {name}" for name, verdict in found.verdicts.items() if verdict != EQUAL]
     lines += [f"could not be made: {name}: {why}" for name, why in found.failed.items()]
     shares = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (EQUAL, DIFFERENT, MISSING))
-    lines.append(f"{len(said.products)} products, {len(found.verdicts)} files: {shares}" + (f"; {folder / LIST} has each" if folder else ""))
+    lines.append(
+        f"{len(said.products)} products, {len(found.verdicts)} files: {shares}"
+        + (f"; {folder / LIST} has each" if folder else "")
+    )
     if folder and not found.whole:
         lines.append(f"compare with: diff -r {folder / BROUGHT} {folder / 'results'}")
     return "\n".join(lines)
@@ -194,7 +197,9 @@ def _code(said: contents.Contents, bundle: Path, at_commit: bool) -> Iterator[Pa
         )
     with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run(
-            ["git", "-C", str(repository), "archive", "--format=tar", said.commit, "src"], capture_output=True, check=True
+            ["git", "-C", str(repository), "archive", "--format=tar", said.commit, "src"],
+            capture_output=True,
+            check=True,
         )
         with tarfile.open(fileobj=io.BytesIO(done.stdout)) as tar:
             tar.extractall(scratch, filter="data")

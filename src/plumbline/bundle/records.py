@@ -1,7 +1,7 @@
 """``python -m plumbline.bundle.records``: bundles worth keeping, each in a folder of records/ that names its commit.
 
-``keep NAME BUNDLE.tar.xz --words "..."`` puts one there; ``check [NAME ...]`` makes all its products again with the code
-of its commit, from this repository's history, and compares them byte by byte.
+``keep NAME BUNDLE.tar.xz --words "..."`` puts one there; ``check [NAME ...]`` makes all its products again with the
+code of its commit, from this repository's history, and compares them byte by byte.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def read(folder: Path) -> Record:
         raise PlumblineError(f"{bundle} is not the archive that {SAYS} names; restore it from the repository")
     said = contents.parse(archive.read_one(bundle, contents.NAME), str(bundle))
     if (said.commit, len(said.products)) != (kept.commit, kept.products) or said.edited:
-        raise PlumblineError(f"{folder / SAYS}: its archive is of commit {said.commit}, with {len(said.products)} products")
+        raise PlumblineError(f"{folder / SAYS} says another commit or number of products than its archive")
     return kept
 
 

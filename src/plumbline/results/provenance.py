@@ -104,7 +104,11 @@ def _measured_facts(frames: RunFrames, key: str) -> dict[str, Any]:
     if not path.exists():
         return {"outcome": "missing"}
     said = measured.made_with(path)
-    facts = {"outcome": "measured", "frame": measured.place(Path(frames.named), key).as_posix(), "frame_sha256": said["frame_sha256"]}
+    facts = {
+        "outcome": "measured",
+        "frame": measured.place(Path(frames.named), key).as_posix(),
+        "frame_sha256": said["frame_sha256"],
+    }
     return facts | {name: said[name] for name in MEASURED_FACTS if name in said}
 
 
