@@ -31,8 +31,8 @@ FILES = {
     "audit": (".csv", ".md", f".{record.KEY}.json"),
 }
 
-#: Folders of the project that say what was asked for, and what that may be.
-CONFIGURATION = ("config", "workflow/schemas")
+#: Folders and files of the project that say what was asked for, what that may be, and how it is made.
+CONFIGURATION = ("config", "workflow", "Snakefile")
 
 #: Timings of jobs that are no study's products.
 OTHER_TIMINGS = ("verdict", "trial")
@@ -119,7 +119,8 @@ class Bundled:
 
     def bundled_configuration(self) -> list[str]:
         """The files that say what was asked for, those of every document among them: the audit reads them all."""
-        found = [path for folder in CONFIGURATION for path in (self.root / folder).rglob("*")]
+        named = [self.root / name for name in CONFIGURATION]
+        found = [path for place in named for path in (place, *place.rglob("*"))]
         shown = [path.relative_to(self.root) for path in found if path.is_file()]
         return sorted(path.as_posix() for path in shown if not any(part.startswith(".") for part in path.parts))
 

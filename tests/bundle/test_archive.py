@@ -14,7 +14,12 @@ import pytest
 from plumbline.bundle import archive, crate
 from plumbline.cli import PlumblineError
 
-FILES = {"README.md": b"Hello.\n", "results/smoke/a b.csv": b"1,2\n", "work/smoke/x/metrics.parquet": bytes(3000)}
+FILES = {
+    "README.md": b"Hello.\n",
+    "Snakefile": b"rule all:\n",
+    "results/smoke/a b.csv": b"1,2\n",
+    "work/smoke/x/metrics.parquet": bytes(3000),
+}
 
 
 def described() -> crate.Described:
@@ -64,9 +69,7 @@ def test_the_same_files_give_the_same_bytes_and_come_back(tmp_path: Path, made: 
         again[name] = path
     archive.write(tmp_path / "again.tar.xz", again, described())
     assert (tmp_path / "again.tar.xz").read_bytes() == made.read_bytes()
-    assert [member.name for member, _ in members(made)] == [
-        f"bundle/{name}" for name in (crate.NAME, "README.md", "results/smoke/a b.csv", "work/smoke/x/metrics.parquet")
-    ]
+    assert [member.name for member, _ in members(made)] == [f"bundle/{name}" for name in (crate.NAME, *FILES)]
     listed = archive.unpack(made, tmp_path / "out", {"results": "bundled"})
     assert listed.keys() == FILES.keys()
     assert (tmp_path / "out/bundled/smoke/a b.csv").read_bytes() == b"1,2\n"
@@ -122,7 +125,7 @@ def headless(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
         (edited, "README.md is not the file that ro-crate-metadata.json describes"),
         (added, "'bundle/more' is not in its crate"),
         (twice, "README.md is in it twice"),
-        (left_out, "lacks 1 of its 3 files"),
+        (left_out, "lacks 1 of its 4 files"),
         (headless, "does not begin with bundle/ro-crate-metadata.json"),
     ],
 )

@@ -13,7 +13,11 @@ from plumbline.bundle import crate
 from plumbline.cli import PlumblineError
 from tests.bundle.test_archive import described
 
-ENTRIES = [crate.Entry("README.md", 7, "a" * 64), crate.Entry("results/smoke/a b.csv", 4, "b" * 64)]
+ENTRIES = [
+    crate.Entry("README.md", 7, "a" * 64),
+    crate.Entry("Snakefile", 9, "c" * 64),
+    crate.Entry("results/smoke/a b.csv", 4, "b" * 64),
+]
 
 
 def document() -> dict[str, Any]:
@@ -34,10 +38,11 @@ def test_it_names_files_licence_author_action_and_software() -> None:
     assert entity(found, root["author"]["@id"])["@type"] == "Organization"
     action = entity(found, root["mentions"]["@id"])
     assert (action["@type"], action["endTime"]) == ("CreateAction", "2026-01-02")
-    assert action["result"] == [{"@id": "results/smoke/a%20b.csv"}] and action["object"] == [{"@id": "README.md"}]
-    software = entity(found, action["instrument"]["@id"])
-    assert software["version"] == "0.1+000000000000"
-    assert [entity(found, one["@id"])["version"] for one in software["softwareRequirements"]] == ["2.4.6"]
+    assert action["result"] == {"@id": "results/smoke/a%20b.csv"} and {"@id": "README.md"} in action["object"]
+    workflow = entity(found, action["instrument"]["@id"])
+    assert workflow["@type"] == ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
+    assert (workflow["@id"], workflow["version"]) == ("Snakefile", "0.1+000000000000")
+    assert entity(found, workflow["softwareRequirements"]["@id"])["version"] == "2.4.6"
     file = entity(found, "results/smoke/a%20b.csv")
     assert file == {
         "@id": "results/smoke/a%20b.csv",

@@ -116,10 +116,13 @@ def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, 
             seen.add(entry.name)
             first, _, rest = entry.name.partition("/")
             place = folder / moved.get(first, first) / rest if rest else folder / first
-            place.parent.mkdir(parents=True, exist_ok=True)
             hashed = _Hashed(_content(tar, member))
-            with open(place, "xb") as file:
-                shutil.copyfileobj(hashed, file, _PIECE)
+            try:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with open(place, "xb") as file:
+                    shutil.copyfileobj(hashed, file, _PIECE)
+            except (FileExistsError, NotADirectoryError) as error:
+                raise PlumblineError(f"{archive}: {entry.name} would lie where another of its files does") from error
             _compare(entry, place.stat().st_size, hashed.sha256, archive)
     if missing := sorted(listed.keys() - seen):
         raise PlumblineError(f"{archive} lacks {len(missing)} of its {len(listed)} files ({missing[0]}); copy it again")

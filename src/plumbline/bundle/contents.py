@@ -57,7 +57,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`configuration` is that of the plan, its `work` the folder within the archive; `called` is what products call
     that folder of their preset. `results`: the folder of the products. `commit`, `committed` (its date) and `edited`
-    (whether `SOURCES` were) are None where there was no repository. `versions`: python, this package, and `PACKAGES`.
+    (whether `SOURCES` were) are None where there was no repository. `versions`: of this package, Snakemake, and
+    `PACKAGES`.
     """
 
     format: int

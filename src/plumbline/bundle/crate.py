@@ -25,7 +25,10 @@ TYPES = {
     **{".png": "image/png", ".svg": "image/svg+xml", ".lock": "text/plain"},
 }
 
-_AUTHORS, _SOFTWARE, _ACTION = "#authors", "#plumbline", "#made"
+#: The workflow, which the archive has with its rules.
+WORKFLOW = "Snakefile"
+
+_AUTHORS, _ACTION, _SNAKEMAKE = "#authors", "#made", "https://snakemake.readthedocs.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +62,10 @@ def build(files: Iterable[Entry], said: Described) -> dict[str, Any]:
     made = [_at(file.name) for file in files if file.name in said.results]
     read = [_at(file.name) for file in files if file.name not in said.results]
     commit = f" at commit {said.commit}" if said.commit else ""
-    packages = [
-        {"@id": f"#{name}", "@type": "SoftwareApplication", "name": name, "version": version}
-        for name, version in sorted(said.packages.items())
-    ]
+    packages = [_package(name, version) for name, version in sorted(said.packages.items())]
+    software = [{"@id": package["@id"]} for package in packages]
+    workflow = [_at(file.name) for file in files if file.name == WORKFLOW]
+    language = {"@id": _SNAKEMAKE, "@type": "ComputerLanguage", "name": "Snakemake", "url": _SNAKEMAKE}
     graph: list[dict[str, Any]] = [
         {"@id": NAME, "@type": "CreativeWork", "about": {"@id": "./"}, "conformsTo": {"@id": CONFORMS_TO}},
         {
@@ -73,7 +76,8 @@ def build(files: Iterable[Entry], said: Described) -> dict[str, Any]:
             "datePublished": said.date,
             "license": {"@id": LICENCE},
             "author": {"@id": _AUTHORS},
-            "hasPart": [_at(file.name) for file in files],
+            "publisher": {"@id": _AUTHORS},
+            "hasPart": _one_or_all([_at(file.name) for file in files]),
             "mentions": {"@id": _ACTION},
         },
         {
@@ -90,20 +94,13 @@ def build(files: Iterable[Entry], said: Described) -> dict[str, Any]:
             "description": f"snakemake bundle{commit}",
             "endTime": said.date,
             "agent": {"@id": _AUTHORS},
-            "instrument": {"@id": _SOFTWARE},
-            "object": read,
-            "result": made,
+            "instrument": _one_or_all(workflow or software),
+            "object": _one_or_all(read),
+            "result": _one_or_all(made),
         },
-        {
-            "@id": _SOFTWARE,
-            "@type": "SoftwareSourceCode",
-            "name": "Plumbline",
-            "version": said.version + (f"+{said.commit[:12]}" if said.commit else ""),
-            "license": {"@id": LICENCE},
-            "softwareRequirements": [{"@id": package["@id"]} for package in packages],
-        },
+        language | {"version": said.packages.get("snakemake", "not known")},
         *packages,
-        *(_file(file) for file in files),
+        *(_workflow(file, said, software) if file.name == WORKFLOW else _file(file) for file in files),
     ]
     return {"@context": CONTEXT, "@graph": graph}
 
@@ -147,8 +144,9 @@ def check(document: Any, where: str) -> dict[str, Entry]:
             require(
                 found.startswith("https://") or found in by_id, f"{one['@id']} refers to {found}, which is not there"
             )
-    parts = [part["@id"] for part in root.get("hasPart", [])]
-    files = {one["@id"]: one for one in graph if one["@type"] == "File"}
+    listed = root.get("hasPart", [])
+    parts = [part["@id"] for part in (listed if isinstance(listed, list) else [listed])]
+    files = {one["@id"]: one for one in graph if one["@type"] == "File" or "File" in one["@type"]}
     require(set(parts) == set(files) and len(parts) == len(files), "hasPart is not the list of its files")
     found: dict[str, Entry] = {}
     for at, one in files.items():
@@ -169,6 +167,27 @@ def _references(value: Any) -> Iterable[str]:
 
 def _at(name: str) -> dict[str, str]:
     return {"@id": quote(name)}
+
+
+def _package(name: str, version: str) -> dict[str, Any]:
+    url = f"https://pypi.org/project/{name}/"
+    return {"@id": f"#{name}", "@type": "SoftwareApplication", "name": name, "url": url, "version": version}
+
+
+def _workflow(file: Entry, said: Described, software: list[dict[str, str]]) -> dict[str, Any]:
+    return _file(file) | {
+        "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
+        "name": "Plumbline",
+        "version": said.version + (f"+{said.commit[:12]}" if said.commit else ""),
+        "license": {"@id": LICENCE},
+        "programmingLanguage": {"@id": _SNAKEMAKE},
+        "softwareRequirements": _one_or_all(software),
+    }
+
+
+def _one_or_all(values: list[dict[str, str]]) -> Any:
+    """A list of one is written as the one."""
+    return values[0] if len(values) == 1 else values
 
 
 def _file(file: Entry) -> dict[str, Any]:

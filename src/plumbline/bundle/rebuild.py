@@ -212,7 +212,7 @@ def _versions(said: contents.Contents, bundle: Path, *, allowed: bool) -> list[s
     Raises:
         PlumblineError: there are such, and it is not `allowed`.
     """
-    here = contents.versions(tuple(name for name in said.versions if name != "plumbline-lm"))
+    here = contents.versions()
     other = [name for name, version in said.versions.items() if name in contents.PACKAGES and here.get(name) != version]
     if other and not allowed:
         wanted = " ".join(f"{name}=={said.versions[name]}" for name in other)
