@@ -27,6 +27,7 @@ TYPES = {
 
 #: The workflow, which the archive has with its rules.
 WORKFLOW = "Snakefile"
+_WORKFLOW_TYPES = ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
 
 _AUTHORS, _ACTION, _SNAKEMAKE = "#authors", "#made", "https://snakemake.readthedocs.io"
 
@@ -146,7 +147,7 @@ def check(document: Any, where: str) -> dict[str, Entry]:
             )
     listed = root.get("hasPart", [])
     parts = [part["@id"] for part in (listed if isinstance(listed, list) else [listed])]
-    files = {one["@id"]: one for one in graph if one["@type"] == "File" or "File" in one["@type"]}
+    files = {one["@id"]: one for one in graph if one["@type"] == "File" or one["@type"] == _WORKFLOW_TYPES}
     require(set(parts) == set(files) and len(parts) == len(files), "hasPart is not the list of its files")
     found: dict[str, Entry] = {}
     for at, one in files.items():
@@ -176,10 +177,9 @@ def _package(name: str, version: str) -> dict[str, Any]:
 
 def _workflow(file: Entry, said: Described, software: list[dict[str, str]]) -> dict[str, Any]:
     return _file(file) | {
-        "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
+        "@type": _WORKFLOW_TYPES,
         "name": "Plumbline",
         "version": said.version + (f"+{said.commit[:12]}" if said.commit else ""),
-        "license": {"@id": LICENCE},
         "programmingLanguage": {"@id": _SNAKEMAKE},
         "softwareRequirements": _one_or_all(software),
     }
