@@ -92,7 +92,7 @@ def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **chan
 
 def test_products_come_out_equal_elsewhere(bundle: Path, tmp_path: Path) -> None:
     """Runs lay on a scratch disk that is not there any more: products go on naming it."""
-    found = rebuild.rebuild(bundle, tmp_path / "out")
+    found = rebuild.rebuild(bundle, tmp_path / "out", jobs=2)
     assert found.whole and len(found.verdicts) == 6, rebuild.told(found, tmp_path / "out")
     with open(tmp_path / "out" / rebuild.LIST) as lines:
         listed = list(csv.DictReader(lines))

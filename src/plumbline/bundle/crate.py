@@ -141,12 +141,11 @@ def check(document: Any, where: str) -> dict[str, Entry]:
     for key in ("name", "description", "datePublished", "license"):
         require(bool(root.get(key)), f"./ has no {key}")
     for one in graph:
-        for found in _references(one):
-            require(
-                found.startswith("https://") or found in by_id, f"{one['@id']} refers to {found}, which is not there"
-            )
+        for named in _references(one):
+            known = named in by_id or named.startswith("https://")
+            require(known, f"{one['@id']} refers to {named}, which is not there")
     listed = root.get("hasPart", [])
-    parts = [part["@id"] for part in (listed if isinstance(listed, list) else [listed])]
+    parts = [part.get("@id") for part in (listed if isinstance(listed, list) else [listed]) if isinstance(part, dict)]
     files = {one["@id"]: one for one in graph if one["@type"] == "File" or one["@type"] == _WORKFLOW_TYPES}
     require(set(parts) == set(files) and len(parts) == len(files), "hasPart is not the list of its files")
     found: dict[str, Entry] = {}

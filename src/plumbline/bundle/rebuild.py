@@ -164,20 +164,17 @@ def _made(said: contents.Contents, folder: Path, package: Path, jobs: int, any_c
                 "any_commit": any_commit,
                 "answer": str(answer),
             }
-            process = subprocess.Popen(
-                [sys.executable, "-P", str(_REMAKE)], cwd=folder, env=environment, stdin=subprocess.PIPE, text=True
-            )
-            assert process.stdin is not None
-            with process.stdin:
-                process.stdin.write(json.dumps(request))
-            started.append((process, answer))
+            asked = Path(scratch) / f"{number}.asked.json"
+            asked.write_text(json.dumps(request), encoding="utf-8")
+            command = [sys.executable, "-P", str(_REMAKE), str(asked)]
+            started.append((subprocess.Popen(command, cwd=folder, env=environment), answer))
         ended = [(process.wait(), answer) for process, answer in started]
         if wrong := [status for status, _ in ended if status]:
             raise PlumblineError(f"making the products again ended with {wrong[0]}; what it said stands above")
-        found = [msgspec.json.decode(answer.read_bytes(), type=Answer) for _, answer in ended]
-    for answer in found:
-        if Path(answer.package).resolve() != package.resolve():
-            raise PlumblineError(f"made by the package in {answer.package}, not by that in {package}; unset PYTHONPATH")
+        found = [msgspec.json.decode(path.read_bytes(), type=Answer) for _, path in ended]
+    for one in found:
+        if Path(one.package).resolve() != package.resolve():
+            raise PlumblineError(f"made by the package in {one.package}, not by that in {package}; unset PYTHONPATH")
     return found
 
 

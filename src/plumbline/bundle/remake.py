@@ -2,7 +2,7 @@
 
 A process of its own, started by `plumbline.bundle.rebuild` in the bundle's folder with the package of the bundle's
 commit on its path, which may be an older one than this file's: what is imported here has been there since 20b5b5a.
-Reads a request as JSON from standard input, tells of each product on standard output, and writes a JSON file.
+Reads a request from a JSON file, tells of each product on standard output, and answers in another JSON file.
 """
 
 import contextlib
@@ -13,16 +13,17 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
 
 def main() -> None:
     """The request: {configuration, work, called, results, products, any_commit, answer}."""
-    request = json.load(sys.stdin)
+    request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     import plumbline
     from plumbline.project import plan
 
     planned = plan(request["configuration"])
-    answer = {"package": str(Path(plumbline.__file__).parent), "other": [], "failed": {}}
+    answer: dict[str, Any] = {"package": str(Path(plumbline.__file__).parent), "other": [], "failed": {}}
     products = request["products"]
     # What each product would be made of here: its code, what it shows of the configuration, and its runs.
     now = [planned.made_of(each["study"], each["kind"], each["target"] or None) for each in products]
