@@ -45,6 +45,7 @@ include: "workflow/rules/trial.smk"
 include: "workflow/rules/verdict.smk"
 include: "workflow/rules/copies.smk"
 include: "workflow/rules/plan.smk"
+include: "workflow/rules/bundle.smk"
 
 
 rule all:

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from plumbline.bundled import Bundled
 from plumbline.cli import PlumblineError, nearest
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS, Pin
 from plumbline.data.sources import local
@@ -40,7 +41,7 @@ ENDINGS = {"table": "csv", "figure": "png"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(MadeOf, Flags, Measurements, OwnTokens, OwnVerdict):
+class Plan(Bundled, MadeOf, Flags, Measurements, OwnTokens, OwnVerdict):
     """Everything that the rules need to know about a configuration.
 
     `mine`: the file of one's own that asks for a verdict, if there is one. It is none of `studies`, but its runs are
@@ -352,7 +353,8 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens, OwnVerdict):
         copies |= set(self.verdict_pages)
         whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
         trials = {f"{self.copied_from('trial')}{end}" for end in (".csv", ".md") if self.trial}
-        return {f"{RESULTS}/{name}" for name in copies} | {f"{self.results}/{name}" for name in whole} | trials
+        made = {f"{self.results}/{name}" for name in whole} | trials | {self.bundle_file}
+        return {f"{RESULTS}/{name}" for name in copies} | made
 
     # Corpora and items
 

@@ -46,6 +46,7 @@ VERBS = {
     "show": Verb("plumbline.results", "a finished table in a terminal", part=True),
     "trace": Verb("plumbline.results.trace", "from a cell of a table to its runs and their manifests"),
     "audit": Verb("plumbline.audit", "printed numbers that follow from others, recomputed"),
+    "rebuild": Verb("plumbline.bundle.rebuild", "every table and figure again from a release bundle, and compared"),
     "verdict": Verb("plumbline.verdict", "numbers from anywhere, judged by the noise-floor protocol"),
     "status": Verb("plumbline.operate.status", "what is running, and how it does"),
     "leftovers": Verb("plumbline.operate.leftovers", "what takes room and is not needed any more"),

@@ -18,6 +18,7 @@ STAGES = {
     "figure": "figures",
     "claims": "claims",
     "verdict": "verdict",
+    "bundle": "bundle",
 }
 #: Stages with one job a run, which has the wildcards study, scale, method and seed.
 RUN_STAGES = ("train", "probe", "evaluate")
