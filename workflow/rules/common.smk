@@ -9,6 +9,7 @@ from plumbline.operate import driver, forecast, scheduler, staleness
 from plumbline.operate.check import beforehand
 from plumbline.plan.estimate import estimator
 from plumbline.project import RESULTS, pin, plan, use_this_interpreter
+from plumbline.reported import INDEX as REPORT
 
 use_this_interpreter()
 
