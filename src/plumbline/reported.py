@@ -39,7 +39,7 @@ class Reported:
         return [*made, f"{self.results}/audit.csv", *(path.relative_to(self.root).as_posix() for path in verdicts)]
 
     def report_made_of(self) -> str:
-        """Changes with the pages' code, templates, style and script, and with the words that studies have for things."""
+        """Changes with the pages' code, templates, style and script, and with what the studies' YAML says."""
         folder = code.PACKAGE / FOLDER
         files = code.product_files(folder / "__main__.py")
         parts = [path for name in ("templates", "assets") for path in sorted((folder / name).iterdir())]

@@ -63,9 +63,7 @@ class Browser:
     def look(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         """The size of the window, a phone's where it is narrow, and the reader's setting."""
         phone = width < 600
-        self._ask(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
-        )
+        self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._ask("Emulation.setEmulatedMedia", features=[scheme])
 

@@ -23,7 +23,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
-    parser.add_argument("--out", type=Path, metavar="FOLDER/index.html", help="default: results/PRESET/report/index.html")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER/index.html", help="default: results/PRESET/report/index.html"
+    )
     parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     return parser
 

@@ -38,9 +38,7 @@ def page(found: Found) -> Page:
         title = "Every row: a printed number beside what others come to."
         grid = Grid(id="rows", title=title, heads=list(SHOWN.values()), rows=rows, files=along)
     content = {"grid": grid, "body": body, "headings": headings, "command": found.command(path)}
-    return Page(
-        path="audit.html", title="Audit", template="audit.html.j2", content=content, nav="Audit", files=files
-    )
+    return Page(path="audit.html", title="Audit", template="audit.html.j2", content=content, nav="Audit", files=files)
 
 
 def _cell(row: dict[str, str], name: str) -> HtmlCell:

@@ -48,7 +48,9 @@ def grid(found: Found, studies: Iterable[Study], sources: Sources, *, named: boo
     rows = read(found, study)
     if not rows:
         return None
-    title = f"Claims of {study.name}: {study.sheet['title']}" if named else "What the document claims, and what was found."
+    title = (
+        f"Claims of {study.name}: {study.sheet['title']}" if named else "What the document claims, and what was found."
+    )
     return Grid(
         id=f"claims-{study.name}",
         title=title,

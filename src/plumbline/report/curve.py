@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -66,7 +67,7 @@ def thinned(points: Sequence[Point], most: int = POINTS) -> list[Point]:
     stretches = most // 2
     edges = [number * len(points) // stretches for number in range(stretches + 1)]
     chosen = {0, len(points) - 1}
-    for first, end in zip(edges, edges[1:]):
+    for first, end in itertools.pairwise(edges):
         finite = [at for at in range(first, end) if math.isfinite(points[at][1])]
         if finite:
             chosen |= {min(finite, key=lambda at: points[at][1]), max(finite, key=lambda at: points[at][1])}

@@ -8,7 +8,10 @@ from typing import Any
 
 #: Preset -> how the banner names it, and what it says.
 _BANNERS = {
-    "paper": ("paper", "Sizes and budget as the documents have them, under the rulings that are named with each study."),
+    "paper": (
+        "paper",
+        "Sizes and budget as the documents have them, under the rulings that are named with each study.",
+    ),
     "mini": ("mini, no reproduction", "Small models on one GPU: not the documents' scale, no reproduction of them."),
     "demo": (
         "demo, no reproduction",

@@ -14,11 +14,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from plumbline.project import Plan
 from plumbline.report import audit, claims, overview, plan, prose, run, study, verdicts
 from plumbline.report.found import Found
 from plumbline.report.grid import BADGES
 from plumbline.report.page import Banner, Page
-from plumbline.project import Plan
 
 #: Files beside the pages, as they are.
 ASSETS = ("report.css", "report.js")
@@ -40,7 +40,12 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.environment.filters |= {"slug": prose.slug, "forcss": _for_css, "badge": BADGES.__getitem__, "breakable": _breakable}
+        self.environment.filters |= {
+            "slug": prose.slug,
+            "forcss": _for_css,
+            "badge": BADGES.__getitem__,
+            "breakable": _breakable,
+        }
 
     def write(self, page: Page, nav: list[Page], banner: Banner) -> None:
         """One page, and the files that it links to."""

@@ -102,5 +102,3 @@ def _scales(study: Study, preset: str) -> list[dict[str, Any]]:
         for name, entry in scales.items()
         if preset in entry
     ]
-
-

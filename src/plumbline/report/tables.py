@@ -109,9 +109,7 @@ def _mark(
     )
 
 
-def _spread(
-    column: str, row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]
-) -> tuple[float, int]:
+def _spread(column: str, row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]) -> tuple[float, int]:
     """The standard deviation over seeds of a row, and how many they are; of one that has none (a single run) that of
     the first row which has: the reference's, with which a document measures its single runs too."""
     for one in [row, *rows] if column else ():

@@ -18,9 +18,7 @@ from plumbline.results.table import (
 from plumbline.specs.sheet import Study
 
 
-def ours(
-    name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False, noise: str = ""
-) -> Column:
+def ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False, noise: str = "") -> Column:
     """A reproduced number, with its format, and the column of its standard deviation over seeds where there is one."""
     return Column(
         name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow, noise=noise
