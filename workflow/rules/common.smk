@@ -235,6 +235,11 @@ def copied(*endings):
     return files
 
 
+def report_made_of(wildcards):
+    """A parameter that changes with the code of the report's pages, and what they say beside products."""
+    return PLAN.report_made_of()
+
+
 def smoke_outcomes():
     """The outcomes of every run: refused at other presets, where they are days of work."""
     if PLAN.name != "smoke":

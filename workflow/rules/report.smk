@@ -14,7 +14,7 @@ rule report:
         "../../envs/plumbline.yaml"
     params:
         configuration=json.dumps(PLAN.config),
-        made_of=PLAN.report_made_of(),
+        made_of=report_made_of,
     shell:
         "exec python -m plumbline.report --configuration {params.configuration:q} --made-of {params.made_of:q} "
         "--out {output:q} > {log:q} 2>&1"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 from plumbline.report.found import Found
@@ -27,7 +26,7 @@ def page(found: Found) -> Page:
     """All claims that have been judged, a table a study."""
     sources = Sources(found=found, root="")
     studies = [study for study in found.plan.studies.values() if found.plan.has_claims(study.name)]
-    made = {study.name: grid(found, [study], sources) for study in studies}
+    made = {study.name: grid(found, study, sources) for study in studies}
     missing = [_path(found, study) for study in studies if made[study.name] is None]
     content = {
         "grids": [one for one in made.values() if one],
@@ -36,28 +35,38 @@ def page(found: Found) -> Page:
         "command": found.command(*missing),
         "sources": sources,
     }
-    return Page(path="claims.html", title="Claims", template="claims.html.j2", content=content, nav="Claims")
+    files = {path: copied for study in studies for path, copied in along(found, study).items()}
+    return Page(
+        path="claims.html", title="Claims", template="claims.html.j2", content=content, nav="Claims", files=files
+    )
 
 
-def grid(found: Found, studies: Iterable[Study], sources: Sources, *, named: bool = True) -> Grid | None:
+def grid(found: Found, study: Study, sources: Sources, *, named: bool = True) -> Grid | None:
     """The claims of a study as a table whose verdicts open the runs that spoke; None where they were not judged.
 
     `named`: whether the title names the study.
     """
-    (study,) = studies
     rows = read(found, study)
     if not rows:
         return None
     title = (
         f"Claims of {study.name}: {study.sheet['title']}" if named else "What the document claims, and what was found."
     )
+    files = {path.suffix[1:]: f"{sources.root}{copied}" for path, copied in along(found, study).items()}
     return Grid(
         id=f"claims-{study.name}",
         title=title,
         heads=list(SHOWN.values()),
         rows=[[_cell(row, name, sources) for name in SHOWN] for row in rows],
-        files={},
+        files=files,
     )
+
+
+def along(found: Found, study: Study) -> dict[Path, str]:
+    """What can be taken along of a study's claims: source -> where it lies in the report."""
+    path = _path(found, study)
+    there = [one for one in (path, path.with_suffix(".md")) if one.exists()]
+    return {one: f"files/{study.name}/{one.name}" for one in there}
 
 
 def read(found: Found, study: Study) -> list[dict[str, str]]:

@@ -43,7 +43,8 @@ def page(found: Found, study: Study) -> Page:
             broken[product.name] = problem
         else:
             grids.append(tables.grid(product.path, sources, along))
-    judged = claims.grid(found, [study], sources, named=False)
+    judged = claims.grid(found, study, sources, named=False)
+    files |= claims.along(found, study) if judged else {}
     deviations = next((product for product in products if product.kind == "deviations" and product.made), None)
     text = deviations.path.read_text(encoding="utf-8") if deviations else ""
     found_runs = found.of_study(study)
