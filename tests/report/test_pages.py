@@ -74,13 +74,15 @@ def row(page: Read, label: str) -> list[str]:
 def test_a_claim_that_fails_and_a_run_that_diverged_are_said(read: dict[str, Read]) -> None:
     claims, study = read["claims.html"].text, read["studies/transfer.html"]
     assert '<span class="badge bad">not reproduced</span>' in claims and "Not judged yet" in claims
-    assert "25 completed" not in study.text and re.search(r"1 <span class=\"state diverged\">diverged", study.text)
-    assert '<span class="badge odd">' not in row(study, "QK-Norm")[0]
-    assert any("diverged 1" in cell for cell in row(study, "QK-Norm"))
-    assert any('<span class="badge none">missing</span>' in cell for cell in row(study, "GeGLU FFN"))
+    assert re.search(
+        r"1 <span class=\"state diverged\">diverged</span>, \d+ <span class=\"state not-run\">", study.text
+    )
+    assert any('<span class="badge bad">diverged 1</span>' in cell for cell in row(study, "QK-Norm"))
+    assert any('<span class="badge none">missing</span>' in cell for cell in row(study, "HybridNorm"))
     page = read["runs/transfer.base.qknorm.s44.html"].text
     assert "It diverged: gradient norm is not finite" in page and 'class="ended"' in page and "Loss over" in page
-    assert "not run" in read["runs/transfer.base.geglu_ffn.s42.html"].text
+    page = read["runs/transfer.base.hybrid_norm.s42.html"].text
+    assert "not run" in page and "snakemake work/paper/runs/transfer/base/hybrid_norm/s42/outcome.json" in page
 
 
 def test_a_cell_is_marked_by_its_noise_and_opens_its_runs(read: dict[str, Read]) -> None:
@@ -93,6 +95,8 @@ def test_a_cell_is_marked_by_its_noise_and_opens_its_runs(read: dict[str, Read])
     entry = study.text.partition(f'id="{to_a_list[1:]}"')[2].partition("</details>")[0]
     assert entry.count("softpick.s42") == 1 and entry.count("baseline.s4") == 3
     assert "within noise of the printed number: " in study.text, "a legend with counts"
+    categories = study.text.partition('id="table-table1"')[2].partition("</table>")[0]
+    assert categories.count('<td class=" within">') >= 20 and "unknown" not in categories, "computed, and as printed"
 
 
 def test_a_study_of_which_nothing_is_made_says_what_would_make_it(read: dict[str, Read]) -> None:

@@ -56,9 +56,10 @@ def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
 
 def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
     made = prose.html(
-        "# Gone\n\n## Two & <i>\n\n<b>x</b> ![p](http://a/b.png) [here](other.md) [out](https://a.b)\n\n|a|\n|-|\n|b|\n"
+        "# Gone\n\n## Two & <i>\n\n## Two, I\n\n<b>x</b> ![p](http://a/b.png) [here](other.md) [out](https://a.b)\n\n|a|\n|-|\n|b|\n"
     )
-    assert "Gone" not in made and '<h3 id="two-i">Two &amp; &lt;i&gt;</h3>' in made
+    assert "Gone" not in made and '<h3 id="part-two-i">Two &amp; &lt;i&gt;</h3>' in made
+    assert 'id="part-two-i--2"' in made, "an id of its own"
     assert "<b>" not in made and "<img" not in made and "other.md" not in made and 'href="https://a.b"' in made
     assert made.count('<div class="box"') == 1 == made.count("</table></div>")
 

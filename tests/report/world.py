@@ -10,23 +10,24 @@ from plumbline.report import site
 from plumbline.results import judge, render
 from plumbline.specs.config import load_config
 from plumbline.studies.transfer.claims import MEASURES, Evidence
+from plumbline.studies.transfer.tables.table1 import table1
 from plumbline.studies.transfer.tables.table2 import table2
-from plumbline.studies.transfer.tables.table4 import table4
 from tests.studies.transfer.facts import PUBLISHED, Facts, held, history, right, tasks_of
 from tests.studies.transfer.world import World
 
+#: The methods of which there is a run at all, and how many claims are judged: few, for both take their time.
+METHODS, CLAIMS = ("baseline", "softpick", "qknorm", "ssmax", "sigmoid_attn"), 24
 #: What must never become a part of a page.
 HOSTILE = "</pre></script><script>alert('&')</script>"
 GROUPS = ("base", "noise_floor")
 
 
 def wrong() -> Facts:
-    """The document's world, but: softpick loses its gain, a seed of QK-Norm diverges, the run of GeGLU is not there."""
+    """The document's world, but: softpick loses its gain, and a seed of QK-Norm diverges."""
     facts = right()
     for seed in (42, 43, 44):
         facts["base", "softpick", seed] = replace(facts["base", "softpick", seed], tasks=tasks_of(0.41 + seed / 1e4))
     facts["base", "qknorm", 44] = replace(right()["large", "ssmax", 42], diverged=5800, norms=history("rise", 5800))
-    del facts["base", "geglu_ffn", 42]
     return facts
 
 
@@ -40,7 +41,7 @@ def broken_project(root: Path) -> Plan:
     be called, and its plan used, with `root` as the working directory."""
     world, facts = World(Path("work/paper"), "paper"), wrong()
     for (scale, method, seed), run in facts.items():
-        if scale != "base" or method == "second_hardware":
+        if scale != "base" or method not in METHODS:
             continue
         if run.diverged is not None:
             world.diverged(scale, method, seed, run.diverged, run.norms)
@@ -48,10 +49,11 @@ def broken_project(root: Path) -> Plan:
             steps = world.study.runs[world.study.key(scale, method, seed)].spec.train.steps
             world.completed(scale, method, seed, run.tasks, run.loss, run.metrics(steps), probed=run)
     made, frames = Path("results/paper/transfer"), world.load(*GROUPS)
-    for name, make in (("table2", table2), ("table4", table4)):
+    for name, make in (("table2", table2), ("table1", table1)):
         render.write(make(frames, world.study, PUBLISHED), frames, made / f"{name}.csv")
-    everything = held(facts)
-    rows = judge.judge(PUBLISHED.claims(), MEASURES, Evidence(everything, world.study, PUBLISHED))
+    claims = PUBLISHED.claims()[:CLAIMS]
+    measures = {claim.id: MEASURES[claim.id] for claim in claims if claim.id in MEASURES}
+    rows = judge.judge(claims, measures, Evidence(held(facts), world.study, PUBLISHED))
     (made / "claims.csv").write_text(judge.to_csv(rows))
     (made / "deviations.md").write_text(
         f"# Rulings\n\n## Rulings in force\n\n### heads\n\n{HOSTILE} [page](other.md)\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from markdown_it import MarkdownIt
@@ -13,15 +14,16 @@ _KEPT = ("#", "https://", "http://")
 _READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
 
-def html(text: str, *, below: int = 1, prefix: str = "") -> Markup:
+def html(text: str, *, below: int = 1, prefix: str = "part-") -> Markup:
     """Markdown as HTML, its title left out, its headings `below` levels lower, with ids that begin with `prefix`."""
     tokens = _READER.parse(text)
-    _untitled(tokens)
-    for at, token in enumerate(tokens):
+    tokens = tokens[3:] if tokens and tokens[0].tag == "h1" else tokens
+    ids = iter(_ids(tokens, prefix))
+    for token in tokens:
+        if token.type == "heading_open":
+            token.attrSet("id", next(ids)[1])
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + below)}"
-        if token.type == "heading_open":
-            token.attrSet("id", prefix + slug(tokens[at + 1].content))
         if token.children:
             token.children = _links(token.children)
     made: str = _READER.renderer.render(tokens, _READER.options, {})
@@ -29,21 +31,25 @@ def html(text: str, *, below: int = 1, prefix: str = "") -> Markup:
     return Markup(made.replace("<table>", box).replace("</table>", "</table></div>"))
 
 
-def headings(text: str, level: int = 2, prefix: str = "") -> list[tuple[str, str]]:
-    """The headings of a level: (id, words)."""
-    tokens = _READER.parse(text)
-    marks = [at for at, token in enumerate(tokens) if token.type == "heading_open" and token.tag == f"h{level}"]
-    return [(prefix + slug(tokens[at + 1].content), tokens[at + 1].content) for at in marks]
+def headings(text: str, *, prefix: str = "part-") -> list[tuple[str, str]]:
+    """The headings of the second level: (id, words)."""
+    return [(name, words) for level, name, words in _ids(_READER.parse(text), prefix) if level == "h2"]
+
+
+def _ids(tokens: list[Token], prefix: str) -> list[tuple[str, str, str]]:
+    """Of each heading its level, an id that no other one has, and its words."""
+    found: list[tuple[str, str, str]] = []
+    for token, inside in itertools.pairwise(tokens):
+        if token.type == "heading_open":
+            name = prefix + slug(inside.content)
+            again = sum(known.rpartition("--")[0] == name or known == name for _, known, _ in found)
+            found.append((token.tag, f"{name}--{again + 1}" if again else name, inside.content))
+    return found
 
 
 def slug(words: str) -> str:
     """A heading as an id."""
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
-
-
-def _untitled(tokens: list[Token]) -> None:
-    if tokens and tokens[0].type == "heading_open" and tokens[0].tag == "h1":
-        del tokens[:3]
 
 
 def _links(children: list[Token]) -> list[Token]:
