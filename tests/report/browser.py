@@ -70,8 +70,9 @@ class Browser:
     def open(self, page: Path, fragment: str = "") -> None:
         """Load a page from disk and wait for it and all that it loads."""
         before = self._loaded
-        self._ask("Page.navigate", url=page.resolve().as_uri() + fragment)
-        self._until(lambda: self._loaded > before)
+        answer = self._ask("Page.navigate", url=page.resolve().as_uri() + fragment)
+        if "loaderId" in answer:  # else it was there already, and only its fragment is another one
+            self._until(lambda: self._loaded > before)
 
     def run(self, script: str) -> Any:
         """What a JavaScript expression gives."""
