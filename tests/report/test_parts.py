@@ -16,15 +16,15 @@ from plumbline.specs import code
 from plumbline.stats.power import resolved_distance
 from tests.report.world import planned
 
-SIGMA, EDGE = 0.01, resolved_distance(0.01, 3)
+SPREAD, EDGE = noise.Spread(0.01, 2), resolved_distance(0.01, 3)
 
 
 @pytest.mark.parametrize(
     ("ours", "printed", "how", "mark"),
     [
-        (str(0.5 + 0.99 * EDGE), "0.5", {"trained": True, "sigma": SIGMA, "seeds": 3}, noise.WITHIN),
-        (str(0.5 + 1.01 * EDGE), "0.5", {"trained": True, "sigma": SIGMA, "seeds": 3}, noise.BEYOND),
-        ("0.9", "0.5", {"trained": True, "sigma": SIGMA, "seeds": 1}, noise.UNKNOWN),
+        (str(0.5 + 0.99 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 3}, noise.WITHIN),
+        (str(0.5 + 1.01 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 3}, noise.BEYOND),
+        (str(0.5 + 1.2 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 1}, noise.WITHIN),
         ("0.9", "0.5", {"trained": True}, noise.UNKNOWN),
         ("0.1234999999", "0.123", {"trained": False}, noise.SAME),
         ("0.1236", "0.123", {"trained": False}, noise.OTHER),
@@ -39,6 +39,12 @@ def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: noise.
     assert noise.judge(ours, printed, "paper", **how) is mark
     judged_elsewhere = noise.judge(ours, printed, "demo", **how)
     assert judged_elsewhere is (noise.ELSEWHERE if mark and how["trained"] else mark), "no demo is a reproduction"
+
+
+def test_spreads_together_weigh_by_their_seeds() -> None:
+    both = noise.Spread.together([noise.Spread(0.01, 2), noise.Spread(0.03, 4)])
+    assert both is not None and both.freedom == 6 and both.sigma == pytest.approx(math.sqrt((2 + 4 * 9) / 6) / 100)
+    assert noise.Spread.together([]) is None
 
 
 def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -33,14 +34,34 @@ ELSEWHERE = Mark("elsewhere", "◦", "of another size than the document's: not j
 MARKS = (WITHIN, BEYOND, SAME, OTHER, UNKNOWN, ELSEWHERE)
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far runs that differ by their seed are apart: a standard deviation, by so many seeds more than its mean."""
+
+    sigma: float
+    freedom: int
+
+    @classmethod
+    def together(cls, spreads: Sequence[Spread]) -> Spread | None:
+        """That of several rows, as if one spread were behind them; None without any."""
+        freedom = sum(one.freedom for one in spreads)
+        if not freedom:
+            return None
+        return cls(math.sqrt(sum(one.freedom * one.sigma**2 for one in spreads) / freedom), freedom)
+
+    def resolves(self, seeds: int) -> float:
+        """How far one more run must lie from the mean of `seeds` to differ at 5 %, by Student's t."""
+        known = self.freedom + 1
+        return resolved_distance(self.sigma, known) * math.sqrt((1 + 1 / seeds) / (1 + 1 / known))
+
+
 def judge(
-    ours: str, printed: str, preset: str, *, trained: bool, sigma: float = math.nan, seeds: int = 0
+    ours: str, printed: str, preset: str, *, trained: bool, spread: Spread | None = None, seeds: int = 0
 ) -> Mark | None:
     """The mark of a reproduced cell beside a printed one; None where there is nothing to compare.
 
-    A printed number is taken for one more run: it is beyond noise where `plumbline.stats.power.resolved_distance` of
-    `seeds` seeds with the standard deviation `sigma` says so at 5 %. What no run is behind has no noise: it must round
-    to what is printed.
+    A printed number is taken for one more run, beside the `seeds` of ours. What no run is behind has no noise: it must
+    round to what is printed.
 
     Args:
         ours: as the csv has it, empty where there is none; a number or a word.
@@ -56,9 +77,9 @@ def judge(
     value, text = _number(ours), _number(printed)
     if value is None or text is None:  # words: a signature, a mechanism
         return UNKNOWN if ours != printed else None
-    if seeds < 2 or not sigma > 0:
+    if spread is None or not seeds:
         return UNKNOWN
-    return WITHIN if abs(float(value - text)) <= resolved_distance(sigma, seeds) else BEYOND
+    return WITHIN if abs(float(value - text)) <= spread.resolves(seeds) else BEYOND
 
 
 def _rounds_to(ours: str, printed: str) -> bool:

@@ -69,7 +69,7 @@ def _cell(
 ) -> HtmlCell:
     name, key = entry["name"], row[content["key"]]
     value, word = row[name], content["words"].get(key, {}).get(name, "")
-    keys = content["cells"].get(key, {}).get(name, [])
+    keys = _runs(content, row, name)
     number = _number(value) if entry["format"] else None
     said = sources.title(keys) or content["sources"].get(key, {}).get(name, "")
     return HtmlCell(
@@ -97,27 +97,38 @@ def _mark(
     beside = f"{entry['name']}_published"
     if entry["kind"] == "published" or beside not in row:
         return None
-    of_row = content["cells"].get(row[content["key"]], {})
-    sigma, seeds = _spread(entry.get("noise", ""), row, rows, content)
     return noise.judge(
         row[entry["name"]],
         row[beside],
         content["preset"],
-        trained=bool(of_row.get(entry["name"])),
-        sigma=sigma,
-        seeds=seeds,
+        trained=bool(_runs(content, row, entry["name"])),
+        spread=_spread(entry.get("noise", ""), row, rows, content),
+        seeds=_seeds(content, row, entry["name"]),
     )
 
 
-def _spread(column: str, row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]) -> tuple[float, int]:
-    """The standard deviation over seeds of a row, and how many they are; of one that has none (a single run) that of
-    the first row which has: the reference's, with which a document measures its single runs too."""
-    for one in [row, *rows] if column else ():
-        sigma = _number(one[column])
-        if sigma:
-            runs = content["cells"].get(one[content["key"]], {}).get(column, [])
-            return sigma, len({run.rpartition("/")[2] for run in runs})
-    return math.nan, 0
+def _spread(
+    column: str, row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]
+) -> noise.Spread | None:
+    """The spread of a row over its seeds, which stands in `column`; of a row that has none, being a single run, that of
+    all rows which have one."""
+
+    def of(one: dict[str, str]) -> list[noise.Spread]:
+        sigma, seeds = _number(one[column]), _seeds(content, one, column)
+        return [noise.Spread(sigma, seeds - 1)] if sigma and seeds > 1 else []
+
+    return noise.Spread.together(of(row) or [found for one in rows for found in of(one)]) if column else None
+
+
+def _runs(content: dict[str, Any], row: dict[str, str], column: str) -> list[str]:
+    """The runs behind a cell."""
+    found: list[str] = content["cells"].get(row[content["key"]], {}).get(column, [])
+    return found
+
+
+def _seeds(content: dict[str, Any], row: dict[str, str], column: str) -> int:
+    """How many seeds they are of."""
+    return len({run.rpartition("/")[2] for run in _runs(content, row, column)})
 
 
 def _number(value: str) -> float | None:

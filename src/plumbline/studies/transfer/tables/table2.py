@@ -36,7 +36,7 @@ COLUMNS = [
     said("believed", "believed", narrow=True),
     ours("climb_avg", "CLIMB-avg", ".4f", narrow=True, noise="sigma_all_seeds"),
     published_column("climb_avg", "CLIMB-avg"),
-    ours("delta", "Δ", "+.4f", narrow=True, noise="sigma_all_seeds"),
+    ours("delta", "Δ", "+.4f", narrow=True),
     published_column("delta", "Δ"),
     ours("z", "z", "+.2f", narrow=True),
     published_column("z", "z", narrow=True),
