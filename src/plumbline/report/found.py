@@ -66,8 +66,9 @@ class Product:
 
     @property
     def made(self) -> bool:
-        """Whether it is there; of a table with the file that says where its cells come from."""
-        return self.path.exists() and (self.kind != "table" or provenance.beside(self.path).exists())
+        """Whether it is there; of a table with the file that says where its cells come from, of a figure its drawing."""
+        beside = {"table": provenance.beside(self.path), "figure": self.path.with_suffix(".svg")}
+        return self.path.exists() and beside.get(self.kind, self.path).exists()
 
 
 @dataclass(frozen=True, kw_only=True)

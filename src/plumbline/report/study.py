@@ -13,8 +13,8 @@ from plumbline.report.grid import Sources
 from plumbline.report.page import Page
 from plumbline.specs.sheet import Study
 
-#: What can be taken along of a product of each kind.
-ENDINGS = {"table": (".csv", ".md", ".tex", ".provenance.json"), "figure": (".svg", ".png", ".csv")}
+#: What can be taken along of a product of each kind. A figure's png is its svg once more, at twice the size.
+ENDINGS = {"table": (".csv", ".md", ".tex", ".provenance.json"), "figure": (".svg", ".csv")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ def _files(product: Product, files: dict[Path, str]) -> dict[str, str]:
 
 
 def _figure(product: Product, along: dict[str, str]) -> Figure:
-    return Figure(id=f"figure-{product.name}", name=product.name, picture=along.get("svg", along["png"]), files=along)
+    return Figure(id=f"figure-{product.name}", name=product.name, picture=along["svg"], files=along)
 
 
 def _scales(study: Study, preset: str) -> list[dict[str, Any]]:
