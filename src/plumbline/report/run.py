@@ -166,7 +166,9 @@ def _row(run: RunFound, root: str) -> list[HtmlCell]:
 
 def _facts(run: RunFound) -> list[tuple[str, str]]:
     told = run.outcome
-    found = [("run id", run.run_id), ("study, scale, method, seed", run.key.replace("/", ", "))]
+    found = []
+    if not measured.is_key(run.key):
+        found = [("run id", run.run_id), ("study, scale, method, seed", run.key.replace("/", ", "))]
     if "step" in told:
         found.append(("steps", f"{told['step']:,} of {told['steps']:,}"))
     if told.get("validation_loss") is not None:
@@ -182,8 +184,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {of}" for name, of in sorted(value.items())) or "none"
-    if isinstance(value, list):
+        return ", ".join(f"{name} {_plain(of)}" for name, of in sorted(value.items())) or "none"
+    if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "none"
     return f"{value:,}" if isinstance(value, (int, float)) else str(value)
 
