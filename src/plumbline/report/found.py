@@ -66,7 +66,7 @@ class Product:
 
     @property
     def made(self) -> bool:
-        """Whether it is there; of a table with the file that says where its cells come from, of a figure its drawing."""
+        """Whether it is there: a table with the file that says where its cells come from, a figure with its svg."""
         beside = {"table": provenance.beside(self.path), "figure": self.path.with_suffix(".svg")}
         return self.path.exists() and beside.get(self.kind, self.path).exists()
 

@@ -62,7 +62,8 @@ function searchable(table) {
 function reveal() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
-  for (const details of target.querySelectorAll("details")) details.open = true;
+  const folded = target.querySelector(":scope > details:not(.notes)");
+  if (folded) folded.open = true;
   for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
   target.scrollIntoView();
 }
