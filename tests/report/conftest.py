@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from collections.abc import Iterator
@@ -40,17 +41,23 @@ def chromium() -> Iterator[browser.Browser]:
     installed: nobody who just runs the tests finds a browser on their machine afterwards.
     """
     if browser.installed() is None and os.environ.get("PLUMBLINE_REQUIRE_BROWSER") == "1":
-        for words in (("update",), ("install", "-y", "--no-install-recommends", "chromium-headless-shell")):
-            subprocess.run(
-                ["apt-get", *words],
-                check=True,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
-            )
+        _install()
     program = browser.installed()
     if program is None:
         pytest.skip("no browser: Chromium is not installed (PLUMBLINE_REQUIRE_BROWSER=1 installs it)")
     opened = browser.Browser(program)
     yield opened
     opened.close()
+
+
+def _install() -> None:
+    """Debian's browser without windows; one apt-get at a time, for the cluster's tests may install SLURM meanwhile."""
+    with open("/tmp/plumbline-apt.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for words in (("update",), ("install", "-y", "--no-install-recommends", "chromium-headless-shell")):
+            if browser.installed() is None:
+                environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+                done = subprocess.run(
+                    ["apt-get", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment
+                )
+                assert done.returncode == 0, done.stderr[-2000:]
