@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -132,19 +132,13 @@ class Found:
         return f"snakemake {' '.join(map(str, targets))} --config preset={self.plan.name}{only}"
 
     def _planned(self, run: Run) -> RunFound:
-        folder = Path(self.plan.work) / "runs" / run.key
-        outcome, manifest = (record.read(folder / f"{name}.json") or {} for name in ("outcome", "manifest"))
-        log = self._log(run.key)
-        if not outcome:
-            state = UNFINISHED if log.exists() else NOT_RUN
-        elif outcome.get("run_id") != run.spec.run_id:
-            state = OTHER_SPEC
+        there, owner = self._named(run.key), self.studies.get(run.spec.study)
+        if not there.outcome:
+            state = UNFINISHED if there.log.exists() else NOT_RUN
         else:
-            state = str(outcome.get("outcome"))
-        owner = self.studies.get(run.spec.study)
+            state = there.state if there.outcome.get("run_id") == run.spec.run_id else OTHER_SPEC
         label = owner.label(run.spec.method) if owner else run.spec.method
-        found = {"outcome": outcome, "manifest": manifest, "planned": run, "label": label}
-        return RunFound(key=run.key, state=state, folder=folder, log=log, **found)
+        return replace(there, state=state, planned=run, label=label)
 
     def _named(self, key: str) -> RunFound:
         """A run that a table or claim names and the configuration does not."""
