@@ -124,6 +124,17 @@ def test_a_second_run_finds_nothing_to_do(sixth: Project) -> None:
     assert sixth.planned(*made, "results/audit.csv", *SMOKE) == {}
 
 
+def test_its_report_shows_it_and_is_then_up_to_date(sixth: Project) -> None:
+    asked = ("results/report/index.html", "--config", "preset=smoke", "studies=[widths]")
+    done = sixth.snakemake(*asked)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert jobs_by_rule(done.stdout) == {"report": 1, "copy_report": 1}
+    page = (sixth.root / "results/report/studies/widths.html").read_text()
+    assert "smoke, no reproduction" in page and 'href="../runs/measured.widths.stretch.html"' in page
+    assert "within noise of" not in page, "nothing of this size is judged"
+    assert sixth.planned(*asked) == {}
+
+
 def test_two_studies_with_two_corpora_and_tokenizers_side_by_side(repository: Path, tmp_path: Path) -> None:
     """One DAG; each run reads the pack of its own corpus, context and tokenizer."""
     project = Project.copy(repository, tmp_path / "project")

@@ -45,6 +45,7 @@ VERBS = {
     "claims": Verb("plumbline.results", "a verdict on every claim of a document", part=True),
     "show": Verb("plumbline.results", "a finished table in a terminal", part=True),
     "trace": Verb("plumbline.results.trace", "from a cell of a table to its runs and their manifests"),
+    "report": Verb("plumbline.report", "pages of what is there, to open from disk and carry anywhere"),
     "audit": Verb("plumbline.audit", "printed numbers that follow from others, recomputed"),
     "rebuild": Verb("plumbline.bundle.rebuild", "every table and figure again from a release bundle, and compared"),
     "verdict": Verb("plumbline.verdict", "numbers from anywhere, judged by the noise-floor protocol"),

@@ -57,6 +57,7 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
                 "format": column.format,
                 "readable": column.readable,
                 "narrow": column.narrow,
+                "noise": column.noise,
             }
             for column in table.columns
         ],
