@@ -124,8 +124,8 @@ def _own_orders(seen: Seen, page: Path) -> list[order.Order]:
         base, larger = ({method: each[place] for method, each in here["means"].items()} for place in (0, 1))
         one = order.ordered(base, larger, source="the runs of this page", metric=label)
         found += [one] if one.pairs > 1 else []  # 0 or 100 % of one pair says nothing
-    before = earlier.known(page.parent, but=mine.name)
-    before = earlier.alike(before, mine.study.code, seen.deciding.name, mine.scale)
+    others = earlier.known(page.parent, but=mine.name)
+    before = earlier.alike(others, mine.study.code, seen.deciding.name, mine.scale)
     every = earlier.pooled([*before, *([here] if here else [])], label) if before else None
     return [*found, *([every] if every else [])]
 
