@@ -34,9 +34,13 @@ WHOLE_PAGES = {
     "docs/command.md": "test_end_to_end.py::test_the_commands_of_the_page_on_the_command",
     "docs/eliminate_query.md": "../theory/test_eliminate_query.py::test_logits_stay_and_w_q_goes",
     "docs/your-own-data.md": "test_token_files.py::test_the_packs_hold_the_files_ids",
+    "docs/your-own.md": "../test_your_own_page.py::test_the_commands_of_a_trial_and_of_another_size_can_be_meant",
+    "docs/bundle.md": "test_end_to_end.py::test_its_bundle_is_made_again_elsewhere_byte_for_byte",
+    # Minutes, and the history of a clone: its archives' bytes are what the test looks at.
+    "records/README.md": "../bundle/test_records.py::test_the_records_that_are_here_are_whole",
 }
 #: Not this project's, or the set-up that `.ci/run` itself begins with.
-NOT_OURS = ("git clone", "make setup", "source .venv", "sacct ", "pip install")
+NOT_OURS = ("git clone", "make setup", "source .venv", "sacct ", "pip install", "chgrp", "find ", "umask")
 
 
 def commands(repository: Path) -> list[tuple[str, str]]:
