@@ -16,6 +16,9 @@ include: "workflow/rules/configuration.smk"
 configfile: "config/config.yaml"
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "workflow/rules/common.smk"
 
 
@@ -45,6 +48,8 @@ include: "workflow/rules/trial.smk"
 include: "workflow/rules/verdict.smk"
 include: "workflow/rules/copies.smk"
 include: "workflow/rules/plan.smk"
+include: "workflow/rules/bundle.smk"
+include: "workflow/rules/report.smk"
 
 
 rule all:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import sys
 from collections.abc import Callable, Iterable
 
 from plumbline.files import FULL
+from plumbline.system import unsupported
 
 #: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
 EXIT_RUN_AGAIN = 75
@@ -46,14 +48,21 @@ def nearest(given: str, known: Iterable[str]) -> str:
 
 
 def run(main: Callable[[], int | None]) -> None:
-    """Run a verb's main function; show a PlumblineError, and a full disk, as one line and exit 1, let other errors
-    traceback."""
+    """Run a verb's main function; show a PlumblineError, a full disk, and what is another user's as one line and
+    exit 1, let other errors traceback. Where this cannot run at all, nothing is tried."""
+    if words := unsupported():
+        sys.exit(f"error: {words}")
     try:
         code = main()
     except PlumblineError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
     except OSError as error:
+        if isinstance(error, PermissionError) and error.filename is not None:
+            from plumbline.access import denied
+
+            print(f"error: {denied(os.fspath(error.filename))}", file=sys.stderr)
+            sys.exit(1)
         if error.errno not in FULL:
             raise
         print(

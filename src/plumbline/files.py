@@ -74,13 +74,6 @@ def fsync_file(path: str | Path) -> None:
         os.close(descriptor)
 
 
-def move(path: str | Path, target: str | Path) -> None:
-    """Put a written file in its place so that after a power cut it is there whole, or not at all."""
-    fsync_file(path)
-    os.replace(path, target)
-    fsync_directory(Path(target).parent)
-
-
 def free_name(path: Path, suffix: str) -> Path:
     """``<name>.<suffix>``, or with a number where that is taken: what was put aside before stays."""
     names = itertools.chain([suffix], (f"{suffix}-{number}" for number in itertools.count(2)))

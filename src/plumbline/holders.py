@@ -33,6 +33,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "locked": (bool,),
 }
 _NEEDED = ("host", "machine", "pid")
+#: Of a process that is there and does not say when it began.
+UNSEEN = "running"
 
 
 def identity() -> dict[str, Any]:
@@ -65,19 +67,17 @@ def boot() -> str | None:
 
 
 def started(pid: int) -> str | None:
-    """When a process began, in the kernel's own words; None if it is gone (a zombie is)."""
+    """When a process began, in the kernel's own words; None if it is gone (a zombie is), `UNSEEN` if it is not told."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        if Path("/proc/self").exists():
-            return None
+    except OSError:  # gone, or hidden: /proc may be mounted so that it shows the processes of other users to nobody
         try:
             os.kill(pid, 0)
         except PermissionError:  # another user's
-            return "running"
+            return UNSEEN
         except OSError:
             return None
-        return "running"
+        return UNSEEN
     return None if fields[0] in "ZX" else fields[19]
 
 
@@ -87,8 +87,12 @@ def here(holder: dict[str, Any]) -> bool:
 
 
 def gone(holder: dict[str, Any]) -> bool:
-    """Whether a holder ran on this very machine and is gone; its number may be another process's by now."""
-    return here(holder) and started(holder["pid"]) != holder.get("process_started")
+    """Whether a holder ran on this very machine and is gone for certain; its number may be another process's by now.
+
+    Whose process that is does not matter, but where the kernel hides other users' processes a number that is taken is
+    taken for its own.
+    """
+    return here(holder) and started(holder["pid"]) not in (UNSEEN, holder.get("process_started"))
 
 
 def describe(holder: dict[str, Any]) -> str:

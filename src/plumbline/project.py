@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from plumbline.bundled import Bundled
 from plumbline.cli import PlumblineError, nearest
 from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS, Pin
 from plumbline.data.sources import local
@@ -24,6 +25,7 @@ from plumbline.made_of import MadeOf
 from plumbline.measurements import Measurements
 from plumbline.own_tokens import OwnTokens
 from plumbline.own_verdict import OwnVerdict
+from plumbline.reported import INDEX, Reported
 from plumbline.specs import corpus, mine, sheet, suites, trial, twins
 from plumbline.specs.config import PRESETS, ROOT, check, documents, load_preset, require_work
 from plumbline.specs.config import studies as known_studies
@@ -40,7 +42,7 @@ ENDINGS = {"table": "csv", "figure": "png"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(MadeOf, Flags, Measurements, OwnTokens, OwnVerdict):
+class Plan(Bundled, MadeOf, Flags, Measurements, OwnTokens, OwnVerdict, Reported):
     """Everything that the rules need to know about a configuration.
 
     `mine`: the file of one's own that asks for a verdict, if there is one. It is none of `studies`, but its runs are
@@ -349,10 +351,11 @@ class Plan(MadeOf, Flags, Measurements, OwnTokens, OwnVerdict):
         copies = {f"{name}{end}" for kind, ends in endings.items() for name in self.copies(kind) for end in ends}
         copies |= {f"{name}{end}" for name in self.copies("page") for end in (".csv", ".md")}
         pages = {f"{study}/deviations.md" for study in self.studies}
-        copies |= set(self.verdict_pages)
+        copies |= {*self.verdict_pages, INDEX}
         whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
         trials = {f"{self.copied_from('trial')}{end}" for end in (".csv", ".md") if self.trial}
-        return {f"{RESULTS}/{name}" for name in copies} | {f"{self.results}/{name}" for name in whole} | trials
+        made = {f"{self.results}/{name}" for name in whole} | trials | {self.bundle_file}
+        return {f"{RESULTS}/{name}" for name in copies} | made
 
     # Corpora and items
 

@@ -38,8 +38,11 @@ def get(wheel: Path, out: Path, sha256: str) -> str:
 
 def test_a_wheel_is_fetched_once(index: Path, tmp_path: Path) -> None:
     out = tmp_path / "packages" / "made-up.whl"
+    index.chmod(0o600)  # which pip keeps, and others of a group could not read
     assert get(index, out, sha256_file(index)).startswith("fetched")
     assert out.read_bytes() == index.read_bytes()
+    (tmp_path / "new").touch()
+    assert out.stat().st_mode == (tmp_path / "new").stat().st_mode
     index.unlink()
     assert get(index, out, sha256_file(out)) == "already there"
     assert [path.name for path in out.parent.iterdir()] == ["made-up.whl"]

@@ -4,6 +4,7 @@ on where it stopped, to the same bytes."""
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import signal
@@ -204,6 +205,12 @@ def test_what_fails_while_it_is_read_or_written_is_not_read_again(
     for name in FILES:  # as Snakemake does before it runs a rule again
         (tmp_path / "out" / name).unlink()
     fetch(data_set, tmp_path / "out", tokens=30_000)
+    assert len(starts) == count and bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
+    for name in FILES:
+        (tmp_path / "out" / name).unlink()
+    with monkeypatch.context() as patch:  # another user's files may not be linked, nor said to be of today
+        patch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "Operation not permitted")))
+        fetch(data_set, tmp_path / "out", tokens=30_000)
     assert len(starts) == count and bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
 
 

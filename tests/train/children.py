@@ -39,6 +39,20 @@ def child(spec: str, chosen: Settings, environment: dict[str, str], operations: 
         sys.exit(1)
 
 
+def of_user(user: int, group: int, warm: Settings, spec: str, chosen: Settings, operations: int | None) -> None:
+    """`child` as another user with umask 002, once all is imported that a run imports: `warm` is carried out first.
+
+    The interpreter may lie where that user cannot read.
+    """
+    torch.set_num_threads(1)
+    pretrain(RunSpec.from_json(spec), warm, StopRequest())
+    os.setgroups([])
+    os.setgid(group)
+    os.setuid(user)
+    os.umask(0o002)
+    child(spec, chosen, {}, operations)
+
+
 def _die_before(operations: int) -> None:
     left = operations
 

@@ -74,6 +74,18 @@ def test_a_dead_holder_on_this_machine_is_replaced_at_once(tmp_path: Path, gone:
     assert "took over" in capfd.readouterr().err
 
 
+def test_a_live_holder_that_the_kernel_hides_is_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where /proc is mounted with hidepid, another user's process shows in that it may not be signalled alone."""
+
+    def another_users(pid: int, signal: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    holder(tmp_path, pid=2**22 + 1, process_started="1")  # which is nowhere in /proc
+    monkeypatch.setattr(os, "kill", another_users)
+    with pytest.raises(LeaseError, match="held by process 4194305"):
+        take(tmp_path).acquire()
+
+
 def test_a_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Path) -> None:
     path = holder(tmp_path, machine="node17/other-boot", host="node17", pid=2**22 + 1)
     with pytest.raises(LeaseError, match="on node17, SLURM job 4711"):

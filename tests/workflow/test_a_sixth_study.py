@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import shutil
 import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from plumbline.bundle import archive, contents
 from plumbline.data.loader import Pack
 from tests.workflow.conftest import SMOKE
 from tests.workflow.project import Project, jobs_by_rule, write_corpus
@@ -103,9 +105,34 @@ def test_its_probes_were_read_while_it_trained_and_afterwards(sixth: Project) ->
     assert (both["offline"] == both["online"]).all(), "the same function reads the same model"
 
 
+def test_its_bundle_has_everything_of_it_and_of_no_other_study(sixth: Project) -> None:
+    done = sixth.snakemake("bundle", *SMOKE, "studies=[widths]")
+    assert done.returncode == 0 and jobs_by_rule(done.stdout) == {"bundle": 1}, done.stdout[-4000:]
+    bundle = sixth.root / "results/smoke/bundle.tar.xz"
+    said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
+    assert [str(product) for product in said.products] == [
+        *("table widths losses", "figure widths curves", "claims widths", "deviations widths", "audit")
+    ]
+    assert said.commit == git(sixth, "rev-parse", "HEAD").strip() and said.edited, "its files are in no commit"
+    with tarfile.open(bundle) as tar:
+        runs = {name.split("/")[4] for name in tar.getnames() if name.startswith("bundle/work/smoke/runs/")}
+        assert runs == {"widths"} and "bundle/work/smoke/measured/widths/stretch.parquet" in tar.getnames()
+
+
 def test_a_second_run_finds_nothing_to_do(sixth: Project) -> None:
     made = [f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "deviations.md")]
     assert sixth.planned(*made, "results/audit.csv", *SMOKE) == {}
+
+
+def test_its_report_shows_it_and_is_then_up_to_date(sixth: Project) -> None:
+    asked = ("results/report/index.html", "--config", "preset=smoke", "studies=[widths]")
+    done = sixth.snakemake(*asked)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert jobs_by_rule(done.stdout) == {"report": 1, "copy_report": 1}
+    page = (sixth.root / "results/report/studies/widths.html").read_text()
+    assert "smoke, no reproduction" in page and 'href="../runs/measured.widths.stretch.html"' in page
+    assert "within noise of" not in page, "nothing of this size is judged"
+    assert sixth.planned(*asked) == {}
 
 
 def test_two_studies_with_two_corpora_and_tokenizers_side_by_side(repository: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import os
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,23 @@ def test_the_table_has_every_method_and_says_its_preset(finished: Project) -> No
     for name in ("table2.csv", "table2.md", "table2.tex", "table2.provenance.json"):
         main, own = finished.root / "results" / name, finished.root / "results/smoke/transfer" / name
         assert main.read_bytes() == own.read_bytes() != b""
+
+
+def test_its_bundle_is_made_again_elsewhere_byte_for_byte(finished: Project, tmp_path: Path) -> None:
+    """From the archive alone: without the runs' folder, weights, corpus and items."""
+    bundle, folder = str(tmp_path / "bundle.tar.xz"), tmp_path / "elsewhere"
+    packing = ("--preset", "smoke", "--study", "transfer", "--as-it-is", "--out", bundle)
+    for words in (("plumbline.bundle", *packing), ("plumbline", "rebuild", bundle, "--into", str(folder))):
+        done = finished.python("-m", *words)
+        assert done.returncode == 0, done.stdout[-4000:]
+    with open(folder / "rebuilt.csv") as lines:
+        verdicts = {row["file"]: row["verdict"] for row in csv.DictReader(lines)}
+    assert set(verdicts.values()) == {"equal"}
+    assert verdicts.keys() >= {name for name in products() if name.startswith("results/smoke/")}
+    for name in verdicts:
+        assert (folder / name).read_bytes() == (finished.root / name).read_bytes() != b"", name
+    kept = {path.suffix for path in (folder / "work").rglob("*") if path.is_file()}
+    assert kept == {".json", ".jsonl", ".parquet"} and not list(folder.rglob("piqa.jsonl"))
 
 
 def test_nothing_to_do_afterwards_nor_after_an_edited_comment(finished: Project) -> None:

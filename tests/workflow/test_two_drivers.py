@@ -71,7 +71,7 @@ def test_a_second_one_is_refused_and_the_first_is_unharmed(project: Project, fir
     for words in ("work/waited", "plan", "--unlock"):
         second = project.snakemake(words, *SMOKE)
         assert second.returncode == 1 and f"Error: {refusal}" in second.stdout, second.stdout[-3000:]
-        assert "(snakemake work/waited " in second.stdout and "make plan" in second.stdout
+        assert "(snakemake work/waited " in second.stdout and "plumbline plan" in second.stdout
         assert locks(project) == held, words
     # What makes nothing may run beside it, and --nolock says that it knows better.
     assert project.python("-m", "plumbline.plan", *PLAN).returncode == 0

@@ -9,6 +9,7 @@ from plumbline.operate import driver, forecast, scheduler, staleness
 from plumbline.operate.check import beforehand
 from plumbline.plan.estimate import estimator
 from plumbline.project import RESULTS, pin, plan, use_this_interpreter
+from plumbline.reported import INDEX as REPORT
 
 use_this_interpreter()
 
@@ -232,6 +233,11 @@ def copied(*endings):
         return [PLAN.copied_from(wildcards.name) + ending for ending in endings]
 
     return files
+
+
+def report_made_of(wildcards):
+    """A parameter that changes with the code of the report's pages, and what they say beside products."""
+    return PLAN.report_made_of()
 
 
 def smoke_outcomes():

@@ -10,13 +10,16 @@ rule table:
     input:
         target_files("table"),
     output:
-        multiext(
-            f"{MADE}/{{study}}/{{table}}",
-            csv=".csv",
-            md=".md",
-            tex=".tex",
-            provenance=".provenance.json",
+        csv=report(
+            f"{MADE}/{{study}}/{{table}}.csv",
+            caption="../report/table.rst",
+            category="{study}",
+            subcategory="Tables",
+            labels={"table": "{table}"},
         ),
+        md=f"{MADE}/{{study}}/{{table}}.md",
+        tex=f"{MADE}/{{study}}/{{table}}.tex",
+        provenance=f"{MADE}/{{study}}/{{table}}.provenance.json",
     log:
         f"{LOGS}/table/{{study}}.{{table}}.log",
     benchmark:
@@ -43,7 +46,15 @@ rule figure:
     input:
         target_files("figure"),
     output:
-        multiext(f"{MADE}/{{study}}/{{figure}}", png=".png", svg=".svg", csv=".csv"),
+        png=f"{MADE}/{{study}}/{{figure}}.png",
+        svg=report(
+            f"{MADE}/{{study}}/{{figure}}.svg",
+            caption="../report/figure.rst",
+            category="{study}",
+            subcategory="Figures",
+            labels={"figure": "{figure}"},
+        ),
+        csv=f"{MADE}/{{study}}/{{figure}}.csv",
     log:
         f"{LOGS}/figure/{{study}}.{{figure}}.log",
     benchmark:
@@ -70,7 +81,14 @@ rule claims:
     input:
         claims_files,
     output:
-        multiext(f"{MADE}/{{study}}/claims", csv=".csv", md=".md"),
+        csv=report(
+            f"{MADE}/{{study}}/claims.csv",
+            caption="../report/claims.rst",
+            category="{study}",
+            subcategory="Claims",
+            labels={"page": "claims"},
+        ),
+        md=f"{MADE}/{{study}}/claims.md",
     log:
         f"{LOGS}/claims/{{study}}.log",
     benchmark:
@@ -117,7 +135,13 @@ rule audit:
     input:
         PLAN.audited_files(),
     output:
-        multiext(f"{MADE}/audit", csv=".csv", md=".md"),
+        csv=report(
+            f"{MADE}/audit.csv",
+            caption="../report/audit.rst",
+            category="Audit",
+            labels={"page": "audit"},
+        ),
+        md=f"{MADE}/audit.md",
     log:
         f"{LOGS}/audit.log",
     benchmark:

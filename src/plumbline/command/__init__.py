@@ -30,6 +30,7 @@ class Verb:
 
 
 VERBS = {
+    "init": Verb("plumbline.command.init", "write a project: workflow, configuration, profiles"),
     "ls": Verb("plumbline.command.ls", "studies, methods, readings, targets, runs, presets: what there is"),
     "check": Verb("plumbline.operate.check", "what would stop a run, before anything runs"),
     "plan": Verb("plumbline.plan", "what each target costs before it is run"),
@@ -44,7 +45,9 @@ VERBS = {
     "claims": Verb("plumbline.results", "a verdict on every claim of a document", part=True),
     "show": Verb("plumbline.results", "a finished table in a terminal", part=True),
     "trace": Verb("plumbline.results.trace", "from a cell of a table to its runs and their manifests"),
+    "report": Verb("plumbline.report", "pages of what is there, to open from disk and carry anywhere"),
     "audit": Verb("plumbline.audit", "printed numbers that follow from others, recomputed"),
+    "rebuild": Verb("plumbline.bundle.rebuild", "every table and figure again from a release bundle, and compared"),
     "verdict": Verb("plumbline.verdict", "numbers from anywhere, judged by the noise-floor protocol"),
     "status": Verb("plumbline.operate.status", "what is running, and how it does"),
     "leftovers": Verb("plumbline.operate.leftovers", "what takes room and is not needed any more"),

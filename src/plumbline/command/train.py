@@ -71,6 +71,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--micro-batch", type=int, metavar="SEQUENCES", help="most sequences at a time (default: all)")
     parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="also write TensorBoard events there")
+    parser.add_argument("--mlflow", metavar="URI", help="let MLflow see the run: a tracking server, or a folder")
     return parser
 
 
@@ -129,7 +130,7 @@ def main() -> int:
     settings = Settings(
         data=Path(packs["data"]), validation=Path(packs["validation"]), out=given.out,
         state=given.out.with_name(f"{given.out.name}.state"), device=given.device, micro_batch=given.micro_batch,
-        tensorboard=given.tensorboard,
+        tensorboard=given.tensorboard, mlflow=given.mlflow,
     )  # fmt: skip
     return pretrain(spec, settings, stop)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from plumbline.cli import PlumblineError, run
 from plumbline.data.pins import LOCAL_CORPUS, PINS
-from plumbline.files import move, sha256_file
+from plumbline.files import atomic, sha256_file
 
 
 def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, index_url: str = "") -> str:
@@ -45,7 +45,9 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
                 f"is kept as {_rejected(out)}. Check the pin in plumbline/data/pins.py and the index, or put the "
                 f"right file at {out}"
             )
-        move(archive, out)
+        # Written anew, so that group and mode are those of a file made in its folder and not the downloader's.
+        with open(archive, "rb") as original, atomic(out) as copy:
+            shutil.copyfileobj(original, copy, 1 << 20)
     return f"fetched, {out.stat().st_size:,} bytes"
 
 

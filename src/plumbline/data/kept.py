@@ -23,7 +23,15 @@ from typing import Any
 from plumbline.cli import PlumblineError
 from plumbline.data.sources import START, Document, Position, key
 from plumbline.data.split import Shuffle, Sizes
-from plumbline.files import atomic_write_json, canonical_json, free_name, fsync_directory, sha256_file, sha256_text
+from plumbline.files import (
+    atomic,
+    atomic_write_json,
+    canonical_json,
+    free_name,
+    fsync_directory,
+    sha256_file,
+    sha256_text,
+)
 
 #: Changes with the bytes of documents of the same data set: what was read before is then read again.
 FORMAT = 2
@@ -176,8 +184,13 @@ class Kept:
     def again(self, split: str, path: Path) -> dict[str, Any]:
         """Let `path` be the finished documents of one side as they are; returns their number and checksum."""
         path.unlink(missing_ok=True)
-        os.link(self.folder / self.whole["folder"] / path.name, path)
-        os.utime(path)  # it was made now, as far as those can see who read it
+        whole = self.folder / self.whole["folder"] / path.name
+        try:
+            os.link(whole, path)
+            os.utime(path)  # it was made now, as far as those can see who read it
+        except OSError:  # another user's, who alone may link it or say when it was made
+            with open(whole, "rb") as original, atomic(path) as copy:
+                shutil.copyfileobj(original, copy, 1 << 20)
         documents, sha256 = self.whole["splits"][split]
         return {"documents": documents, "sha256": sha256}
 

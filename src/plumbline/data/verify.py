@@ -15,7 +15,6 @@ them; once a node.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import platform
@@ -27,6 +26,7 @@ from plumbline.cli import PlumblineError
 from plumbline.data.loader import Pack
 from plumbline.data.progress import Progress
 from plumbline.files import atomic_write_json, parse_json
+from plumbline.system import fcntl
 
 FOLDER = ".verified"
 

@@ -15,7 +15,6 @@ or where PLUMBLINE_DEVICE_LOCKS says. Other users' jobs, and jobs that were star
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import socket
 import subprocess
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError, run
+from plumbline.system import fcntl
 
 #: Seconds between two looks at devices that are all taken.
 EVERY = 0.2

@@ -13,7 +13,7 @@ lock, which is free, and it is this kernel that would know: of another namespace
 power cut, on a file system that no other host has. Whoever may live on another host, or where there are no locks in
 another namespace, is never overruled, unless a person says that it is gone: `snakemake --unlock`.
 
-What locks nothing is let through: dry runs, --lint, --summary and the like, `make plan`, the jobs themselves, and
+What locks nothing is let through: dry runs, --lint, --summary and the like, `plumbline plan`, the jobs themselves, and
 --nolock, which neither holds the directory nor asks who does (trainers are then kept apart by their leases alone).
 
 `python -m plumbline.operate.driver` clears what a dead Snakemake left; the Makefile calls it before a start.
@@ -21,7 +21,6 @@ What locks nothing is let through: dry runs, --lint, --summary and the like, `ma
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 import sys
@@ -37,6 +36,7 @@ import psutil
 
 from plumbline import holders
 from plumbline.cli import PlumblineError, run
+from plumbline.system import fcntl
 
 #: In .snakemake. The first is never removed: a lock on a file that has lost its name keeps nobody out.
 LOCK = "plumbline-driver.lock"
@@ -47,7 +47,7 @@ PATIENCE = 2.0
 #: On a shared one a lock may be known to one host alone (Lustre with localflock, BeeGFS and NFS with local locks).
 OF_ONE_KERNEL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "tmpfs", "overlay", "apfs"}
 _MEANWHILE = (
-    "wait for it or stop it. Beside it there may run: make plan (for the price; not `snakemake plan`), "
+    "wait for it or stop it. Beside it there may run: plumbline plan (for the price; not `snakemake plan`), "
     "snakemake --dry-run, python -m plumbline.operate.status"
 )
 _UNLOCK = "If it is gone for certain: snakemake --unlock"
@@ -141,9 +141,9 @@ def overrule(persistence: Path) -> None:
     Raises:
         PlumblineError: it is not.
     """
-    with _flock(persistence):
+    with _flock(persistence) as locked:
         record = holders.read(persistence / RECORD)
-        if record and holders.here(record) and not holders.gone(record):
+        if record and holders.here(record) and not _dead(record, persistence, locked):
             raise _held(persistence)
         if record is not None:
             holders.remove(persistence / RECORD, record)
@@ -221,7 +221,7 @@ def _judge(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] | None
 
 def _dead(record: dict[str, Any], persistence: Path, locked: bool) -> bool:
     """Whether a recorded holder is gone for certain. `locked`: the kernel's lock, which it should have, is ours."""
-    if holders.here(record):
+    if holders.here(record) and holders.started(record["pid"]) != holders.UNSEEN:
         return holders.gone(record)
     same_boot = record.get("boot") is not None and record["boot"] == holders.boot()
     same_host = record["host"] == socket.gethostname() and _filesystem(persistence) in OF_ONE_KERNEL

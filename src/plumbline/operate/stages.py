@@ -18,11 +18,12 @@ STAGES = {
     "figure": "figures",
     "claims": "claims",
     "verdict": "verdict",
+    "bundle": "bundle",
 }
 #: Stages with one job a run, which has the wildcards study, scale, method and seed.
 RUN_STAGES = ("train", "probe", "evaluate")
 #: Rules that do no work of their own: they stand for a list of targets, or copy one.
-HIDDEN = {"all", "smoke", "copy_table", "copy_figure", "copy_page", "copy_verdict"}
+HIDDEN = {"all", "smoke", "copy_table", "copy_figure", "copy_page", "copy_verdict", "copy_report"}
 
 
 def stage(rule: str) -> str:

@@ -212,5 +212,5 @@ _COMPARED: dict[str, Callable[[Any], bool | None]] = {
     "pretrain": _other_run,
     "probe": _other_readings,
     "evaluate": _other_scores,
-    **dict.fromkeys(("copy_table", "copy_figure", "copy_page"), _other_copy),
+    **dict.fromkeys(("copy_table", "copy_figure", "copy_page", "copy_report"), _other_copy),
 }

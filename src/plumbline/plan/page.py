@@ -20,16 +20,22 @@ WORD_WIDTH, PUBLISHED_WIDTH = 15, 28
 
 def markdown(priced: Estimator, frame: pd.DataFrame) -> str:
     """What the plan rests on, the whole table rounded and with units, and the document's own figures."""
-    parts = [*_notes(priced, frame), _grid(_whole(frame), "pipe")]
+    parts = [*notes(priced, frame), _grid(whole(frame), "pipe"), beside_documents(priced)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def beside_documents(priced: Estimator) -> str:
+    """What documents say that they cost, beside the plan, as a section of a page; nothing where none says it."""
     beside = published(priced, ROOT)
-    if len(beside):
-        parts += ["## Beside the document's own figures", _beside_note(priced), _grid(_beside(beside), "pipe")]
+    if not len(beside):
+        return ""
+    parts = ["## Beside the document's own figures", _beside_note(priced), _grid(_beside(beside), "pipe")]
     return "\n\n".join(parts)
 
 
 def terminal(priced: Estimator, frame: pd.DataFrame) -> str:
     """The same with fewer columns, a table a study; no line is longer than `WIDTH`."""
-    parts = [textwrap.fill(note, WIDTH) for note in _notes(priced, frame)]
+    parts = [textwrap.fill(note, WIDTH) for note in notes(priced, frame)]
     for study, rows in frame.groupby("study", sort=False):
         parts += [f"{study}\n{_grid(_narrow(rows), 'simple', [WORD_WIDTH])}"]
     beside = published(priced, ROOT)
@@ -39,14 +45,15 @@ def terminal(priced: Estimator, frame: pd.DataFrame) -> str:
     return "\n\n".join(parts)
 
 
-def _notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
+def notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
+    """What the plan rests on, and what its figures mean."""
     machine = priced.machine
     relative = (
         "Methods differ by the step times measured for this machine."
         if machine.relative_step_time
         else "Methods count by their operations alone: their step times are not measured on this machine."
     )
-    notes = [
+    said = [
         f"Preset `{priced.plan.name}` on {machine.label}, {machine.devices_at_once} at once; speed "
         f"{speed_in_words(priced)}. {relative}",
         "What is done costs nothing; disk is what everything takes in the end. Targets share runs, so their rows do "
@@ -55,17 +62,18 @@ def _notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
         "beside the runs takes the minutes that its study states.",
     ]
     if frame["runs_reckoned"].any():
-        notes.append(
+        said.append(
             "Where a row says *about*, operations of some of its runs are not counted from the modules but reckoned "
             "from the model's sizes, as if it were a baseline."
         )
     missing = sorted({name for names in frame["not_counted"] for name in names.split(", ") if name})
     if missing:
-        notes.append(f"Not counted, and in no sum: {', '.join(missing)}.")
-    return notes
+        said.append(f"Not counted, and in no sum: {', '.join(missing)}.")
+    return said
 
 
-def _whole(frame: pd.DataFrame) -> pd.DataFrame:
+def whole(frame: pd.DataFrame) -> pd.DataFrame:
+    """The plan as people read it: rounded, with units."""
     columns = {
         "study": frame["study"],
         "target": frame["target"],

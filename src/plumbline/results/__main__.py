@@ -38,6 +38,8 @@ def arguments() -> argparse.ArgumentParser:
         source = "where documents come from, if not as the corpus says: part of what the target's own runs are"
         one.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help=source)
         one.add_argument("--out", type=Path, required=True)
+        elsewhere = "what to call --work in the product, where the runs lay elsewhere when they were made"
+        one.add_argument("--called", default="", help=elsewhere)
         one.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     shown = verbs.add_parser("show", help="a finished table, 80 columns wide")
     shown.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
@@ -154,6 +156,7 @@ def _frames(
         probed_groups=probed_groups,
         measurements=keys,
         mixed=given.expected == FOUND,
+        called=given.called,
     )
 
 

@@ -18,9 +18,11 @@ from plumbline.results.table import (
 from plumbline.specs.sheet import Study
 
 
-def ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False) -> Column:
-    """A reproduced number, with its format."""
-    return Column(name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow)
+def ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False, noise: str = "") -> Column:
+    """A reproduced number, with its format, and the column of its standard deviation over seeds where there is one."""
+    return Column(
+        name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow, noise=noise
+    )
 
 
 def said(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
@@ -28,10 +30,12 @@ def said(name: str, header: str, *, readable: bool = True, narrow: bool = False)
     return Column(name=name, header=header, kind="reproduced", readable=readable, narrow=narrow)
 
 
-def beside(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False) -> list[Column]:
+def beside(
+    name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False, noise: str = ""
+) -> list[Column]:
     """A reproduced number and the printed one beside it."""
     return [
-        ours(name, header, how, readable=readable, narrow=narrow),
+        ours(name, header, how, readable=readable, narrow=narrow, noise=noise),
         published_column(name, header, readable=readable, narrow=narrow),
     ]
 

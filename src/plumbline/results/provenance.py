@@ -57,6 +57,7 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
                 "format": column.format,
                 "readable": column.readable,
                 "narrow": column.narrow,
+                "noise": column.noise,
             }
             for column in table.columns
         ],
@@ -64,7 +65,7 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
         "notes": table.notes,
         "csv_sha256": sha256_text(csv_text),
         "published": table.published,
-        "work": frames.work.as_posix(),
+        "work": frames.named,
         "made_with": {name: version(name) for name in ("numpy", "pandas", "scipy", "statsmodels")},
         "cells": cells,
         "sources": _of_cells(table, lambda row, column: row[column.name].source),
@@ -84,26 +85,31 @@ def _of_cells(table: Table, what: Callable[[dict[str, Cell], Column], Any]) -> d
 def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
     """What a provenance file says of one run, or of one measurement."""
     if measured.is_key(key):
-        return _measured_facts(measured.place(frames.work, key))
+        return _measured_facts(frames, key)
     facts: dict[str, Any] = {name: frames.runs.loc[key, name] for name in ("run_id", "outcome")}
     manifest = frames.manifests.get(key)
     if manifest is None:
         return facts
-    facts["manifest"] = (frames.work / "runs" / key / "manifest.json").as_posix()
+    facts["manifest"] = f"{frames.named}/runs/{key}/manifest.json"
     places = {"scores": "scores", "probes": "probes"} | ({"examples": "scores"} if frames.per_item else {})
     for name, folder in places.items():
         path = frames.work / folder / key / f"{name}.parquet"
         if path.exists():
-            facts |= {name: path.as_posix(), f"{name}_sha256": sha256_file(path)}
+            facts |= {name: f"{frames.named}/{folder}/{key}/{name}.parquet", f"{name}_sha256": sha256_file(path)}
     facts["spec_sha256"] = sha256_text(canonical_json(manifest["spec"]))
     return facts | {name: manifest[name] for name in FACTS if name in manifest}
 
 
-def _measured_facts(path: Path) -> dict[str, Any]:
+def _measured_facts(frames: RunFrames, key: str) -> dict[str, Any]:
+    path = measured.place(frames.work, key)
     if not path.exists():
         return {"outcome": "missing"}
     said = measured.made_with(path)
-    facts = {"outcome": "measured", "frame": path.as_posix(), "frame_sha256": said["frame_sha256"]}
+    facts = {
+        "outcome": "measured",
+        "frame": measured.place(Path(frames.named), key).as_posix(),
+        "frame_sha256": said["frame_sha256"],
+    }
     return facts | {name: said[name] for name in MEASURED_FACTS if name in said}
 
 

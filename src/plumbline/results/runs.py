@@ -33,7 +33,7 @@ class RunFrames:
     runs are of another spec than the study's present one, `mixed` what about the runs cannot be compared (neither is
     ever so unless a table asks for the runs that are there), `notes` what else they were made differently with.
     `measurements`: name -> key (``measured/study/name``) of what the target reads beside runs. `per_item`: whether the
-    target reads what each item of a task gave.
+    target reads what each item of a task gave. `called`: where `work` lay when they were made, if that was elsewhere.
     """
 
     work: Path
@@ -48,6 +48,12 @@ class RunFrames:
     notes: tuple[str, ...] = ()
     measurements: Mapping[str, str] = field(default_factory=dict)
     per_item: bool = False
+    called: str = ""
+
+    @property
+    def named(self) -> str:
+        """What products call `work`."""
+        return self.called or self.work.as_posix()
 
     def select(self, scale: str, methods: Iterable[str] | None = None) -> pd.DataFrame:
         """The runs of a scale, and of some methods if named."""
@@ -162,6 +168,7 @@ def load(
     probed_groups: Collection[str] | None = None,
     measurements: Mapping[str, str] | None = None,
     mixed: bool = False,
+    called: str = "",
 ) -> RunFrames:
     """Read what the expected runs left under `work`: outcomes, and scores and probes where a target reads them.
 
@@ -171,6 +178,7 @@ def load(
         probed_groups: groups of the runs that targets read probes of, where these are not all runs.
         measurements: name -> key of what the target reads beside runs.
         mixed: take runs that cannot be compared, and say so in `RunFrames.mixed`.
+        called: what products call `work`, where it lay elsewhere when the runs were made.
 
     Raises:
         PlumblineError: a directory holds another run than the expected one, a file cannot be read, or runs cannot be
@@ -230,6 +238,7 @@ def load(
         notes=tuple(mixing.notes()),
         measurements=measurements or {},
         per_item=examples,
+        called=called,
     )
 
 

@@ -26,7 +26,7 @@ class Column:
     """A column: `kind` says whose value it is, `format` how a number is printed (see `plumbline.results.formats`).
 
     A column without a format holds words. `readable`: in the renderings for people, not in the csv alone; `narrow`: in
-    the one of 80 columns too.
+    the one of 80 columns too. `noise`: the column whose cell in the same row is its standard deviation over seeds.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Column:
     format: str = ""
     readable: bool = True
     narrow: bool = False
+    noise: str = ""
 
     @property
     def numeric(self) -> bool:
@@ -72,6 +73,8 @@ class Table:
     published: str | None = None
 
     def __post_init__(self) -> None:
+        names = {column.name for column in self.columns}
+        assert all(not column.noise or column.noise in names for column in self.columns), self.name
         for row in self.rows:
             for column in self.columns:
                 value = row[column.name].value

@@ -15,8 +15,8 @@ from plumbline.files import canonical_json, parse_json, sha256_file, sha256_text
 from plumbline.results import measured, provenance
 
 #: What is printed of a manifest, in this order.
-FACTS = ("git_commit", "git_dirty", "data_fingerprint", "validation_fingerprint", "host", "device", "wall_seconds")
-FACTS += ("attempts", "resumed_from", "started", "finished", "packages")
+FACTS = ("code_from", "git_commit", "git_dirty", "data_fingerprint", "validation_fingerprint", "host", "device")
+FACTS += ("wall_seconds", "attempts", "resumed_from", "started", "finished", "packages")
 
 
 def trace(table: Path, row: str, column: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -13,17 +14,20 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
+from plumbline import access, shipped
 from plumbline.cli import PlumblineError, nearest
 
 
 def _project_root() -> Path:
-    """The project that is worked on: the working directory if it is one, else the one this package lies in."""
+    """The project that is worked on: the working directory if it is one, else what travels with this package."""
     here = Path.cwd()
-    return here if (here / "config" / "studies").is_dir() else Path(__file__).resolve().parents[3]
+    return here if (here / "config" / "studies").is_dir() else shipped.folder()
 
 
 #: Root of the project whose config/ is read.
 ROOT = _project_root()
+#: What `plumbline init` says in a project of what it wrote there.
+PROJECT = ".plumbline.json"
 PRESETS = ("paper", "mini", "demo", "smoke")
 
 
@@ -202,7 +206,8 @@ def load_config(path: Path | None = None) -> dict[str, Any]:
 
 def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
     """Refuse a folder for heavy files that is, or lies in, one of the project's own, however it is spelt: through a
-    link, from above, or in full. (What the words alone show is refused by the schema.)
+    link, from above, or in full. (What the words alone show is refused by the schema.) And one of another user's that
+    this one may not look into.
 
     Raises:
         PlumblineError: naming the folder that it would be.
@@ -217,6 +222,8 @@ def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
             f"config/config.yaml (with --config): work: {config['work']!r} is {work}, and so in {what}; name another "
             "one, such as work, or a folder on a scratch disk"
         )
+    if not os.access(access.nearest(work / config["preset"]), os.R_OK | os.X_OK):
+        raise PlumblineError(f"config/config.yaml (with --config): work: {access.denied(work / config['preset'])}")
 
 
 def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:

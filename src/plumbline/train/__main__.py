@@ -34,6 +34,7 @@ def arguments() -> argparse.ArgumentParser:
     often.add_argument("--checkpoint-steps", type=_positive, metavar="N")
     add("--keep", type=_positive, default=3, help="rolling checkpoints to keep (default: %(default)s)")
     add("--tensorboard", type=Path, metavar="DIR", help="also write TensorBoard events there")
+    add("--mlflow", metavar="URI", help="let MLflow see the run: a tracking server, or a folder")
     add("--strategy", choices=("ddp", "fsdp"), default="ddp", help="with several ranks (default: %(default)s)")
     add("--compile", action="store_true", help="torch.compile the model")
     add("--report-seconds", type=float, default=5.0, help="least time between two progress lines")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from plumbline.access import denied
 from plumbline.cli import PlumblineError
 from plumbline.files import FULL
 
@@ -55,7 +56,8 @@ def is_full(error: BaseException | None) -> bool:
 
 @contextlib.contextmanager
 def readable(directory: Path) -> Iterator[None]:
-    """Turn an error of the file system (EIO, ESTALE, no permission) into a message that says that nothing was lost.
+    """Turn an error of the file system (EIO, ESTALE) into a message that says that nothing was lost; or no permission
+    into one that says whose it is.
 
     Raises:
         Unreadable: the block raised an OSError that is no want of room.
@@ -65,6 +67,8 @@ def readable(directory: Path) -> Iterator[None]:
     except OSError as error:
         if is_full(error):
             raise
+        if isinstance(error, PermissionError):
+            raise Unreadable(denied(error.filename or directory)) from error
         raise Unreadable(
             f"{error.filename or directory} cannot be read or changed ({error.strerror or error}); that is no damage, "
             f"and nothing under {directory} was given up. Start the run again when the file system is well"

@@ -13,7 +13,6 @@ checkpoint, and before each of its outputs: `check` raises, and the trainer stop
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sys
 import threading
@@ -24,6 +23,7 @@ from typing import Any
 
 from plumbline import holders
 from plumbline.cli import PlumblineError
+from plumbline.system import fcntl
 from plumbline.train.stop import StopRequest
 
 NAME = "lease.json"

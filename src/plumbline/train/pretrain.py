@@ -20,10 +20,11 @@ from plumbline.train.disk import NoRoom, Unreadable, guarded, is_full, readable
 from plumbline.train.distributed import Ranks, parallel, ranks
 from plumbline.train.lease import Lease, LeaseError
 from plumbline.train.loop import Loop, Parts
+from plumbline.train.mlflow import MlflowSink
 from plumbline.train.numerics import numerics
 from plumbline.train.optim import Optimizer
 from plumbline.train.points import Points
-from plumbline.train.progress import NullSink, Progress, Sink, TensorBoardSink
+from plumbline.train.progress import Progress, TensorBoardSink
 from plumbline.train.settings import Settings
 from plumbline.train.state import COUNTED, StateDirectory, afresh, clock
 from plumbline.train.stop import Stopped, StopRequest
@@ -184,18 +185,18 @@ class _Run:
         self.parameters = sum(value.numel() for value in model.parameters())
         group.poll(self.stop)
         forward = parallel(model, group, settings.strategy)
-        sink: Sink = NullSink()
-        if settings.tensorboard is not None and group.leader:
-            sink = TensorBoardSink(settings.tensorboard, 0 if found is None else found.step)
         progress = Progress(
             title=spec.key,
             steps=spec.train.steps,
             tokens_per_step=spec.train.batch_tokens,
             path=settings.state / "progress.jsonl",
             every=settings.report_seconds,
-            sink=sink,
             silent=not group.leader,
         )
+        if settings.tensorboard is not None and group.leader:
+            progress.sinks.append(TensorBoardSink(settings.tensorboard, 0 if found is None else found.step))
+        if settings.mlflow is not None and group.leader:
+            progress.sinks.append(MlflowSink(settings.mlflow, settings.state, spec, progress.say))
         for hook in hooks:
             hook.attach(
                 interventions.Attachment(

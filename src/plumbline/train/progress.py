@@ -1,4 +1,4 @@
-"""What a person, `operate.status` and TensorBoard see of a run while it trains. Nothing downstream reads this."""
+"""What a person, `operate.status`, TensorBoard and MLflow see of a run while it trains; nothing else reads this."""
 
 from __future__ import annotations
 
@@ -21,16 +21,6 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """No more will come."""
-
-
-class NullSink:
-    """Nowhere."""
-
-    def scalars(self, step: int, values: dict[str, float]) -> None:
-        """Drop them."""
-
-    def close(self) -> None:
-        """Nothing to close."""
 
 
 class TensorBoardSink:
@@ -66,12 +56,12 @@ class Progress:
         tokens_per_step: int,
         path: Path,
         every: float,
-        sink: Sink,
         silent: bool = False,
     ) -> None:
         """`title` names the run; `every` is the least time between two lines, in seconds; ranks but 0 are `silent`."""
         self.title, self.steps, self.tokens_per_step, self.path, self.every = title, steps, tokens_per_step, path, every
-        self.sink, self.silent = sink, silent
+        self.silent = silent
+        self.sinks: list[Sink] = []
         self.began: tuple[int, float] | None = None
         self.reported = (0, 0.0)
         self.terminal = sys.stderr.isatty()
@@ -103,7 +93,7 @@ class Progress:
 
     def step(self, step: int, loss: float, grad_norm: float, learning_rate: float) -> None:
         """A step was made."""
-        self.sink.scalars(step, {"loss": loss, "grad_norm": grad_norm, "learning_rate": learning_rate})
+        self._scalars(step, {"loss": loss, "grad_norm": grad_norm, "learning_rate": learning_rate})
         now = time.monotonic()
         if now - self.reported[1] < self.every:
             return
@@ -120,8 +110,12 @@ class Progress:
 
     def validation(self, step: int, loss: float) -> None:
         """The held-out loss was read."""
-        self.sink.scalars(step, {"validation_loss": loss})
+        self._scalars(step, {"validation_loss": loss})
         self.event("validation", step, loss=_number(loss))
+
+    def _scalars(self, step: int, values: dict[str, float]) -> None:
+        for sink in self.sinks:
+            sink.scalars(step, values)
 
     def _line(self, text: str) -> None:
         if self.silent:
@@ -135,7 +129,8 @@ class Progress:
         """End the terminal's line."""
         if self.terminal:
             print(file=sys.stderr)
-        self.sink.close()
+        for sink in self.sinks:
+            sink.close()
 
 
 def _number(value: float) -> float | None:

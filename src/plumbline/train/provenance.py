@@ -11,18 +11,25 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from plumbline import __version__, shipped
 from plumbline.files import sha256_file, sha256_text
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 PACKAGES = ("plumbline-lm", "torch", "numpy", "safetensors", "pandas", "pyarrow", "tokenizers")
 
 
 @functools.cache
 def code() -> dict[str, Any]:
-    """Commit of the source tree and whether it was changed since, when first asked; None for an installed package."""
-    commit = _git("rev-parse", "HEAD")
-    status = None if commit is None else _git("status", "--porcelain", "--untracked-files=no")
-    return {"git_commit": commit, "git_dirty": None if status is None else bool(status)}
+    """Where the code is from, its commit, and whether it was changed since, when first asked.
+
+    Of a wheel that is the commit that it was built from; None where nothing says (`code_sha256` is there in any case).
+    """
+    tree = shipped.source_tree()
+    if tree is None:
+        return {"code_from": f"plumbline-lm {__version__}, a wheel", **shipped.built_from()}
+    commit = _git(tree, "rev-parse", "HEAD")
+    status = None if commit is None else _git(tree, "status", "--porcelain", "--untracked-files=no")
+    said = "a git repository" if commit else f"plumbline-lm {__version__}, a source tree without git"
+    return {"code_from": said, "git_commit": commit, "git_dirty": None if status is None else bool(status)}
 
 
 def packages() -> dict[str, str]:
@@ -37,8 +44,8 @@ def packages() -> dict[str, str]:
 
 
 def lock_sha256() -> str | None:
-    """SHA-256 of the package lock, where the source tree has one."""
-    path = REPOSITORY / "requirements.lock"
+    """SHA-256 of the package lock, where the source tree or the wheel has one."""
+    path = shipped.folder() / "requirements.lock"
     return sha256_file(path) if path.is_file() else None
 
 
@@ -95,13 +102,13 @@ def machine(device: Any) -> dict[str, Any]:
     }
 
 
-def _git(*arguments: str) -> str | None:
-    if not (REPOSITORY / ".git").exists():
+def _git(tree: Path, *arguments: str) -> str | None:
+    if not (tree / ".git").exists():
         return None
+    # Of a tree that several users share, git tells those who do not own it nothing unless it is called safe.
+    command = ["git", "-c", f"safe.directory={tree}", "-C", str(tree), *arguments]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(REPOSITORY), *arguments], capture_output=True, text=True, timeout=20, check=True
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()

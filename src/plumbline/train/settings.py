@@ -29,6 +29,7 @@ class Settings:
     checkpoint_steps: int | None = None
     keep: int = 3
     tensorboard: Path | None = None
+    mlflow: str | None = None
     report_seconds: float = 5.0
     lease_seconds: float = 120.0
     wait_seconds: float = 180.0

@@ -15,7 +15,6 @@ Appends take the kernel's lock (flock) on the ledger itself, and are on the disk
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -28,6 +27,7 @@ from typing import Any
 
 from plumbline.cli import PlumblineError
 from plumbline.files import atomic_write_bytes, canonical_json, free_name, fsync_directory, sha256_text
+from plumbline.system import fcntl
 
 #: What the first line names as the hash before it.
 NO_HEAD = "0" * 64

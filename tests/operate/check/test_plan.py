@@ -16,7 +16,9 @@ from tests.operate.check.made import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fet
 def snakemakes(*jobs: Job, account: str = "") -> list[Any]:
     resources = {"slurm_account": account} if account else {}
     return [
-        SimpleNamespace(rule=SimpleNamespace(name=job.rule), wildcards=job.wildcards, resources=resources)
+        SimpleNamespace(
+            rule=SimpleNamespace(name=job.rule), wildcards=job.wildcards, resources=resources, output=[], log=[]
+        )
         for job in jobs
     ]
 

@@ -12,8 +12,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from plumbline import __version__, record
 from plumbline.operate.stages import HIDDEN
 from plumbline.project import Plan
+from plumbline.specs.config import PROJECT
 
 #: The account that profiles/slurm names until a site puts its own there.
 PLACEHOLDER = "plumbline"
@@ -60,7 +62,7 @@ def look(plan: Plan, jobs: list[Any]) -> None:
     """
     from snakemake.exceptions import ApiError  # said without a traceback
 
-    from plumbline.operate.check import folders, hub, own, packages
+    from plumbline.operate.check import folders, hub, own, packages, sharing
     from plumbline.operate.check.finding import STOP
     from plumbline.operate.check.planned import Job, Planned
 
@@ -68,14 +70,22 @@ def look(plan: Plan, jobs: list[Any]) -> None:
     known = tuple(Job(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
     planned = Planned(plan=plan, jobs=known)
     refused = [found.words for found in folders.look(planned) if found.state == STOP]
-    refused += own.refused(planned)
+    refused += own.refused(planned) + sharing.refused(jobs)
     if refused:
         raise ApiError("\n".join(refused))
-    warnings = own.flagged(planned) + [
-        found.words for found in (*packages.tools(planned), *hub.offline(planned)) if found.state == STOP
-    ]
+    warnings = (
+        own.flagged(planned)
+        + sharing.withheld(plan.work, jobs)
+        + [found.words for found in (*packages.tools(planned), *hub.offline(planned)) if found.state == STOP]
+    )
     if placeholder(name := account(jobs)):
         warnings.append(account_words(name))
+    written = (record.read(plan.root / PROJECT) or {}).get("version", __version__)
+    if written != __version__:
+        warnings.append(
+            f"this project was written by plumbline-lm {written}, and {__version__} is installed: "
+            "plumbline init . --upgrade"
+        )
     for words in warnings:
         print(f"warning: {words}", file=sys.stderr)
 

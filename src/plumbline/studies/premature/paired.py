@@ -130,5 +130,6 @@ def columns(names: dict[Quantity, str]) -> list[Column]:
     found = labels("setting", "Model")
     for name in names:
         header, how = SHOWN[name]
-        found += beside(name, header, how, narrow=True) + beside(f"{name}_sd", f"± {header}", how)
+        spread = f"{name}_sd"
+        found += beside(name, header, how, narrow=True, noise=spread) + beside(spread, f"± {header}", how)
     return found

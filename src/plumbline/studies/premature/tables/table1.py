@@ -34,7 +34,9 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
         mine = setting == "intervention"
         cells |= _saved(paired) if mine else dict.fromkeys(SAVED, Cell(None, word="see intervention"))
         cells |= printed_cells(print1, setting, SAVED)
-    saved = beside("saved_m", "saved (M tokens)", ".4g") + beside("saved_pct", "saved (%)", ".2f", narrow=True)
+    saved = beside("saved_m", "saved (M tokens)", ".4g") + beside(
+        "saved_pct", "saved (%)", ".2f", narrow=True, noise="saved_pct_sd"
+    )
     return finished(
         "table1",
         f"GPT-style pretraining at {study.scale_label(BASE)}: the upper half's early queries and keys slowed.",

@@ -28,11 +28,11 @@ PRINTED = {
 
 COLUMNS = [
     *labels("task", "Task"),
-    *beside("control", "control", ".4f", narrow=True),
+    *beside("control", "control", ".4f", narrow=True, noise="control_sd"),
     *beside("control_sd", "± control", ".4f", readable=False),
-    *beside("intervention", "slowed", ".4f"),
+    *beside("intervention", "slowed", ".4f", noise="intervention_sd"),
     *beside("intervention_sd", "± slowed", ".4f", readable=False),
-    *beside("delta_pp", "Δ (points)", "+.3f", narrow=True),
+    *beside("delta_pp", "Δ (points)", "+.3f", narrow=True, noise="delta_pp_sd"),
     *beside("delta_pp_sd", "± Δ", ".3f"),
     ours("wins", "wins", "d", narrow=True),
     published_column("wins", "wins"),

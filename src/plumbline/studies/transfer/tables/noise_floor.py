@@ -11,6 +11,7 @@ import warnings
 import pandas as pd
 
 from plumbline.results.formats import PROBABILITY
+from plumbline.results.layout import ours
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
 from plumbline.results.table import (
@@ -42,8 +43,10 @@ from plumbline.stats import noise_floor as floor_of
 from plumbline.studies.transfer.headline import BASE
 
 
-def _ours(name: str, header: str, how: str = ".2f", *, readable: bool = True, narrow: bool = False) -> Column:
-    return Column(name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow)
+def _ours(
+    name: str, header: str, how: str = ".2f", *, readable: bool = True, narrow: bool = False, noise: str = ""
+) -> Column:
+    return ours(name, header, how, readable=readable, narrow=narrow, noise=noise)
 
 
 COLUMNS = [
@@ -51,7 +54,7 @@ COLUMNS = [
     Column(name="label", header="Method", kind="label", narrow=True),
     Column(name="n_seeds", header="seeds", kind="fact", format="d", narrow=True),
     Column(name="outcome", header="outcome", kind="fact"),
-    _ours("climb_avg_mean", "mean", ".4f", narrow=True),
+    _ours("climb_avg_mean", "mean", ".4f", narrow=True, noise="sigma"),
     published_column("climb_avg_mean", "mean"),
     _ours("sigma", "σ", ".5f", narrow=True),
     published_column("sigma", "σ", narrow=True),

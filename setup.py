@@ -1,0 +1,44 @@
+"""The one step of a build that pyproject.toml cannot say: a wheel takes along what travels (plumbline/shipped.py)."""
+
+import json
+import runpy
+import shutil
+import subprocess
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+SHIPPED = runpy.run_path(str(ROOT / "src" / "plumbline" / "shipped.py"))
+
+
+def git(*arguments: str) -> str | None:
+    """What git says of this tree; None where it is no repository, or there is no git."""
+    if not (ROOT / ".git").exists():
+        return None
+    command = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+class BuildWithProject(build_py):
+    """build_py, and a copy of what travels. An editable install has the repository itself and needs none."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        target = Path(self.build_lib) / "plumbline" / SHIPPED["COPY"]
+        shutil.rmtree(target, ignore_errors=True)  # of an earlier build in the same folder
+        for path in SHIPPED["files"](ROOT):
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / path, target / path)
+        commit, changed = git("rev-parse", "HEAD"), git("status", "--porcelain", "--untracked-files=no")
+        said = {"git_commit": commit, "git_dirty": None if changed is None else bool(changed)}
+        (target / SHIPPED["BUILT"]).write_text(json.dumps(said) + "\n")
+
+
+setup(cmdclass={"build_py": BuildWithProject})

@@ -1,0 +1,75 @@
+"""Files and folders that several users share: who may do what, in words.
+
+What is made takes the group of a folder that hands it down (setgid) and the mode that the umask leaves; nothing here
+changes either. This says why something is refused, and what its owner can do.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from pathlib import Path
+
+#: What makes a folder one that a group works in, and what was made there before.
+REMEDY = "chgrp -R <group>, chmod -R g+rwX, chmod g+s on its folders, and umask 002 for whoever works there"
+
+
+def nearest(path: str | Path) -> Path:
+    """The path itself, or the nearest above it that is there and that this user may see."""
+    path = Path(path).absolute()
+    return next(place for place in (path, *path.parents) if os.path.lexists(place))
+
+
+def whose(path: Path) -> str:
+    """``belongs to ann, group lab, mode rwxr-x---``"""
+    status = path.stat()
+    return f"belongs to {_user(status.st_uid)}, group {_group(status.st_gid)}, mode {stat.filemode(status.st_mode)[1:]}"
+
+
+def denied(path: str | Path) -> str:
+    """Why this user may not read or change `path`, and the remedy.
+
+    What is not there yet, or is not seen, is a matter of the folder that it is in.
+    """
+    place = nearest(path)
+    it = "it" if place == Path(path).absolute() else str(place)
+    return (
+        f"{path} may not be read or changed by {_user(os.geteuid())}: {it} {whose(place)}. Let its owner share it "
+        f"({REMEDY}; docs/shared-work.md), or work elsewhere (--config work=...)"
+    )
+
+
+def withheld(folder: Path) -> str | None:
+    """That this process withholds from a folder's group what the folder grants it; None where it does not."""
+    status, umask = folder.stat(), _umask()
+    shared = stat.S_ISGID | stat.S_IWGRP
+    if status.st_mode & shared != shared or not umask & 0o070:
+        return None
+    if "system.posix_acl_default" in os.listxattr(folder):  # in whose place no umask counts
+        return None
+    return (
+        f"{folder} is shared by the group {_group(status.st_gid)}, but your umask {umask:03o} keeps it from going on "
+        "with what you make there; first: umask 002"
+    )
+
+
+def _umask() -> int:
+    """This process's umask: asking the kernel itself would change it for all threads meanwhile."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next((int(line.split()[1], 8) for line in lines if line.startswith("Umask:")), 0)
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
+
+
+def _group(number: int) -> str:
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)

@@ -1,0 +1,185 @@
+"""``python -m plumbline.bundle``: pack what a configuration gave, for a rebuild elsewhere. `snakemake bundle` makes the
+products first, and calls it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from plumbline import record
+from plumbline.bundle import archive, contents, crate
+from plumbline.bundled import Product
+from plumbline.cli import PlumblineError, prog, run
+from plumbline.files import sha256_file
+from plumbline.project import Plan, plan
+from plumbline.specs.config import PRESETS, load_config
+
+#: What an item is called in a frame of examples: its place and a hash. A text has other characters, and is longer.
+ITEM = re.compile(r"[\w./:+-]{1,120}")
+
+#: Where frames are within an archive whose own folder lay outside of the project.
+WORK = "work"
+
+#: The environment, beside what was asked for.
+LOCK = "requirements.lock"
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle"), description=__doc__)
+    parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
+    parser.add_argument("--study", action="append", metavar="STUDY", help="only this one; may be repeated")
+    parser.add_argument(
+        "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
+    )
+    there = "pack the products that are there, and say which are not (otherwise all must be)"
+    parser.add_argument("--as-it-is", action="store_true", help=there)
+    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    parser.add_argument("--out", type=Path, required=True, metavar="BUNDLE.tar.xz")
+    return parser
+
+
+def main() -> None:
+    """The verb."""
+    given = arguments().parse_args()
+    config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
+    config |= {"preset": given.preset} if given.preset else {}
+    config |= {"studies": given.study} if given.study else {}
+    planned = plan(config | {"mine": "", "trial": {}})
+    said, lacking = pack(planned, given.out, as_it_is=given.as_it_is)
+    record.write(given.out, given.made_of)
+    for product in lacking:
+        print(f"not there, so not packed: {product}")
+    size = given.out.stat().st_size / 1e6
+    print(f"{len(said.products)} products; {size:.2f} MB; sha256 {sha256_file(given.out)}")
+    print(given.out)
+
+
+def pack(planned: Plan, out: Path, *, as_it_is: bool = False) -> tuple[contents.Contents, list[Product]]:
+    """Write the archive of a plan; what it says of itself, and the products that are not there.
+
+    Raises:
+        PlumblineError: a product is not there (and `as_it_is` does not allow that), does not say what it was made of,
+            or what is to be packed holds texts.
+    """
+    folder = planned.root / planned.results
+    products = planned.bundle_products
+    lacking = [one for one in products if not all((folder / name).is_file() for name in one.files)]
+    products = [one for one in products if one not in lacking]
+    if lacking and not as_it_is:
+        raise PlumblineError(
+            f"{planned.results}: {len(lacking)} products are not there, such as {lacking[0]}; make them (snakemake "
+            "bundle does), or pack what is there with --as-it-is"
+        )
+    work = _within(planned)
+    read = {path: f"{work}/{planned.name}/{path.removeprefix(f'{planned.work}/')}" for path in planned.bundled_work()}
+    for path in read:
+        if path.endswith("/examples.parquet"):
+            require_no_texts(planned.root / path)
+    said = _contents(planned, products, work, [path for path in read if path.endswith(".json")])
+    files: dict[str, bytes | Path] = {name: planned.root / path for path, name in read.items()}
+    configuration = planned.bundled_configuration()
+    configuration += [LOCK] if (planned.root / LOCK).is_file() else []
+    files |= {path: planned.root / path for path in configuration}
+    results = frozenset(f"{planned.results}/{name}" for product in products for name in product.files)
+    files |= {name: planned.root / name for name in results}
+    files[contents.NAME] = msgspec.json.format(msgspec.json.encode(said, order="sorted"), indent=1) + b"\n"
+    files["README.md"] = _readme(said).encode()
+    archive.write(out, files, _described(said, results))
+    return said, lacking
+
+
+def require_no_texts(path: Path) -> None:
+    """Refuse a frame of examples whose items are called by more than ids: benchmarks' texts are not ours to pass on.
+
+    Raises:
+        PlumblineError: there is such an item.
+    """
+    from plumbline import frames
+
+    read = frames.read(path, "examples")
+    for name in ("task", "item", "metric", "run_id"):
+        for value in read[name].unique():
+            if not ITEM.fullmatch(str(value)):
+                raise PlumblineError(f"{path}: {name} {str(value)[:40]!r} is no id but a text; it is not packed")
+
+
+def _made(planned: Plan, product: Product) -> contents.Made:
+    folder = planned.root / planned.results
+    says = next(name for name in product.files if name.endswith(".json"))
+    made_of = (record.read(folder / says) or {}).get(record.KEY)
+    if not made_of:
+        raise PlumblineError(
+            f"{planned.results}/{says} does not say what {product} was made of (by hand?); have it made by Snakemake"
+        )
+    return contents.Made(
+        study=product.study,
+        kind=product.kind,
+        target=product.target,
+        path=product.path,
+        made_of=str(made_of),
+    )
+
+
+def _within(planned: Plan) -> str:
+    """Where heavy files lie in the archive: as in the project, or, where they lie outside of it, below `WORK`."""
+    path = PurePosixPath(planned.config["work"])
+    return WORK if path.is_absolute() or ".." in path.parts else str(path)
+
+
+def _contents(planned: Plan, products: Iterable[Product], work: str, facts: Iterable[str]) -> contents.Contents:
+    commit, committed, edited = contents.checkout(planned.root)
+    ends = [(record.read(planned.root / path) or {}).get("finished") for path in facts]
+    own = {"studies": list(planned.studies), "work": work, "mine": "", "trial": {}}
+    return contents.Contents(
+        format=contents.FORMAT,
+        configuration=planned.config | own,
+        called=planned.work,
+        results=planned.results,
+        commit=commit,
+        committed=committed,
+        edited=edited,
+        finished=max((end for end in ends if isinstance(end, str)), default=None),
+        versions=contents.versions(("plumbline-lm", "snakemake", *contents.PACKAGES)),
+        products=[_made(planned, product) for product in products],
+    )
+
+
+def _described(said: contents.Contents, results: frozenset[str]) -> crate.Described:
+    studies = ", ".join(said.asked.studies)
+    return crate.Described(
+        name=f"Plumbline: {studies} at preset {said.asked.preset}"[:250],
+        description=(
+            f"Tables, figures, claims, deviations and the audit of the studies {studies} at preset "
+            f"{said.asked.preset}, and what they are made of: specs, manifests, metrics, probes, scores, measurements, "
+            "timings, configuration and printed numbers. No weights, no corpus, no items. README.md says how all "
+            "products are made again from it."
+        ),
+        date=said.finished or said.committed or "1970-01-01",
+        commit=said.commit or "",
+        version=said.versions.get("plumbline-lm", ""),
+        results=results,
+        packages={name: version for name, version in said.versions.items() if name != "plumbline-lm"},
+    )
+
+
+def _readme(said: contents.Contents) -> str:
+    where = f"commit {said.commit}" if said.commit else "no repository"
+    where += " with edits that are in no commit" if said.edited else ""
+    return (
+        f"# A bundle of Plumbline, preset {said.asked.preset}\n\n"
+        f"Studies: {', '.join(said.asked.studies)}. Made at {where}.\n\n"
+        "Every table, figure, page of claims and deviations, and the audit, made again and compared byte by byte:\n\n"
+        "    plumbline rebuild bundle.tar.xz --into rebuilt\n\n"
+        f"`{contents.NAME}` says what was asked for and with which packages, `{crate.NAME}` what every file is.\n"
+    )
+
+
+if __name__ == "__main__":
+    run(main)

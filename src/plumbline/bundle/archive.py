@@ -1,0 +1,218 @@
+"""The archive: a tar of plain files under one folder, compressed with xz; the same bytes from the same files.
+
+It is read with distrust: nothing is written outside the folder asked for, only what its crate lists is taken, and each
+file's size and SHA-256 must be those that the crate has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import lzma
+import os
+import shutil
+import tarfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from plumbline.bundle import crate
+from plumbline.cli import PlumblineError
+from plumbline.files import atomic, parse_json, sha256_file
+
+#: The folder that everything lies in: an archive unpacked by hand does not scatter.
+TOP = "bundle"
+
+#: The most bytes that a crate may have: twenty thousand files are 10 MB.
+LARGEST_CRATE = 256 << 20
+
+_PIECE = 1 << 20
+
+
+def write(out: Path, files: Mapping[str, bytes | Path], described: crate.Described) -> None:
+    """Write `files` (name within the archive -> content, or where it lies) with their crate first, by name, without
+    times, owners and modes of this machine.
+
+    Raises:
+        PlumblineError: a file was changed meanwhile.
+    """
+    listed = [_entry(name, files[name]) for name in sorted(files)]
+    metadata = crate.text(crate.build(listed, described)).encode()
+    with (
+        atomic(out) as raw,
+        lzma.open(raw, "wb", format=lzma.FORMAT_XZ, preset=6) as stream,
+        tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        _add(tar, crate.NAME, len(metadata), io.BytesIO(metadata))
+        for entry in listed:
+            content = files[entry.name]
+            with io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as handle:
+                hashed = _Hashed(handle)
+                _add(tar, entry.name, entry.size, hashed)
+            if hashed.sha256 != entry.sha256:
+                raise PlumblineError(f"{entry.name} was changed while it was packed; pack again when nothing runs")
+
+
+def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.Entry]:
+    """Unpack into a folder that is new or empty; nothing of it stays if anything is wrong.
+
+    Args:
+        moved: first part of a name -> another one that it gets in the folder.
+
+    Returns:
+        Name within the archive -> what its crate says of the file.
+
+    Raises:
+        PlumblineError: there is something in the folder; the archive is damaged, cut short, none of ours, or would
+            write elsewhere.
+    """
+    was_there = folder.exists()
+    if was_there and (not folder.is_dir() or any(folder.iterdir())):
+        raise PlumblineError(f"--into {folder}: there is something already; name a new folder, or an empty one")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return _unpack(archive, folder, moved)
+    except BaseException:
+        empty(folder)
+        if not was_there:
+            folder.rmdir()
+        raise
+
+
+def empty(folder: Path) -> None:
+    """Remove what was unpacked."""
+    for found in folder.iterdir():
+        shutil.rmtree(found) if found.is_dir() else found.unlink()
+
+
+def read_one(archive: Path, name: str) -> bytes:
+    """The content of one file, whose size and SHA-256 are those of the crate.
+
+    Raises:
+        PlumblineError: as `unpack`; or there is no such file.
+    """
+    with _opened(archive) as tar:
+        members = iter(tar)
+        listed = _crate(tar, next(members, None), archive)
+        for member in members:
+            entry = _checked(member, listed, archive)
+            if entry.name == name:
+                content = _content(tar, member).read(entry.size + 1)
+                _compare(entry, len(content), hashlib.sha256(content).hexdigest(), archive)
+                return content
+    raise PlumblineError(f"{archive} has no {name}, so it is no bundle of Plumbline")
+
+
+def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.Entry]:
+    seen: set[str] = set()
+    with _opened(archive) as tar:
+        members = iter(tar)
+        listed = _crate(tar, next(members, None), archive)
+        for member in members:
+            entry = _checked(member, listed, archive)
+            if entry.name in seen:
+                raise PlumblineError(f"{archive}: {entry.name} is in it twice; it is no bundle of Plumbline")
+            seen.add(entry.name)
+            first, _, rest = entry.name.partition("/")
+            place = folder / moved.get(first, first) / rest if rest else folder / first
+            hashed = _Hashed(_content(tar, member))
+            try:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with open(place, "xb") as file:
+                    shutil.copyfileobj(hashed, file, _PIECE)
+            except (FileExistsError, NotADirectoryError) as error:
+                raise PlumblineError(f"{archive}: {entry.name} would lie where another of its files does") from error
+            _compare(entry, place.stat().st_size, hashed.sha256, archive)
+    if missing := sorted(listed.keys() - seen):
+        raise PlumblineError(f"{archive} lacks {len(missing)} of its {len(listed)} files ({missing[0]}); copy it again")
+    return listed
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
+    """The tar within; what is wrong with it, in words. What follows the last file is read too, for its checksum."""
+    if not archive.is_file():
+        raise PlumblineError(f"there is no bundle {archive}")
+    try:
+        with lzma.open(archive, "rb") as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
+            yield tar
+            while stream.read(_PIECE):
+                pass
+    except (lzma.LZMAError, EOFError, tarfile.TarError) as error:
+        raise PlumblineError(
+            f"{archive} cannot be read ({error}): it is damaged, was not copied to its end, or is no bundle; copy it "
+            "again and compare its SHA-256 with that of where it comes from"
+        ) from error
+
+
+def _crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -> dict[str, crate.Entry]:
+    """What the crate lists, which is the archive's first file."""
+    if first is None or first.name != f"{TOP}/{crate.NAME}" or not first.isreg() or first.size > LARGEST_CRATE:
+        raise PlumblineError(f"{archive} does not begin with {TOP}/{crate.NAME}, so it is no bundle of Plumbline")
+    try:
+        document = parse_json(_content(tar, first).read())
+    except ValueError as error:
+        raise PlumblineError(f"{archive}: {crate.NAME} is no JSON ({error}); it is no bundle of Plumbline") from error
+    listed = crate.check(document, str(archive))
+    for name in listed:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or str(path) != name or "\\" in name or "\0" in name:
+            raise PlumblineError(f"{archive}: {name!r} would be written outside of the folder; nothing was unpacked")
+    return listed
+
+
+def _checked(member: tarfile.TarInfo, listed: Mapping[str, crate.Entry], archive: Path) -> crate.Entry:
+    """What the crate says of a member, which must be a plain file that it lists, of that size."""
+    parts = PurePosixPath(member.name).parts
+    if member.name.startswith("/") or ".." in parts:
+        raise PlumblineError(f"{archive}: {member.name!r} would be written outside of the folder; it was not unpacked")
+    name = member.name.removeprefix(f"{TOP}/")
+    if not member.isreg() or name == member.name or name not in listed:
+        what = "not in its crate" if member.isreg() else "no plain file"
+        raise PlumblineError(f"{archive}: {member.name!r} is {what}; it was changed after it was made")
+    if member.size != listed[name].size:
+        _compare(listed[name], member.size, "", archive)
+    return listed[name]
+
+
+def _compare(entry: crate.Entry, size: int, sha256: str, archive: Path) -> None:
+    if (size, sha256) != (entry.size, entry.sha256):
+        raise PlumblineError(
+            f"{archive}: {entry.name} is not the file that {crate.NAME} describes ({size} bytes of {entry.size}, "
+            "another SHA-256): it is damaged, or was changed after it was made"
+        )
+
+
+def _entry(name: str, content: bytes | Path) -> crate.Entry:
+    if isinstance(content, bytes):
+        return crate.Entry(name, len(content), hashlib.sha256(content).hexdigest())
+    return crate.Entry(name, os.path.getsize(content), sha256_file(content))
+
+
+def _add(tar: tarfile.TarFile, name: str, size: int, content: IO[bytes] | _Hashed) -> None:
+    info = tarfile.TarInfo(f"{TOP}/{name}")
+    info.size, info.mode = size, 0o644
+    tar.addfile(info, content)  # type: ignore[arg-type]
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    found = tar.extractfile(member)
+    assert found is not None, "a plain file has a content"
+    return found
+
+
+class _Hashed:
+    """A file whose SHA-256 is reckoned as it is read."""
+
+    def __init__(self, handle: IO[bytes]) -> None:
+        self._handle, self._hash = handle, hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._handle.read(size)
+        self._hash.update(piece)
+        return piece
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()

@@ -1,0 +1,135 @@
+"""What a bundle says of itself, `plumbline.json`: what was asked for, at which commit, with which packages."""
+
+from __future__ import annotations
+
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from plumbline.cli import PlumblineError
+
+#: Its name within the archive.
+NAME = "plumbline.json"
+
+#: The form of bundles that this code writes and reads.
+FORMAT = 1
+
+#: Packages that decide a product's bytes: numbers, drawing, and the writing of tables.
+PACKAGES = (
+    *("numpy", "pandas", "scipy", "statsmodels", "torch", "mpmath", "networkx", "pyarrow"),
+    *("matplotlib", "pillow", "contourpy", "kiwisolver", "tabulate", "jinja2"),
+)
+
+#: What of a checkout can change a product.
+SOURCES = ("src", "config", "workflow", "Snakefile")
+
+
+#: What an archive may say of places: below the folder that it is unpacked into, and no word that begins as an option.
+_Below = Annotated[str, msgspec.Meta(pattern=r"^(?!\.)[\w.-]+(/(?!\.)[\w.-]+)*\Z")]
+_Work = Annotated[str, msgspec.Meta(pattern=r"^(?![/-])(?!(.*/)?\.\.(/|\Z))[^\0]+\Z")]
+_Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40,64}\Z")]
+
+
+class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A product (see `plumbline.bundled.Product`): what it says that it was made of."""
+
+    study: str
+    kind: str
+    target: str
+    path: _Below
+    made_of: str
+
+    def __str__(self) -> str:
+        return " ".join(word for word in (self.kind, self.study, self.target) if word)
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a plan's configuration that a bundle goes by; the others are the plan's to check."""
+
+    preset: str
+    studies: list[str]
+    work: _Work
+
+
+class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`configuration` is that of the plan, its `work` the folder within the archive; `called` is what products call
+    that folder of their preset. `results`: the folder of the products. `commit`, `committed` (its date) and `edited`
+    (whether `SOURCES` were) are None where there was no repository. `versions`: of this package, Snakemake, and
+    `PACKAGES`.
+    """
+
+    format: int
+    configuration: dict[str, Any]
+    called: str
+    results: Annotated[str, msgspec.Meta(pattern=r"^results/\w+\Z")]
+    commit: _Commit | None
+    committed: str | None
+    edited: bool | None
+    finished: str | None
+    versions: dict[str, str]
+    products: list[Made]
+
+    @property
+    def asked(self) -> Configuration:
+        """The parts of the configuration that a bundle goes by."""
+        return msgspec.convert(self.configuration, Configuration)
+
+    @property
+    def work(self) -> str:
+        """The folder of the preset's frames within the archive."""
+        return f"{self.asked.work}/{self.asked.preset}"
+
+
+def parse(text: bytes, where: str) -> Contents:
+    """A bundle's `plumbline.json`.
+
+    Raises:
+        PlumblineError: it is of another form.
+    """
+    try:
+        said = msgspec.json.decode(text)["format"]
+        if said != FORMAT:
+            raise PlumblineError(
+                f"{where}: it is a bundle of form {said}, and this version of Plumbline reads {FORMAT}; rebuild it "
+                "with the version that made it"
+            )
+        found = msgspec.json.decode(text, type=Contents)
+        found.asked  # noqa: B018
+    except (msgspec.DecodeError, KeyError, TypeError, RecursionError) as error:
+        raise PlumblineError(f"{where}: {NAME} does not say what is in it ({error}); it is no bundle") from error
+    return found
+
+
+def versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
+    """Installed versions of packages, without the part that names a build; none of those that are not there."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = metadata.version(name).partition("+")[0]
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def checkout(root: Path) -> tuple[str | None, str | None, bool | None]:
+    """Commit of a checkout, its date, and whether `SOURCES` were edited since; None without a repository."""
+    said = git(root, "log", "-1", "--format=%H %cI")
+    if said is None:
+        return None, None, None
+    state = git(root, "status", "--porcelain", "--untracked-files=all", "--", *SOURCES)
+    commit, _, date = said.partition(" ")
+    return commit, date, None if state is None else bool(state)
+
+
+def git(root: Path, *words: str) -> str | None:
+    """What git answers in a checkout; None where there is none, or no git."""
+    if not (root / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

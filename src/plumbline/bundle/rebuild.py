@@ -1,0 +1,261 @@
+"""``plumbline rebuild BUNDLE.tar.xz --into FOLDER``: every table, figure and page of a bundle made again from what is
+in it, without a GPU, a corpus or training, and compared byte by byte with those that it brought."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from plumbline.bundle import archive, contents
+from plumbline.cli import PlumblineError, prog, run
+from plumbline.files import atomic_write_text, sha256_file
+from plumbline.specs import code
+
+EQUAL, DIFFERENT, MISSING = "equal", "different", "missing"
+
+#: Where the folder has the products that the bundle brought; its own are where a project has them.
+BROUGHT = "bundled"
+
+#: What was compared, file by file.
+LIST = "rebuilt.csv"
+
+#: Threads of each library: what Snakemake gives a job of one thread.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+_REMAKE = Path(__file__).with_name("remake.py")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rebuilt:
+    """What came of it: file -> equal, different or missing; why products could not be made; and what is otherwise
+    here than where the bundle was made, in words."""
+
+    said: contents.Contents
+    verdicts: dict[str, str]
+    failed: dict[str, str]
+    otherwise: tuple[str, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether every file came out equal."""
+        return set(self.verdicts.values()) <= {EQUAL}
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle.rebuild"), description=__doc__)
+    parser.add_argument("bundle", type=Path, metavar="BUNDLE.tar.xz")
+    parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="a new folder, or an empty one")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="products at a time (default: 1)")
+    commit = parser.add_mutually_exclusive_group()
+    taken = "with the code of the bundle's commit, taken from this repository's history, whatever is checked out"
+    commit.add_argument("--at-commit", action="store_true", help=taken)
+    commit.add_argument("--any-commit", action="store_true", help="even where this code makes some products otherwise")
+    parser.add_argument("--any-versions", action="store_true", help="even where packages are of other versions")
+    return parser
+
+
+def main() -> int:
+    """The verb: 0 where all files came out equal, else 1."""
+    given = arguments().parse_args()
+    found = rebuild(
+        given.bundle,
+        given.into,
+        jobs=given.jobs,
+        at_commit=given.at_commit,
+        any_commit=given.any_commit,
+        any_versions=given.any_versions,
+    )
+    print(told(found, given.into))
+    return 0 if found.whole else 1
+
+
+def rebuild(
+    bundle: Path,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    at_commit: bool = False,
+    any_commit: bool = False,
+    any_versions: bool = False,
+) -> Rebuilt:
+    """Unpack a bundle, make its products again, and compare.
+
+    Args:
+        folder: new or empty; afterwards a project's config/, work/ and results/, and `bundled/` beside them.
+        jobs: products that are made at a time.
+        at_commit: make them with the code of the bundle's commit, from this repository's history.
+        any_commit: make them even where this code would make some of them otherwise.
+        any_versions: make them even where packages that decide bytes are of other versions.
+
+    Raises:
+        PlumblineError: the archive is damaged or none of ours; packages or code are others than those it was made with.
+    """
+    said = contents.parse(archive.read_one(bundle, contents.NAME), str(bundle))
+    otherwise = _versions(said, bundle, allowed=any_versions)
+    with _code(said, bundle, at_commit) as package:
+        listed = archive.unpack(bundle, folder, {"results": BROUGHT})
+        answers = _made(said, folder, package, max(1, jobs), any_commit)
+    other = [name for answer in answers for name in answer.other]
+    if other and not any_commit:
+        archive.empty(folder)
+        raise PlumblineError(_of_another_commit(said, bundle, other))
+    if other:
+        otherwise.append(f"code or configuration of {_some(other)} is not what the bundle was made with")
+    brought = [name for name in sorted(listed) if name.startswith("results/")]
+    verdicts = {name: _compared(folder, name, listed[name].sha256) for name in brought}
+    failed = {name: why for answer in answers for name, why in answer.failed.items()}
+    _list(folder, verdicts)
+    return Rebuilt(said=said, verdicts=verdicts, failed=failed, otherwise=tuple(otherwise))
+
+
+def told(found: Rebuilt, folder: Path | None = None) -> str:
+    """What came of it, for a terminal; where it can be looked at, if the folder stays."""
+    said, counts = found.said, Counter(found.verdicts.values())
+    lines = [f"{said.asked.preset}: {', '.join(said.asked.studies)}; made at commit {said.commit or 'unknown'}"]
+    lines += [f"otherwise here: {words}" for words in found.otherwise]
+    lines += [f"{verdict}: {name}" for name, verdict in found.verdicts.items() if verdict != EQUAL]
+    lines += [f"could not be made: {name}: {why}" for name, why in found.failed.items()]
+    shares = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (EQUAL, DIFFERENT, MISSING))
+    lines.append(
+        f"{len(said.products)} products, {len(found.verdicts)} files: {shares}"
+        + (f"; {folder / LIST} has each" if folder else "")
+    )
+    if folder and not found.whole:
+        lines.append(f"compare with: diff -r {folder / BROUGHT} {folder / 'results'}")
+    return "\n".join(lines)
+
+
+class Answer(msgspec.Struct):
+    """What `remake.py` says: the package that it ran, products that it would make of something else, and errors."""
+
+    package: str
+    other: list[str]
+    failed: dict[str, str]
+
+
+def _made(said: contents.Contents, folder: Path, package: Path, jobs: int, any_commit: bool) -> list[Answer]:
+    """Have the products made, every `jobs`-th by one process."""
+    environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    with tempfile.TemporaryDirectory() as scratch:
+        started = []
+        for number in range(min(jobs, len(said.products))):
+            answer = Path(scratch) / f"{number}.json"
+            request = {
+                "configuration": said.configuration,
+                "work": said.work,
+                "called": said.called,
+                "results": said.results,
+                "products": msgspec.to_builtins(said.products[number::jobs]),
+                "any_commit": any_commit,
+                "answer": str(answer),
+            }
+            asked = Path(scratch) / f"{number}.asked.json"
+            asked.write_text(json.dumps(request), encoding="utf-8")
+            command = [sys.executable, "-P", str(_REMAKE), str(asked)]
+            started.append((subprocess.Popen(command, cwd=folder, env=environment), answer))
+        ended = [(process.wait(), answer) for process, answer in started]
+        if wrong := [status for status, _ in ended if status]:
+            raise PlumblineError(f"making the products again ended with {wrong[0]}; what it said stands above")
+        found = [msgspec.json.decode(path.read_bytes(), type=Answer) for _, path in ended]
+    for one in found:
+        if Path(one.package).resolve() != package.resolve():
+            raise PlumblineError(f"made by the package in {one.package}, not by that in {package}; unset PYTHONPATH")
+    return found
+
+
+@contextmanager
+def _code(said: contents.Contents, bundle: Path, at_commit: bool) -> Iterator[Path]:
+    """The package that makes the products: this one, or for the time of the block that of the bundle's commit."""
+    if not at_commit:
+        yield code.PACKAGE
+        return
+    repository = code.PACKAGE.parents[1]
+    if said.commit is None:
+        raise PlumblineError(f"--at-commit: {bundle} was made where there was no repository, and names no commit")
+    if contents.git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
+        raise PlumblineError(
+            f"--at-commit: {repository} is no repository that has commit {said.commit}; clone one that has it, or "
+            f"fetch it there (git fetch --unshallow, or git fetch origin {said.commit})"
+        )
+    with tempfile.TemporaryDirectory() as scratch:
+        done = subprocess.run(
+            ["git", "-C", str(repository), "archive", "--format=tar", said.commit, "src"],
+            capture_output=True,
+            check=True,
+        )
+        with tarfile.open(fileobj=io.BytesIO(done.stdout)) as tar:
+            tar.extractall(scratch, filter="data")
+        yield Path(scratch) / "src" / "plumbline"
+
+
+def _versions(said: contents.Contents, bundle: Path, *, allowed: bool) -> list[str]:
+    """What packages are of other versions here, in words.
+
+    Raises:
+        PlumblineError: there are such, and it is not `allowed`.
+    """
+    here = contents.versions()
+    other = [name for name, version in said.versions.items() if name in contents.PACKAGES and here.get(name) != version]
+    if other and not allowed:
+        wanted = " ".join(f"{name}=={said.versions[name]}" for name in other)
+        found = ", ".join(f"{name} {here.get(name, 'is not there')}" for name in other)
+        raise PlumblineError(
+            f"{bundle} was made with other packages, which may write other bytes: here {found}; pip install {wanted} "
+            "(all of them are in its requirements.lock), or --any-versions"
+        )
+    return [f"{name} {here.get(name, 'is not there')}, not {said.versions[name]}" for name in other]
+
+
+def _of_another_commit(said: contents.Contents, bundle: Path, other: list[str]) -> str:
+    commit, _, edited = contents.checkout(code.PACKAGE.parents[1])
+    here = f"commit {commit}{', edited' if edited else ''}" if commit else "an installed package"
+    if said.commit is None or said.edited:
+        whose = "from sources that are in no commit" if said.commit is None else f"from an edited {said.commit}"
+        remedy = "find those sources"
+    else:
+        whose = f"at commit {said.commit}"
+        remedy = f"--at-commit (or git checkout {said.commit}) makes them with that code"
+    return (
+        f"{bundle} was made {whose}; here ({here}) code, components or configuration of {_some(other)} are others, and "
+        f"so are the products; {remedy}, --any-commit makes them all the same"
+    )
+
+
+def _some(names: list[str]) -> str:
+    return f"{len(names)} products ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''})"
+
+
+def _compared(folder: Path, name: str, sha256: str) -> str:
+    path = folder / name
+    if not path.is_file():
+        return MISSING
+    return EQUAL if sha256_file(path) == sha256 else DIFFERENT
+
+
+def _list(folder: Path, verdicts: dict[str, str]) -> None:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["file", "verdict", "sha256_bundled", "sha256_rebuilt"])
+    for name, verdict in verdicts.items():
+        rebuilt = "" if verdict == MISSING else sha256_file(folder / name)
+        writer.writerow([name, verdict, sha256_file(folder / BROUGHT / name.partition("/")[2]), rebuilt])
+    atomic_write_text(folder / LIST, stream.getvalue())
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,127 @@
+"""``python -m plumbline.bundle.records``: bundles worth keeping, each in a folder of records/ that names its commit.
+
+``keep NAME BUNDLE.tar.xz --words "..."`` puts one there; ``check [NAME ...]`` makes all its products again with the
+code of its commit, from this repository's history, and compares them byte by byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from plumbline.bundle import archive, contents, rebuild
+from plumbline.bundled import NAME
+from plumbline.cli import PlumblineError, nearest, prog, run
+from plumbline.files import atomic_write_bytes, sha256_file
+
+#: The folder of records, and the file of each that says what it is.
+FOLDER, SAYS = Path("records"), "record.json"
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a record says: what it is of in a person's words, and which archive of which commit it is."""
+
+    words: str
+    commit: str
+    preset: str
+    studies: list[str]
+    products: int
+    bytes: int
+    sha256: str
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle.records"), description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    kept = verbs.add_parser("keep", help="a bundle of a commit, as a record")
+    kept.add_argument("name")
+    kept.add_argument("bundle", type=Path, metavar="BUNDLE.tar.xz")
+    kept.add_argument("--words", required=True, help="what it is worth keeping for")
+    checked = verbs.add_parser("check", help="make all products of records again, and compare")
+    checked.add_argument("names", nargs="*", metavar="NAME", help="default: all of them")
+    checked.add_argument("--jobs", type=int, default=1, metavar="N", help="products at a time (default: 1)")
+    for verb in (kept, checked):
+        verb.add_argument("--records", type=Path, default=FOLDER, help="the folder of records")
+    return parser
+
+
+def main() -> int:
+    """The verb: 0 where every record came out equal, else 1."""
+    given = arguments().parse_args()
+    if given.verb == "keep":
+        print(keep(given.records / given.name, given.bundle, given.words))
+        return 0
+    known = names(given.records)
+    for name in given.names:
+        if name not in known:
+            raise PlumblineError(f"{given.records} has no record {name!r}{nearest(name, known)} (there are {known})")
+    return max([check(given.records / name, given.jobs) for name in given.names or known], default=0)
+
+
+def names(records: Path = FOLDER) -> list[str]:
+    """The records that are there."""
+    return sorted(path.parent.name for path in records.glob(f"*/{SAYS}"))
+
+
+def keep(folder: Path, bundle: Path, words: str) -> Path:
+    """Put a bundle into a new record.
+
+    Raises:
+        PlumblineError: there is such a record, or the bundle names no commit that has all of its sources.
+    """
+    if folder.exists():
+        raise PlumblineError(f"{folder} is there; a record is not written over, name another one")
+    said = contents.parse(archive.read_one(bundle, contents.NAME), str(bundle))
+    if said.commit is None or said.edited:
+        raise PlumblineError(f"{bundle} was made from sources that are in no commit; commit them, and make it again")
+    folder.mkdir(parents=True)
+    shutil.copyfile(bundle, folder / NAME)
+    kept = Record(
+        words=words,
+        commit=said.commit,
+        preset=said.asked.preset,
+        studies=said.asked.studies,
+        products=len(said.products),
+        bytes=bundle.stat().st_size,
+        sha256=sha256_file(bundle),
+    )
+    atomic_write_bytes(folder / SAYS, msgspec.json.format(msgspec.json.encode(kept), indent=2) + b"\n")
+    return folder / SAYS
+
+
+def read(folder: Path) -> Record:
+    """What a record says, which is true of its archive.
+
+    Raises:
+        PlumblineError: it says nothing, or its archive is another one.
+    """
+    try:
+        kept = msgspec.json.decode((folder / SAYS).read_bytes(), type=Record)
+    except (OSError, msgspec.DecodeError) as error:
+        raise PlumblineError(f"{folder / SAYS} does not say what the record is of ({error})") from error
+    bundle = folder / NAME
+    if not bundle.is_file() or sha256_file(bundle) != kept.sha256:
+        raise PlumblineError(f"{bundle} is not the archive that {SAYS} names; restore it from the repository")
+    said = contents.parse(archive.read_one(bundle, contents.NAME), str(bundle))
+    if (said.commit, len(said.products)) != (kept.commit, kept.products) or said.edited:
+        raise PlumblineError(f"{folder / SAYS} says another commit or number of products than its archive")
+    return kept
+
+
+def check(folder: Path, jobs: int = 1) -> int:
+    """Make a record's products again with its commit's code; 0 where all came out equal, else 1."""
+    kept = read(folder)
+    print(f"{folder.name}: {kept.words}", flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        found = rebuild.rebuild(folder / NAME, Path(scratch) / "rebuilt", jobs=jobs, at_commit=True)
+        print(rebuild.told(found))
+    return 0 if found.whole else 1
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,67 @@
+"""``python -m plumbline.report``: pages of what is there of a preset's results, as a folder that opens from disk."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from plumbline import record
+from plumbline.cli import PlumblineError, prog, run
+from plumbline.project import plan
+from plumbline.report import site
+from plumbline.specs.config import PRESETS, load_config
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.report"), description=__doc__)
+    parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
+    words = "as snakemake --config: of a nested value, a part of it leaves the others alone"
+    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
+    parser.add_argument(
+        "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER/index.html", help="default: results/PRESET/report/index.html"
+    )
+    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    return parser
+
+
+def main() -> None:
+    """Write the report.
+
+    Raises:
+        PlumblineError: `--out` is no index.html, or its folder holds something that is no report.
+    """
+    given = arguments().parse_args()
+    planned = plan(_configuration(given))
+    out = given.out or Path(planned.report_index)
+    _require_own_folder(out)
+    pages = site.build(planned, out)
+    record.write(out, given.made_of)
+    print(f"{out} ({pages} pages)")
+
+
+def _require_own_folder(out: Path) -> None:
+    """The folder is replaced as a whole."""
+    if out.name != "index.html":
+        raise PlumblineError(f"--out {out}: the first page of a report is index.html; name FOLDER/index.html")
+    folder = out.parent
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "report.js").exists():
+        raise PlumblineError(f"--out {out}: {folder} holds something else, and would be replaced; name another folder")
+
+
+def _configuration(given: argparse.Namespace) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
+    if given.config:
+        from plumbline.operate import invocation
+
+        config = invocation.changed(config, given.config)
+    return config | ({"preset": given.preset} if given.preset else {})
+
+
+if __name__ == "__main__":
+    run(main)

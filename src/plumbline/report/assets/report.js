@@ -1,0 +1,102 @@
+// Sorting, searching, and the runs of a cell without leaving its table. Without it every page reads and links as well.
+"use strict";
+
+// A cell's key: numbers as numbers, and what has none last.
+function key(cell) {
+  if (cell.classList.contains("num")) return cell.dataset.sort === undefined ? null : Number(cell.dataset.sort);
+  return cell.textContent.trim().toLowerCase() || null;
+}
+
+function compare(one, other, sign) {
+  if (one === null || other === null) return (one === null) - (other === null);
+  const order = typeof one === "number" ? one - other : one.localeCompare(other, "en", { numeric: true });
+  return sign * order;
+}
+
+function sortBy(table, head) {
+  const descending = head.getAttribute("aria-sort") === "ascending";
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+  const rows = [...table.tBodies[0].rows].map((row) => [key(row.cells[head.cellIndex]), row]);
+  rows.sort((one, other) => compare(one[0], other[0], descending ? -1 : 1));
+  table.tBodies[0].append(...rows.map((pair) => pair[1]));
+}
+
+function sortable(table) {
+  for (const head of table.tHead.rows[0].cells) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    button.addEventListener("click", () => sortBy(table, head));
+    head.append(button);
+  }
+}
+
+function searchable(table) {
+  const rows = [...table.tBodies[0].rows];
+  if (rows.length < 5) return;
+  const tools = document.createElement("div");
+  const label = document.createElement("label");
+  const input = document.createElement("input");
+  const found = document.createElement("span");
+  tools.className = "tools";
+  input.type = "search";
+  input.placeholder = "rows with these words";
+  found.setAttribute("role", "status");
+  label.append("Search ", input);
+  tools.append(label, found);
+  const texts = rows.map((row) => row.textContent.toLowerCase());
+  input.addEventListener("input", () => {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    rows.forEach((row, at) => {
+      row.hidden = !words.every((word) => texts[at].includes(word));
+      shown += !row.hidden;
+    });
+    found.textContent = words.length ? `${shown} of ${rows.length} rows` : "";
+  });
+  table.closest(".box").before(tools);
+}
+
+// What an address points into is opened.
+function reveal() {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  const folded = target.querySelector(":scope > details:not(.notes)");
+  if (folded) folded.open = true;
+  for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  target.scrollIntoView();
+}
+
+function runsBeside(event) {
+  const link = event.target.closest('a[href^="#runs-"]');
+  const entry = link && document.getElementById(link.hash.slice(1));
+  if (!entry || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  const dialog = document.createElement("dialog");
+  const close = document.createElement("button");
+  close.textContent = "Close";
+  close.addEventListener("click", () => dialog.close());
+  const title = document.createElement("p");
+  title.append(`${link.textContent.trim()}: ${entry.querySelector("summary").textContent}`);
+  dialog.setAttribute("aria-label", "Runs behind this number");
+  dialog.append(close, title, entry.querySelector("ul").cloneNode(true));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+// Paper has no folds.
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = [...document.querySelectorAll("details:not([open]):not(.raw)")];
+  for (const details of opened) details.open = true;
+});
+addEventListener("afterprint", () => opened.forEach((details) => (details.open = false)));
+addEventListener("hashchange", reveal);
+document.addEventListener("click", runsBeside);
+for (const table of document.querySelectorAll("table.data")) {
+  sortable(table);
+  searchable(table);
+}
+reveal();

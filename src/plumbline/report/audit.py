@@ -1,0 +1,50 @@
+"""The page of the audit: its findings as the page of results has them, and every row in a table."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from plumbline.report import prose
+from plumbline.report.found import Found
+from plumbline.report.grid import Grid, Head, HtmlCell, number, text
+from plumbline.report.page import Page
+
+#: What is shown of a row: column of the csv -> head. The rest is in the csv, which lies beside.
+SHOWN = {
+    "id": Head(text="row"),
+    "document": Head(text="document"),
+    "verdict": Head(text="verdict"),
+    "what": Head(text="what", wide=True),
+    "source": Head(text="where"),
+    "printed": Head(text="printed", numeric=True, printed=True),
+    "recomputed": Head(text="recomputed", numeric=True),
+    "finding": Head(text="finding"),
+}
+
+
+def page(found: Found) -> Page:
+    """The audit; without one, the command that makes it."""
+    path = Path(found.plan.results) / "audit.csv"
+    words = path.with_suffix(".md")
+    files, grid, body, headings = {}, None, prose.html(""), []
+    if path.exists() and words.exists():
+        markdown = words.read_text(encoding="utf-8")
+        body, headings = prose.html(markdown), prose.headings(markdown)
+        files = {path: "files/audit.csv", words: "files/audit.md"}
+        with open(path, encoding="utf-8", newline="") as handle:
+            rows = [[_cell(row, name) for name in SHOWN] for row in csv.DictReader(handle)]
+        along = {"csv": "files/audit.csv", "md": "files/audit.md"}
+        title = "Every row: a printed number beside what others come to."
+        grid = Grid(id="rows", title=title, heads=list(SHOWN.values()), rows=rows, files=along)
+    content = {"grid": grid, "body": body, "headings": headings, "command": found.command(path)}
+    return Page(path="audit.html", title="Audit", template="audit.html.j2", content=content, nav="Audit", files=files)
+
+
+def _cell(row: dict[str, str], name: str) -> HtmlCell:
+    if not SHOWN[name].numeric:
+        return text(row[name])
+    try:
+        return number(float(row[name]), row[name])
+    except ValueError:
+        return text(row[name])

@@ -1,0 +1,98 @@
+"""The claims of all documents with their verdicts, on one page; and those of one study, for its own."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+from plumbline.report.found import Found
+from plumbline.report.grid import Grid, Head, HtmlCell, Sources, text
+from plumbline.report.page import Page
+from plumbline.specs.sheet import Study
+
+#: What a page shows of a claim: column of the csv -> head.
+SHOWN = {
+    "id": Head(text="claim"),
+    "verdict": Head(text="verdict"),
+    "text": Head(text="says", wide=True),
+    "published": Head(text="values", kind="published", printed=True, wide=True),
+    "reproduced": Head(text="values", kind="reproduced", wide=True),
+    "why": Head(text="why", wide=True),
+}
+
+
+def page(found: Found) -> Page:
+    """All claims that have been judged, a table a study."""
+    sources = Sources(found=found, root="")
+    studies = [study for study in found.plan.studies.values() if found.plan.has_claims(study.name)]
+    made = {study.name: grid(found, study, sources) for study in studies}
+    missing = [_path(found, study) for study in studies if made[study.name] is None]
+    content = {
+        "grids": [one for one in made.values() if one],
+        "counts": [(study, counts(found, study)) for study in studies if made[study.name]],
+        "missing": missing,
+        "command": found.command(*missing),
+        "sources": sources,
+    }
+    files = {path: copied for study in studies for path, copied in along(found, study).items()}
+    return Page(
+        path="claims.html", title="Claims", template="claims.html.j2", content=content, nav="Claims", files=files
+    )
+
+
+def grid(found: Found, study: Study, sources: Sources, *, named: bool = True) -> Grid | None:
+    """The claims of a study as a table whose verdicts open the runs that spoke; None where they were not judged.
+
+    `named`: whether the title names the study.
+    """
+    rows = read(found, study)
+    if not rows:
+        return None
+    title = (
+        f"Claims of {study.name}: {study.sheet['title']}" if named else "What the document claims, and what was found."
+    )
+    files = {path.suffix[1:]: f"{sources.root}{copied}" for path, copied in along(found, study).items()}
+    return Grid(
+        id=f"claims-{study.name}",
+        title=title,
+        heads=list(SHOWN.values()),
+        rows=[[_cell(row, name, sources) for name in SHOWN] for row in rows],
+        files=files,
+    )
+
+
+def along(found: Found, study: Study) -> dict[Path, str]:
+    """What can be taken along of a study's claims: source -> where it lies in the report."""
+    path = _path(found, study)
+    there = [one for one in (path, path.with_suffix(".md")) if one.exists()]
+    return {one: f"files/{study.name}/{one.name}" for one in there}
+
+
+def read(found: Found, study: Study) -> list[dict[str, str]]:
+    """The rows of a study's claims; none where they were not judged."""
+    path = _path(found, study)
+    if not found.plan.has_claims(study.name) or not path.exists():
+        return []
+    with open(path, encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def counts(found: Found, study: Study) -> list[tuple[str, int]]:
+    """Verdicts by how often they were given; none where the study has no claims or they were not judged."""
+    if study.name not in found.plan.studies:
+        return []
+    return Counter(row["verdict"] for row in read(found, study)).most_common()
+
+
+def _path(found: Found, study: Study) -> Path:
+    return Path(found.plan.results) / study.name / "claims.csv"
+
+
+def _cell(row: dict[str, str], name: str, sources: Sources) -> HtmlCell:
+    keys = row["runs"].split()
+    if name == "verdict":
+        return text(row[name], href=sources.href(keys), title=sources.title(keys))
+    if name == "id":
+        return text(row[name].replace("_", " "), title=f"{row['kind']}; {row['source']}")
+    return text(row[name])

@@ -1,0 +1,160 @@
+"""What there is to report: runs as they ended, products as far as they are made, and what would make the others."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from plumbline import record
+from plumbline.project import ENDINGS, Plan
+from plumbline.results import measured, provenance
+from plumbline.results.runs import COMPLETED, DIVERGED, MISSING
+from plumbline.specs.sheet import Run, Study
+
+NOT_RUN, UNFINISHED, OTHER_SPEC, MEASURED = "not run", "unfinished", "of another spec", "measured"
+#: What a run can be, in the order in which runs are counted.
+STATES = (COMPLETED, DIVERGED, OTHER_SPEC, UNFINISHED, NOT_RUN, MEASURED, MISSING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFound:
+    """A run (or measurement) that a page names. `planned`: as the configuration has it, if it does."""
+
+    key: str
+    state: str
+    folder: Path
+    log: Path
+    outcome: dict[str, Any] = field(default_factory=dict)
+    manifest: dict[str, Any] = field(default_factory=dict)
+    planned: Run | None = None
+    label: str = ""
+
+    @property
+    def page(self) -> str:
+        """Its page, from the report's folder."""
+        return f"runs/{re.sub(r'[^A-Za-z0-9_.=+-]', '.', self.key)}.html"
+
+    @property
+    def without_seed(self) -> str:
+        """Where the run is, without its seed."""
+        return self.key.rpartition("/")[0]
+
+    @property
+    def last(self) -> str:
+        """The last part of its name: the seed."""
+        return self.key.rpartition("/")[2]
+
+    @property
+    def run_id(self) -> str:
+        """The id of what is there, else of what is planned."""
+        there = self.outcome.get("run_id") or self.manifest.get("run_id") or self.manifest.get("made_of")
+        return str(there or (self.planned.spec.run_id if self.planned else ""))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """A product of a study: its file, whether it is there, and the command that makes it."""
+
+    study: str
+    name: str
+    kind: str
+    path: Path
+    runs: int
+
+    @property
+    def made(self) -> bool:
+        """Whether it is there: a table with the file that says where its cells come from, a figure with its svg."""
+        beside = {"table": provenance.beside(self.path), "figure": self.path.with_suffix(".svg")}
+        return self.path.exists() and beside.get(self.kind, self.path).exists()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A plan, and what of it is there. Paths are from the project's root, in which a report is made."""
+
+    plan: Plan
+
+    @cached_property
+    def studies(self) -> dict[str, Study]:
+        """The studies of the configuration, and a file of one's own."""
+        return {study.name: study for study in self.plan.planned_studies}
+
+    @cached_property
+    def _runs(self) -> dict[str, RunFound]:
+        return {key: self._planned(run) for key, run in self.plan.runs.items()}
+
+    def run(self, key: str) -> RunFound:
+        """A run or measurement that a page names, planned or not; it then has a page of its own."""
+        if key not in self._runs:
+            self._runs[key] = self._measured(key) if measured.is_key(key) else self._named(key)
+        return self._runs[key]
+
+    @property
+    def runs(self) -> list[RunFound]:
+        """All runs that are planned, or were named by a page."""
+        return list(self._runs.values())
+
+    def of_study(self, study: Study) -> list[RunFound]:
+        """The runs of a study, those of the one that it extends among them."""
+        return [self.run(key) for key in study.runs]
+
+    def products(self, study: Study) -> list[Product]:
+        """Tables, figures, claims and deviations, in the study's order; a file of one's own has none."""
+        if study.name not in self.plan.studies:
+            return []
+        folder = Path(self.plan.results) / study.name
+        made = [
+            Product(
+                study=study.name,
+                name=name,
+                kind=entry["kind"],
+                path=folder / f"{name}.{ENDINGS[entry['kind']]}",
+                runs=len(study.group(*entry["runs"])),
+            )
+            for name, entry in study.sheet["targets"].items()
+        ]
+        more = {"deviations": folder / "deviations.md"}
+        if self.plan.has_claims(study.name):
+            more = {"claims": folder / "claims.csv"} | more
+        claimed = len(study.group(*study.claimed_groups))
+        made += [
+            Product(study=study.name, name=name, kind=name, path=path, runs=claimed if name == "claims" else 0)
+            for name, path in more.items()
+        ]
+        return made
+
+    def command(self, *targets: str | Path, studies: str = "") -> str:
+        """What makes files that are not there: of these studies alone, where they are named."""
+        only = f" 'studies=[{studies}]'" if studies else ""
+        return f"snakemake {' '.join(map(str, targets))} --config preset={self.plan.name}{only}"
+
+    def _planned(self, run: Run) -> RunFound:
+        there, owner = self._named(run.key), self.studies.get(run.spec.study)
+        if not there.outcome:
+            state = UNFINISHED if there.log.exists() else NOT_RUN
+        else:
+            state = there.state if there.outcome.get("run_id") == run.spec.run_id else OTHER_SPEC
+        label = owner.label(run.spec.method) if owner else run.spec.method
+        return replace(there, state=state, planned=run, label=label)
+
+    def _named(self, key: str) -> RunFound:
+        """A run that a table or claim names and the configuration does not."""
+        folder = Path(self.plan.work) / "runs" / key
+        outcome, manifest = (record.read(folder / f"{name}.json") or {} for name in ("outcome", "manifest"))
+        state = str(outcome.get("outcome", MISSING))
+        return RunFound(
+            key=key, state=state, folder=folder, log=self._log(key), outcome=outcome, manifest=manifest, label=key
+        )
+
+    def _measured(self, key: str) -> RunFound:
+        frame = measured.place(Path(self.plan.work), key)
+        facts = record.read(measured.beside(frame)) or {}
+        state = MEASURED if facts and frame.exists() else MISSING
+        log = Path(self.plan.logs) / "measure" / f"{key.partition('/')[2].replace('/', '.')}.log"
+        return RunFound(key=key, state=state, folder=frame, log=log, manifest=facts, label=key)
+
+    def _log(self, key: str) -> Path:
+        return Path(self.plan.logs) / "pretrain" / f"{key.replace('/', '.')}.log"

@@ -1,0 +1,131 @@
+"""A table of a page, whatever it shows, and the runs that its cells open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from plumbline.report.found import Found, RunFound
+from plumbline.report.noise import MARKS, Mark
+
+#: Words that are shown as badges wherever they stand alone in a cell: outcomes, verdicts.
+BADGES = {
+    "completed": "good",
+    "diverged": "bad",
+    "missing": "none",
+    "not run": "none",
+    "unfinished": "none",
+    "of another spec": "odd",
+    "measured": "good",
+    "reproduced": "good",
+    "partly": "odd",
+    "not reproduced": "bad",
+    "not tested": "none",
+    "match": "good",
+    "within rounding": "good",
+    "knife edge": "odd",
+    "mismatch": "bad",
+    **dict.fromkeys(("smoke", "demo", "mini"), "preset"),
+}
+_COUNTED = re.compile(rf"({'|'.join(BADGES)}) (\d+)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Head:
+    """A column's head: `kind` stands small below the name; `wide` is for sentences."""
+
+    text: str
+    kind: str = ""
+    numeric: bool = False
+    wide: bool = False
+    printed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HtmlCell:
+    """A cell. `sort`: what it is sorted by where that is not its text; None: always last."""
+
+    text: str
+    sort: str | float | None = None
+    href: str = ""
+    title: str = ""
+    mark: Mark | None = None
+    word: bool = False
+    badges: tuple[tuple[str, str], ...] = ()
+    code: bool = False
+
+
+@dataclass(kw_only=True)
+class Grid:
+    """A finished table. `above` and `below` are sentences; `files` can be taken along, name -> path from the page."""
+
+    id: str
+    title: str
+    heads: list[Head]
+    rows: list[list[HtmlCell]]
+    name: str = ""
+    above: Sequence[str] = ()
+    below: Sequence[str] = ()
+    files: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def legend(self) -> list[tuple[Mark, int]]:
+        """The marks that occur, with how often."""
+        seen = [cell.mark for row in self.rows for cell in row]
+        return [(mark, count) for mark in MARKS if (count := seen.count(mark))]
+
+
+def text(value: object, **more: object) -> HtmlCell:
+    """A cell of a text, with badges where it is nothing but outcomes or verdicts."""
+    shown = "" if value is None else str(value)
+    return HtmlCell(text=shown, sort=shown or None, badges=badges(shown), **more)  # type: ignore[arg-type]
+
+
+def number(value: float | int | None, shown: str, **more: object) -> HtmlCell:
+    """A cell of a number; an empty one where there is none."""
+    missing = value is None or value != value
+    return HtmlCell(text="" if missing else shown, sort=None if missing else value, **more)  # type: ignore[arg-type]
+
+
+def badges(words: str) -> tuple[tuple[str, str], ...]:
+    """What a cell says as badges: (class, words); none where it says anything else."""
+    if words in BADGES:
+        return ((BADGES[words], words),)
+    parts = [_COUNTED.fullmatch(part) for part in words.split(", ")]
+    found = [part for part in parts if part]
+    return tuple((BADGES[part[1]], f"{part[1]} {part[2]}") for part in found) if len(found) == len(parts) else ()
+
+
+@dataclass(kw_only=True)
+class Sources:
+    """The sets of runs that cells of one page open: a single run's page, or an entry of the page's list of sets."""
+
+    found: Found
+    root: str
+    sets: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    def href(self, keys: Iterable[str]) -> str:
+        """Where a cell of these runs leads; nowhere without any."""
+        named = tuple(dict.fromkeys(keys))
+        if not named:
+            return ""
+        if len(named) == 1:
+            return self.root + self.found.run(named[0]).page
+        return f"#runs-{self.sets.setdefault(named, len(self.sets) + 1)}"
+
+    def title(self, keys: Iterable[str]) -> str:
+        """What a pointer over the cell says."""
+        named = tuple(dict.fromkeys(keys))
+        return named[0] if len(named) == 1 else f"{len(named)} runs" if named else ""
+
+    def lists(self) -> list[tuple[int, int, list[tuple[str, list[RunFound]]]]]:
+        """Each set: its number, how many runs, and they by method."""
+        listed = []
+        for named, number_ in self.sets.items():
+            methods: dict[str, list[RunFound]] = {}
+            for key in named:
+                run = self.found.run(key)
+                methods.setdefault(run.without_seed, []).append(run)
+            listed.append((number_, len(named), list(methods.items())))
+        return listed

@@ -1,0 +1,100 @@
+"""Whether a reproduced number is what is printed beside it: within noise, beyond it, or not for this preset to say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from plumbline.results.published import NOT_PRINTED
+from plumbline.stats.power import resolved_distance
+
+#: The preset whose runs are of the document's size; at the others no cell of runs is judged, as no claim is.
+JUDGED = "paper"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A judgement on a cell: its class in the style sheet, a sign that stands in the cell, and what it means."""
+
+    name: str
+    sign: str
+    words: str
+
+
+WITHIN = Mark("within", "✓", "within noise of the printed number")
+BEYOND = Mark("beyond", "≠", "beyond noise of the printed number")
+SAME = Mark("within", "=", "computed, and the printed number to its last digit")
+OTHER = Mark("beyond", "≠", "computed, and not the printed number")
+UNKNOWN = Mark("unknown", "?", "trained once, or its spread is not known: not judged")
+ELSEWHERE = Mark("elsewhere", "◦", "of another size than the document's: not judged")
+
+#: In the order of a legend.
+MARKS = (WITHIN, BEYOND, SAME, OTHER, UNKNOWN, ELSEWHERE)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far runs that differ by their seed are apart: a standard deviation, by so many seeds more than its mean."""
+
+    sigma: float
+    freedom: int
+
+    @classmethod
+    def together(cls, spreads: Sequence[Spread]) -> Spread | None:
+        """That of several rows, as if one spread were behind them; None without any."""
+        freedom = sum(one.freedom for one in spreads)
+        if not freedom:
+            return None
+        return cls(math.sqrt(sum(one.freedom * one.sigma**2 for one in spreads) / freedom), freedom)
+
+    def resolves(self, seeds: int) -> float:
+        """How far one more run must lie from the mean of `seeds` to differ at 5 %, by Student's t."""
+        known = self.freedom + 1
+        return resolved_distance(self.sigma, known) * math.sqrt((1 + 1 / seeds) / (1 + 1 / known))
+
+
+def judge(
+    ours: str, printed: str, preset: str, *, trained: bool, spread: Spread | None = None, seeds: int = 0
+) -> Mark | None:
+    """The mark of a reproduced cell beside a printed one; None where there is nothing to compare.
+
+    A printed number is taken for one more run, beside the `seeds` of ours. What no run is behind has no noise: it must
+    round to what is printed.
+
+    Args:
+        ours: as the csv has it, empty where there is none; a number or a word.
+        printed: as the document prints it; likewise.
+        trained: whether runs or measurements are behind the cell.
+    """
+    if not ours or printed in ("", NOT_PRINTED):
+        return None
+    if not trained:
+        return SAME if _rounds_to(ours, printed) else OTHER
+    if preset != JUDGED:
+        return ELSEWHERE
+    value, text = _number(ours), _number(printed)
+    if value is None or text is None:  # words: a signature, a mechanism
+        return UNKNOWN if ours != printed else None
+    if spread is None or not seeds:
+        return UNKNOWN
+    return WITHIN if abs(float(value - text)) <= spread.resolves(seeds) else BEYOND
+
+
+def _rounds_to(ours: str, printed: str) -> bool:
+    value, text = _number(ours), _number(printed)
+    if value is None or text is None:
+        return ours.strip().lower() == printed.strip().lower()
+    exponent = text.as_tuple().exponent
+    unit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
+    # Ours went through a double: a half of the last digit may have lost its last bit.
+    return abs(value - text) <= unit / 2 + abs(text) * Decimal("1e-12")
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text.replace(",", "").replace("−", "-"))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None

@@ -1,0 +1,37 @@
+"""The first page: how far each study is, what its claims came to, and where to read on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plumbline.report import study as of_study
+from plumbline.report.found import Found
+from plumbline.report.noise import MARKS
+from plumbline.report.page import Page
+
+
+def page(found: Found, studies: list[Page], beside: list[Page]) -> Page:
+    """The overview of pages that are made."""
+    entries: list[dict[str, Any]] = []
+    for one in studies:
+        content = one.content
+        products = content["products"]
+        entries.append(
+            {
+                "page": one,
+                "title": content["study"].sheet["title"],
+                "states": content["states"],
+                "scales": content["scales"],
+                "made": sum(product.made for product in products),
+                "products": len(products),
+                "verdicts": content["verdicts"],
+            }
+        )
+    content = {
+        "studies": entries,
+        "beside": beside,
+        "states": of_study.counted(run.state for run in found.runs),
+        "marks": MARKS,
+        "audited": next(one for one in beside if one.path == "audit.html").content["grid"],
+    }
+    return Page(path="index.html", title="Overview", template="index.html.j2", content=content, nav="Overview")

@@ -1,0 +1,56 @@
+"""The page of the plan: what each target costs that is not there yet, reckoned when the report is made."""
+
+from __future__ import annotations
+
+from plumbline.plan import page as plan_page
+from plumbline.plan.estimate import estimator
+from plumbline.plan.targets import table
+from plumbline.report import prose
+from plumbline.report.found import Found
+from plumbline.report.grid import Grid, Head, number, text
+from plumbline.report.page import Page
+
+#: Columns as people read them whose cells are sorted by one of the plan's own.
+SORTED = {
+    "runs to do": "runs_to_do",
+    "done": "runs_done",
+    "evaluations": "evaluations_to_do",
+    "probes": "probes_to_do",
+    "measurements": "measurements_to_do",
+    "tokens": "tokens",
+    "training FLOPs": "training_flops",
+    "device-hours": "device_hours",
+    "of these evaluation": "evaluation_device_hours",
+    "longest path": "longest_path_hours",
+    "wall time": "wall_hours",
+    "disk, GB": "disk_gb",
+    "price": "price",
+}
+
+
+def page(found: Found) -> Page:
+    """The plan's own page, its table sortable."""
+    priced = estimator(found.plan)
+    frame = table(priced)
+    shown = plan_page.whole(frame)
+    columns = list(shown.columns)
+    cells = [
+        [
+            number(frame[SORTED[name]][at], str(shown[name][at])) if name in SORTED else text(shown[name][at])
+            for name in columns
+        ]
+        for at in frame.index
+    ]
+    # A row is named by its target: the study stands beside it.
+    order = [columns.index("target"), *(at for at, name in enumerate(columns) if name != "target")]
+    content = {
+        "notes": prose.html("\n\n".join(plan_page.notes(priced, frame))),
+        "grid": Grid(
+            id="plan",
+            title="What each target takes.",
+            heads=[Head(text=columns[at], numeric=columns[at] in SORTED) for at in order],
+            rows=[[row[at] for at in order] for row in cells],
+        ),
+        "beside": prose.html(plan_page.beside_documents(priced)),
+    }
+    return Page(path="plan.html", title="Plan", template="plan.html.j2", content=content, nav="Plan")

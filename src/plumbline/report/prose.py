@@ -1,0 +1,65 @@
+"""A page of results that is Markdown, as HTML: nothing of it is taken for HTML, and its tables scroll by themselves."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+#: Links that lead out of the report and are kept; those to files beside the page's Markdown are texts.
+_KEPT = ("#", "https://", "http://")
+_READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+
+def html(text: str, *, below: int = 1, prefix: str = "part-") -> Markup:
+    """Markdown as HTML, its title left out, its headings `below` levels lower, with ids that begin with `prefix`."""
+    tokens = _READER.parse(text)
+    tokens = tokens[3:] if tokens and tokens[0].tag == "h1" else tokens
+    ids = iter(_ids(tokens, prefix))
+    for token in tokens:
+        if token.type == "heading_open":
+            token.attrSet("id", next(ids)[1])
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + below)}"
+        if token.children:
+            token.children = _links(token.children)
+    made: str = _READER.renderer.render(tokens, _READER.options, {})
+    box = '<div class="box" tabindex="0" role="region" aria-label="table"><table>'
+    return Markup(made.replace("<table>", box).replace("</table>", "</table></div>"))
+
+
+def headings(text: str, *, prefix: str = "part-") -> list[tuple[str, str]]:
+    """The headings of the second level: (id, words)."""
+    return [(name, words) for level, name, words in _ids(_READER.parse(text), prefix) if level == "h2"]
+
+
+def _ids(tokens: list[Token], prefix: str) -> list[tuple[str, str, str]]:
+    """Of each heading its level, an id that no other one has, and its words."""
+    found: list[tuple[str, str, str]] = []
+    for token, inside in itertools.pairwise(tokens):
+        if token.type == "heading_open":
+            name = prefix + slug(inside.content)
+            again = sum(known.rpartition("--")[0] == name or known == name for _, known, _ in found)
+            found.append((token.tag, f"{name}--{again + 1}" if again else name, inside.content))
+    return found
+
+
+def slug(words: str) -> str:
+    """A heading as an id."""
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def _links(children: list[Token]) -> list[Token]:
+    """Without the links that lead nowhere from here."""
+    kept, dropped = [], 0
+    for token in children:
+        if token.type == "link_open" and not str(token.attrGet("href")).startswith(_KEPT):
+            dropped += 1
+        elif token.type == "link_close" and dropped:
+            dropped -= 1
+        else:
+            kept.append(token)
+    return kept

@@ -1,0 +1,222 @@
+"""The page of one run: how it ended, its curve, scores, log and manifest; and the page of all runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from plumbline.report import tables
+from plumbline.report.curve import Curve, Line, Point
+from plumbline.report.found import DIVERGED, MEASURED, Found, RunFound
+from plumbline.report.grid import Grid, Head, HtmlCell, number, text
+from plumbline.report.page import Page
+from plumbline.results import measured
+
+#: How much of a log is shown.
+LINES, CHARACTERS = 40, 6000
+#: What a log holds besides text: colours, and lines that a terminal writes over.
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+
+#: Facts of a manifest, in this order: key -> words.
+FACTS = {
+    "parameters": "parameters",
+    "tokens": "tokens",
+    "precision": "precision",
+    "device_name": "device",
+    "host": "host",
+    "world_size": "processes",
+    "wall_seconds": "wall time (s)",
+    "attempts": "starts",
+    "resumed_from": "resumed from steps",
+    "git_commit": "commit",
+    "git_dirty": "uncommitted changes",
+    "data_fingerprint": "data",
+    "validation_fingerprint": "held-out data",
+    "made_of": "made of",
+    "options": "options",
+    "seconds": "wall time (s)",
+    "started": "started",
+    "finished": "finished",
+    "packages": "packages",
+}
+
+
+def index(found: Found) -> Page:
+    """All runs, planned or named by a page, in one table."""
+    content = {"grid": grid(found.runs, ""), "total": len(found.runs)}
+    return Page(path="runs.html", title="Runs", template="runs.html.j2", content=content, nav="Runs")
+
+
+def grid(runs: Iterable[RunFound], root: str) -> Grid:
+    """Runs as a table, each row opening its page; `root` leads from the page to the report's folder."""
+    heads = [
+        Head(text="run"),
+        Head(text="outcome"),
+        Head(text="method"),
+        Head(text="step", numeric=True),
+        Head(text="of", numeric=True),
+        Head(text="validation loss", numeric=True),
+        Head(text="parameters", numeric=True),
+        Head(text="wall time (s)", numeric=True),
+        Head(text="run id"),
+    ]
+    rows = [_row(run, root) for run in runs]
+    return Grid(id="runs", title="Runs, as they ended.", heads=heads, rows=rows, files={})
+
+
+def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
+    """The page of a run or measurement; `used_in`: (name, path from the report's folder) of the tables it is behind."""
+    content: dict[str, Any] = {
+        "run": run,
+        "facts": _facts(run),
+        "curves": [] if run.state == MEASURED else curves(run),
+        "scores": _scores(found, run),
+        "log": tail(run.log),
+        "manifest": _json(run.manifest),
+        "outcome": _json(_told(run.outcome)),
+        "spec": _json(run.planned.spec.to_dict()) if run.planned and not run.manifest else "",
+        "used_in": used_in,
+        "command": found.command(run.folder / "outcome.json") if run.planned else "",
+        "measured": measured.is_key(run.key),
+    }
+    return Page(path=run.page, title=run.key, template="run.html.j2", content=content)
+
+
+def used(found: Found) -> dict[str, list[tuple[str, str]]]:
+    """Run -> the tables it is behind."""
+    where: dict[str, list[tuple[str, str]]] = {}
+    for study in found.studies.values():
+        for product in found.products(study):
+            if product.kind == "table" and product.made and not tables.problem(product.path):
+                for key in tables.runs_of(product.path):
+                    link = f"studies/{study.name}.html#table-{product.name}"
+                    where.setdefault(key, []).append((f"{study.name}, {product.name}", link))
+    return where
+
+
+def curves(run: RunFound) -> list[Curve]:
+    """Loss and gradient norm over steps; none where nothing was logged."""
+    path = run.folder / "metrics.parquet"
+    if not path.exists():
+        return []
+    logged = pq.read_table(path).to_pydict()
+    steps = run.outcome.get("steps") or max(logged["step"], default=0)
+    ended = run.outcome.get("step") if run.state == DIVERGED else None
+    training, held_out = (_points(logged, "loss", split) for split in ("train", "validation"))
+    norms = _points(logged, "grad_norm", "train")
+    found = []
+    for title, lines in (
+        ("Loss", [Line(name="train", points=training), Line(name="validation", points=held_out, dots=True)]),
+        ("Gradient norm", [Line(name="norm", points=norms)]),
+    ):
+        drawn = [line for line in lines if any(math.isfinite(value) for _, value in line.points)]
+        if drawn:
+            words = "; ".join(_spoken(line) for line in drawn)
+            more = f" The run diverged at step {ended:,}." if ended is not None else ""
+            description = f"{title} over {steps:,} steps: {words}.{more}"
+            found.append(Curve(title=title, lines=drawn, steps=steps, description=description, ended=ended))
+    return found
+
+
+def tail(log: Path) -> str:
+    """The end of a log; nothing where there is none."""
+    if not log.is_file():
+        return ""
+    with open(log, "rb") as handle:
+        handle.seek(max(0, log.stat().st_size - 4 * CHARACTERS))
+        read = handle.read().decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    lines = [_CONTROL.sub("", line)[:CHARACTERS] for line in read.splitlines() if line.strip()]
+    return "\n".join(lines[-LINES:])[-CHARACTERS:]
+
+
+def _points(logged: dict[str, list[Any]], column: str, split: str) -> list[Point]:
+    rows = zip(logged["step"], logged["split"], logged[column], strict=True)
+    return [(step, math.nan if value is None else value) for step, of, value in rows if of == split]
+
+
+def _spoken(line: Line) -> str:
+    finite = [value for _, value in line.points if math.isfinite(value)]
+    return f"{line.name} from {finite[0]:.4g} to {finite[-1]:.4g}, between {min(finite):.4g} and {max(finite):.4g}"
+
+
+def _row(run: RunFound, root: str) -> list[HtmlCell]:
+    told = run.outcome
+    loss, wall = told.get("validation_loss"), run.manifest.get("wall_seconds", run.manifest.get("seconds"))
+    planned = run.planned.spec.train.steps if run.planned else told.get("steps")
+    counts = [told.get("step"), planned, run.manifest.get("parameters")]
+    step, of, parameters = (number(count, "" if count is None else f"{count:,}") for count in counts)
+    return [
+        text(run.key, href=root + run.page),
+        text(run.state),
+        text(run.label),
+        step,
+        of,
+        number(loss, "" if loss is None else f"{loss:.4f}"),
+        parameters,
+        number(wall, "" if wall is None else f"{wall:,.1f}"),
+        text(run.run_id, code=True),
+    ]
+
+
+def _facts(run: RunFound) -> list[tuple[str, str]]:
+    told = run.outcome
+    found = []
+    if not measured.is_key(run.key):
+        found = [("run id", run.run_id), ("study, scale, method, seed", run.key.replace("/", ", "))]
+    if "step" in told:
+        found.append(("steps", f"{told['step']:,} of {told['steps']:,}"))
+    if told.get("validation_loss") is not None:
+        found.append(("validation loss", f"{told['validation_loss']:.5f}"))
+    if told.get("reason"):
+        found.append(("reason", str(told["reason"])))
+        found.append(("last finite loss", f"{told['last_finite_loss']} at step {told['last_finite_step']}"))
+    found += [(words, _plain(run.manifest[name])) for name, words in FACTS.items() if name in run.manifest]
+    return [*found, ("folder", run.folder.as_posix())]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(of)}" for name, of in sorted(value.items())) or "none"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:,}" if isinstance(value, (int, float)) else str(value)
+
+
+def _scores(found: Found, run: RunFound) -> Grid | None:
+    if run.planned is None:
+        return None
+    path = Path(found.plan.scores_file(run.planned))
+    if not path.exists() or run.state == MEASURED:
+        return None
+    rows = [
+        [
+            text(score["task"]),
+            text(score["metric"]),
+            number(score["value"], f"{score['value']:.4f}"),
+            number(score["items"], f"{score['items']:,}"),
+            text(score["task_source"]),
+        ]
+        for score in pq.read_table(path).to_pylist()
+        if score["primary"]
+    ]
+    heads = [Head(text="task"), Head(text="metric"), Head(text="value", numeric=True), Head(text="items", numeric=True)]
+    heads.append(Head(text="items are of"))
+    return Grid(id="scores", title="Scores by which the run was judged.", heads=heads, rows=rows) if rows else None
+
+
+def _told(outcome: dict[str, Any]) -> dict[str, Any]:
+    """An outcome without its hundreds of gradient norms, which are drawn."""
+    tail_ = outcome.get("grad_norm_tail")
+    return outcome | {"grad_norm_tail": f"{len(tail_)} values, drawn above"} if tail_ else outcome
+
+
+def _json(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) if content else ""

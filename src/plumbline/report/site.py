@@ -1,0 +1,117 @@
+"""Writes the report: every page, the style and script beside them, and a copy of each file that a page links to."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from plumbline.project import Plan
+from plumbline.report import audit, claims, overview, plan, prose, run, study, verdicts
+from plumbline.report.found import Found
+from plumbline.report.grid import BADGES
+from plumbline.report.page import Banner, Page
+
+#: Files beside the pages, as they are.
+ASSETS = ("report.css", "report.js")
+
+
+@dataclass(kw_only=True)
+class Site:
+    """A report while it is made, in a folder of its own beside the one that it will replace."""
+
+    found: Found
+    folder: Path
+    environment: Environment = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.environment = Environment(
+            loader=PackageLoader("plumbline.report"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.environment.filters |= {
+            "slug": prose.slug,
+            "forcss": _for_css,
+            "badge": BADGES.__getitem__,
+            "breakable": _breakable,
+        }
+
+    def write(self, page: Page, nav: list[Page], banner: Banner) -> None:
+        """One page, and the files that it links to."""
+        root = "../" * page.path.count("/")
+        content: dict[str, Any] = page.content | {"page": page, "nav": nav, "root": root, "banner": banner}
+        path = self.folder / page.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.environment.get_template(page.template).render(content), encoding="utf-8")
+        for source, name in page.files.items():
+            target = self.folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+
+
+def build(planned: Plan, out: Path) -> int:
+    """The report of what is there of a plan, as the folder of `out` (its first page), which is replaced as a whole.
+
+    Returns:
+        How many pages it has.
+    """
+    found = Found(plan=planned)
+    made = out.parent.with_name(f".{out.parent.name}.{secrets.token_hex(4)}")
+    site = Site(found=found, folder=made)
+    try:
+        count = _written(site)
+        _replace(made, out.parent)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return count
+
+
+def _written(site: Site) -> int:
+    found = site.found
+    banner = Banner.of(found.plan.name)
+    studies = [study.page(found, one) for one in found.studies.values()]
+    beside = [claims.page(found), audit.page(found), plan.page(found), verdicts.page(found)]
+    # Last of all: by now every page has named the runs that it opens.
+    runs = run.index(found)
+    pages = [overview.page(found, studies, beside), *studies, *beside, runs]
+    pages += verdicts.each(found)
+    nav = [page for page in pages if page.nav]
+    used = run.used(found)
+    for page in pages:
+        site.write(page, nav, banner)
+    for one in found.runs:
+        site.write(run.page(found, one, used.get(one.key, [])), nav, banner)
+    for name in ASSETS:
+        asset = resources.files("plumbline.report").joinpath("assets", name)
+        (site.folder / name).write_text(asset.read_text(encoding="utf-8"), encoding="utf-8")
+    return len(pages) + len(found.runs)
+
+
+def _for_css(words: str) -> str:
+    """A text within a string of a style sheet."""
+    return re.sub(r"[^A-Za-z0-9 _./,-]", " ", words)
+
+
+def _breakable(key: str) -> Markup:
+    """A path that may be broken after its slashes."""
+    return Markup("/<wbr>").join(key.split("/"))
+
+
+def _replace(made: Path, folder: Path) -> None:
+    """Put the new folder in the place of the old one: another's reader sees one of them, never a half."""
+    gone = made.with_name(f"{made.name}.old")
+    if folder.exists():
+        os.replace(folder, gone)
+    os.replace(made, folder)
+    shutil.rmtree(gone, ignore_errors=True)

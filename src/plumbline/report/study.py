@@ -1,0 +1,105 @@
+"""A study's page: how far it is, its tables, figures, claims, rulings and runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.report import claims, prose, run, tables
+from plumbline.report.found import STATES, Found, Product
+from plumbline.report.grid import Sources
+from plumbline.report.page import Page
+from plumbline.specs.sheet import Study
+
+#: What can be taken along of a product of each kind. A figure's png is its svg once more, at twice the size.
+ENDINGS = {"table": (".csv", ".md", ".tex", ".provenance.json"), "figure": (".svg", ".csv")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure: its picture and what can be taken along, as paths from the page."""
+
+    id: str
+    name: str
+    picture: str
+    files: dict[str, str]
+
+
+def page(found: Found, study: Study) -> Page:
+    """The page of a study, whatever is there of it."""
+    sources = Sources(found=found, root="../")
+    products = found.products(study)
+    files: dict[Path, str] = {}
+    grids, figures, broken = [], [], {}
+    for product in products:
+        if not product.made or product.kind not in ENDINGS:
+            continue
+        along = _files(product, files)
+        if product.kind == "figure":
+            figures.append(_figure(product, along))
+        elif problem := tables.problem(product.path):
+            broken[product.name] = problem
+        else:
+            grids.append(tables.grid(product.path, sources, along))
+    judged = claims.grid(found, study, sources, named=False)
+    files |= claims.along(found, study) if judged else {}
+    deviations = next((product for product in products if product.kind == "deviations" and product.made), None)
+    text = deviations.path.read_text(encoding="utf-8") if deviations else ""
+    found_runs = found.of_study(study)
+    content: dict[str, Any] = {
+        "study": study,
+        "states": counted(run_.state for run_ in found_runs),
+        "scales": _scales(study, found.plan.name),
+        "products": products,
+        "missing": [product for product in products if not product.made],
+        "broken": broken,
+        "command": found.command("all", studies=study.name),
+        "grids": grids,
+        "figures": figures,
+        "claims": judged,
+        "verdicts": claims.counts(found, study),
+        "rulings": prose.html(text, below=2, prefix="ruling-") if text else "",
+        "runs": run.grid(found_runs, "../"),
+        "sources": sources,
+    }
+    return Page(
+        path=f"studies/{study.name}.html",
+        title=study.name,
+        template="study.html.j2",
+        content=content,
+        nav=study.name,
+        files=files,
+    )
+
+
+def counted(states: Any) -> list[tuple[str, int]]:
+    """How many runs are in each state, of those that occur."""
+    counts = Counter(states)
+    return [(state, counts[state]) for state in STATES if counts[state]]
+
+
+def _files(product: Product, files: dict[Path, str]) -> dict[str, str]:
+    """Remember what of a product is copied; gives ending -> path from the page."""
+    along = {}
+    for ending in ENDINGS[product.kind]:
+        source = product.path.with_suffix(ending)
+        if source.exists():
+            files[source] = f"files/{product.study}/{source.name}"
+            along[ending.removeprefix(".")] = f"../{files[source]}"
+    return along
+
+
+def _figure(product: Product, along: dict[str, str]) -> Figure:
+    return Figure(id=f"figure-{product.name}", name=product.name, picture=along["svg"], files=along)
+
+
+def _scales(study: Study, preset: str) -> list[dict[str, Any]]:
+    """Name, label here and in the document of each scale that this preset has."""
+    scales = study.sheet["scales"]
+    return [
+        {"name": name, "here": entry[preset]["label"], "document": entry.get("paper", {}).get("label", "")}
+        for name, entry in scales.items()
+        if preset in entry
+    ]

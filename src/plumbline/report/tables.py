@@ -1,0 +1,148 @@
+"""A study's table as a page shows it: read from its csv and the provenance beside it, ours beside what is printed."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+from plumbline.cli import PlumblineError
+from plumbline.report import noise
+from plumbline.report.grid import Grid, Head, HtmlCell, Sources, badges
+from plumbline.results import provenance
+from plumbline.results.formats import AS_PRINTED, formatted
+
+#: Words in a cell from which on its column is one of sentences.
+WIDE = 36
+
+
+def grid(path: Path, sources: Sources, files: dict[str, str]) -> Grid:
+    """The table of a csv file with its warnings and notes; every cell that comes from runs opens them.
+
+    Args:
+        files: what can be taken along, name -> path from the page.
+
+    Raises:
+        PlumblineError: the table has no provenance, or one of another state of it.
+    """
+    content = provenance.read(path)
+    with open(path, encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    shown = [entry for entry in content["columns"] if entry["readable"]]
+    made = [[_cell(entry, row, rows, content, sources) for entry in shown] for row in rows]
+    return Grid(
+        id=f"table-{content['table']}",
+        name=content["table"],
+        title=content["title"],
+        heads=[_head(entry, [cells[at] for cells in made]) for at, entry in enumerate(shown)],
+        rows=made,
+        above=content["warnings"],
+        below=content["notes"],
+        files=files,
+    )
+
+
+def runs_of(path: Path) -> list[str]:
+    """The runs that a table names, none where it does not say.
+
+    Raises:
+        PlumblineError: as `grid`.
+    """
+    return list(provenance.read(path)["runs"])
+
+
+def _head(entry: dict[str, Any], cells: list[HtmlCell]) -> Head:
+    kind = entry["kind"] if entry["kind"] in provenance.KINDS else ""
+    wide = not entry["format"] and max((len(cell.text) for cell in cells), default=0) > WIDE
+    return Head(
+        text=entry["header"], kind=kind, numeric=bool(entry["format"]), wide=wide, printed=kind == provenance.KINDS[1]
+    )
+
+
+def _cell(
+    entry: dict[str, Any],
+    row: dict[str, str],
+    rows: list[dict[str, str]],
+    content: dict[str, Any],
+    sources: Sources,
+) -> HtmlCell:
+    name, key = entry["name"], row[content["key"]]
+    value, word = row[name], content["words"].get(key, {}).get(name, "")
+    keys = _runs(content, row, name)
+    number = _number(value) if entry["format"] else None
+    said = sources.title(keys) or content["sources"].get(key, {}).get(name, "")
+    return HtmlCell(
+        text=_shown(value, number, entry) if value else word,
+        sort=number if entry["format"] else value or None,
+        href=sources.href(keys),
+        title=said,
+        mark=_mark(entry, row, rows, content),
+        word=not value,
+        badges=badges(value or word) if not entry["format"] or not value else (),
+    )
+
+
+def _shown(value: str, number: float | None, entry: dict[str, Any]) -> str:
+    """A csv cell as people read it."""
+    if number is None or entry["format"] == AS_PRINTED:
+        return value
+    return formatted(int(value) if value.lstrip("-").isdigit() else number, entry["format"])
+
+
+def _mark(
+    entry: dict[str, Any], row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]
+) -> noise.Mark | None:
+    """How a reproduced cell stands to the printed one beside it."""
+    beside = f"{entry['name']}_published"
+    if entry["kind"] == "published" or beside not in row:
+        return None
+    return noise.judge(
+        row[entry["name"]],
+        row[beside],
+        content["preset"],
+        trained=bool(_runs(content, row, entry["name"])),
+        spread=_spread(entry.get("noise", ""), row, rows, content),
+        seeds=_seeds(content, row, entry["name"]),
+    )
+
+
+def _spread(
+    column: str, row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]
+) -> noise.Spread | None:
+    """The spread of a row over its seeds, which stands in `column`; of a row that has none, being a single run, that of
+    all rows which have one."""
+
+    def of(one: dict[str, str]) -> list[noise.Spread]:
+        sigma, seeds = _number(one[column]), _seeds(content, one, column)
+        return [noise.Spread(sigma, seeds - 1)] if sigma and seeds > 1 else []
+
+    return noise.Spread.together(of(row) or [found for one in rows for found in of(one)]) if column else None
+
+
+def _runs(content: dict[str, Any], row: dict[str, str], column: str) -> list[str]:
+    """The runs behind a cell."""
+    found: list[str] = content["cells"].get(row[content["key"]], {}).get(column, [])
+    return found
+
+
+def _seeds(content: dict[str, Any], row: dict[str, str], column: str) -> int:
+    """How many seeds they are of."""
+    return len({run.rpartition("/")[2] for run in _runs(content, row, column)})
+
+
+def _number(value: str) -> float | None:
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def problem(path: Path) -> str:
+    """Why a table that is there cannot be shown; empty where it can."""
+    try:
+        provenance.read(path)
+    except PlumblineError as error:
+        return str(error)
+    return ""

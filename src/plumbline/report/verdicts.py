@@ -1,0 +1,39 @@
+"""Verdicts on modifications of one's own: what lies in the folder of verdicts, a page each, and the list of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plumbline.own_verdict import FOLDER
+from plumbline.report import prose
+from plumbline.report.found import Found
+from plumbline.report.page import Page
+
+
+def page(found: Found) -> Page:
+    """The list of verdicts; without one, how to ask for one."""
+    pages = each(found)
+    content = {"verdicts": [(one.title, one.path, one.content["says"]) for one in pages]}
+    return Page(path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts")
+
+
+def each(found: Found) -> list[Page]:
+    """A page for each verdict of this preset."""
+    return [_page(path) for path in sorted(Path(found.plan.results).joinpath(FOLDER).glob("*.md"))]
+
+
+def _page(path: Path) -> Page:
+    markdown = path.read_text(encoding="utf-8")
+    title = next((line.removeprefix("# ") for line in markdown.splitlines() if line.startswith("# ")), path.stem)
+    files = {path: f"files/{FOLDER}/{path.name}"}
+    if path.with_suffix(".json").exists():
+        files[path.with_suffix(".json")] = f"files/{FOLDER}/{path.stem}.json"
+    content = {
+        "body": prose.html(markdown),
+        "headings": prose.headings(markdown),
+        "says": title,
+        "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},
+    }
+    return Page(
+        path=f"{FOLDER}s/{path.stem}.html", title=path.stem, template="verdict.html.j2", content=content, files=files
+    )

@@ -1,0 +1,29 @@
+"""Which systems this runs on, said where it starts rather than by a traceback in the middle."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from types import ModuleType
+
+try:
+    import fcntl
+except ImportError:  # Windows, which is refused before anything is locked
+    fcntl = ModuleType("fcntl")
+
+__all__ = ["fcntl", "unsupported"]
+
+#: As a user knows them.
+NAMES = {"darwin": "macOS", "win32": "Windows"}
+
+
+def unsupported() -> str | None:
+    """What to do where this cannot run; None where it can."""
+    if sys.platform == "linux":
+        return None
+    name = NAMES.get(sys.platform, platform.system() or sys.platform)
+    remedy = "WSL2 (wsl --install)" if sys.platform == "win32" else "a Linux virtual machine"
+    return (
+        f"this is {name}, and Plumbline runs on Linux alone: its locks and its tables of processes are Linux's. Use "
+        f"{remedy}, or a Linux container (envs/Dockerfile)"
+    )

@@ -1,0 +1,174 @@
+"""The archive: the same bytes from the same files, and distrust when it is read."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plumbline.bundle import archive, crate
+from plumbline.cli import PlumblineError
+
+FILES = {
+    "README.md": b"Hello.\n",
+    "Snakefile": b"rule all:\n",
+    "results/smoke/a b.csv": b"1,2\n",
+    "work/smoke/x/metrics.parquet": bytes(3000),
+}
+
+
+def described() -> crate.Described:
+    return crate.Described(
+        name="Made up",
+        description="For a test.",
+        date="2026-01-02",
+        commit="0" * 40,
+        version="0.1",
+        results=frozenset({"results/smoke/a b.csv"}),
+        packages={"numpy": "2.4.6"},
+    )
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    path = tmp_path / "made.tar.xz"
+    archive.write(path, FILES, described())
+    return path
+
+
+def members(path: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
+    with tarfile.open(path) as tar:
+        return [(member, tar.extractfile(member).read()) for member in tar]  # type: ignore[union-attr]
+
+
+def rewritten(path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]) -> Path:
+    """The archive with other members, as somebody's tar would write it."""
+    found = members(path)
+    change(found)
+    with tarfile.open(path, "w:xz") as tar:
+        for member, content in found:
+            member.size = len(content) if member.isreg() else 0
+            tar.addfile(member, io.BytesIO(content))
+    return path
+
+
+def test_the_same_files_give_the_same_bytes_and_come_back(tmp_path: Path, made: Path) -> None:
+    """Whatever their order, times and modes; the crate comes first."""
+    again: dict[str, bytes | Path] = {}
+    for name, content in reversed(FILES.items()):
+        path = tmp_path / "lies" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o600)
+        os.utime(path, (1, len(again)))
+        again[name] = path
+    archive.write(tmp_path / "again.tar.xz", again, described())
+    assert (tmp_path / "again.tar.xz").read_bytes() == made.read_bytes()
+    assert [member.name for member, _ in members(made)] == [f"bundle/{name}" for name in (crate.NAME, *FILES)]
+    listed = archive.unpack(made, tmp_path / "out", {"results": "bundled"})
+    assert listed.keys() == FILES.keys()
+    assert (tmp_path / "out/bundled/smoke/a b.csv").read_bytes() == b"1,2\n"
+    assert not (tmp_path / "out/results").exists()
+    assert archive.read_one(made, "README.md") == b"Hello.\n"
+
+
+def outside(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    found[1][0].name = "bundle/../../outside"
+
+
+def absolute(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    found[1][0].name = "/tmp/outside"
+
+
+def listed_outside(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    """The crate itself lists it, so that the two agree."""
+    found[0] = (found[0][0], found[0][1].replace(b'"README.md"', b'"../outside"'))
+    found[1][0].name = "bundle/../outside"
+
+
+def link(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    found[1][0].type, found[1][0].linkname = tarfile.SYMTYPE, "/etc/passwd"
+
+
+def edited(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    found[1] = (found[1][0], b"Jello.\n")
+
+
+def added(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    found.append((tarfile.TarInfo("bundle/more"), b"more"))
+
+
+def twice(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    found.append(found[1])
+
+
+def left_out(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    del found[-1]
+
+
+def headless(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    del found[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (outside, "outside of the folder"),
+        (absolute, "outside of the folder"),
+        (listed_outside, "outside of the folder"),
+        (link, "no plain file"),
+        (edited, "README.md is not the file that ro-crate-metadata.json describes"),
+        (added, "'bundle/more' is not in its crate"),
+        (twice, "README.md is in it twice"),
+        (left_out, "lacks 1 of its 4 files"),
+        (headless, "does not begin with bundle/ro-crate-metadata.json"),
+    ],
+)
+def test_what_somebody_changed_is_refused_and_leaves_nothing(
+    tmp_path: Path, made: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None], says: str
+) -> None:
+    folder = tmp_path / "deep" / "out"
+    with pytest.raises(PlumblineError, match=says):
+        archive.unpack(rewritten(made, change), folder, {})
+    assert not folder.exists() and not list(tmp_path.rglob("outside"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: whole[:-8],
+        lambda whole: whole[:400] + bytes([whole[400] ^ 1]) + whole[401:],
+        lambda whole: b"",
+        lambda whole: b"PK\3\4 is another kind of archive",
+        lambda whole: lzma.compress(b"no tar"),
+    ],
+    ids=["half", "its end lost", "one bit", "empty", "zip", "no tar"],
+)
+def test_what_is_damaged_or_foreign_is_refused(tmp_path: Path, made: Path, damage: Callable[[bytes], bytes]) -> None:
+    made.write_bytes(damage(made.read_bytes()))
+    with pytest.raises(PlumblineError, match=r"cannot be read .*copy it again|does not begin with"):
+        archive.unpack(made, tmp_path / "out", {})
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, made: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes").write_text("mine")
+    with pytest.raises(PlumblineError, match="there is something already"):
+        archive.unpack(made, tmp_path / "mine", {})
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes"]
+
+
+def test_a_file_that_changes_meanwhile_is_no_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "metrics"
+    path.write_bytes(b"before")
+    monkeypatch.setattr(archive, "sha256_file", lambda path: "0" * 64)
+    with pytest.raises(PlumblineError, match="was changed while it was packed"):
+        archive.write(tmp_path / "made.tar.xz", {"metrics": path}, described())
+    assert not (tmp_path / "made.tar.xz").exists()

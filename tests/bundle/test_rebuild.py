@@ -1,0 +1,227 @@
+"""A bundle of what needs no run: packed, made again, compared; and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pytest
+
+from plumbline import frames, record
+from plumbline.bundle import __main__ as verb
+from plumbline.bundle import archive, contents, rebuild
+from plumbline.bundled import Product
+from plumbline.cli import PlumblineError
+from plumbline.project import Plan, plan
+from plumbline.results import __main__ as results
+from plumbline.results import deviations
+from plumbline.specs.config import ROOT, load_config
+
+SCRATCH = "/scratch/somebody"
+
+
+def planned(root: Path) -> Plan:
+    asked = {"preset": "smoke", "studies": ["transfer"], "work": SCRATCH}
+    return plan(load_config() | asked, root)
+
+
+def words(*given: str, out: Path, made_of: str) -> list[str]:
+    return ["verb", *given, "--preset", "smoke", "--source", "corpus", "--made-of", made_of, "--out", str(out)]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with the products of the transfer study that no run is needed for, made by their verbs."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("config", "workflow/schemas"):
+        shutil.copytree(ROOT / name, folder / name)
+    asked = planned(folder)
+    out = folder / "results/smoke/transfer"
+    with pytest.MonkeyPatch.context() as patch:
+        made_of = asked.made_of("transfer", "table", "table1")
+        expected = asked.target_expected("transfer", "table1")
+        table = words("table", "transfer", "table1", out=out / "table1.csv", made_of=made_of)
+        work = ["--work", asked.work, "--planned", expected]
+        patch.setattr(sys, "argv", [*table, *work])
+        results.main()
+        made_of = asked.made_of("transfer", "deviations")
+        page = words("transfer", out=out / "deviations.md", made_of=made_of)
+        patch.setattr(sys, "argv", [*page, "--evaluation", asked.evaluation_source])
+        deviations.main()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packed(root: Path) -> Path:
+    out = root.parent / "bundle.tar.xz"
+    said, lacking = verb.pack(planned(root), out, as_it_is=True)
+    assert sorted(map(str, said.products)) == ["deviations transfer", "table transfer table1"]
+    assert Product("", "audit", "", "audit") in lacking
+    return out
+
+
+@pytest.fixture
+def bundle(packed: Path, tmp_path: Path) -> Path:
+    return shutil.copy(packed, tmp_path / "bundle.tar.xz")
+
+
+def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **changes: Any) -> Path:
+    """The bundle as it would be if it said otherwise of itself, or had other files (name -> before, after)."""
+    folder = bundle.parent / "edited"
+    archive.unpack(bundle, folder, {})
+    for name, (before, after) in (files or {}).items():
+        path = folder / name
+        path.touch()
+        path.write_text(path.read_text().replace(before, after) if before else after)
+    said = contents.parse((folder / contents.NAME).read_bytes(), "here")
+    found: dict[str, bytes | Path] = {
+        path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
+    }
+    found[contents.NAME] = msgspec.json.encode(msgspec.structs.replace(said, **changes))
+    archive.write(bundle, found, verb._described(said, frozenset()))
+    return bundle
+
+
+def test_products_come_out_equal_elsewhere(bundle: Path, tmp_path: Path) -> None:
+    """Runs lay on a scratch disk that is not there any more: products go on naming it."""
+    found = rebuild.rebuild(bundle, tmp_path / "out", jobs=2)
+    assert found.whole and len(found.verdicts) == 6, rebuild.told(found, tmp_path / "out")
+    with open(tmp_path / "out" / rebuild.LIST) as lines:
+        listed = list(csv.DictReader(lines))
+    assert all(row["verdict"] == "equal" and row["sha256_bundled"] == row["sha256_rebuilt"] for row in listed)
+    assert f'"work": "{SCRATCH}/smoke"' in (tmp_path / "out/results/smoke/transfer/table1.provenance.json").read_text()
+    assert not any(path.suffix in (".safetensors", ".bin") for path in (tmp_path / "out").rglob("*"))
+
+
+def test_two_bundles_of_one_state_are_one(root: Path, bundle: Path, tmp_path: Path) -> None:
+    verb.pack(planned(root), tmp_path / "again.tar.xz", as_it_is=True)
+    assert (tmp_path / "again.tar.xz").read_bytes() == bundle.read_bytes()
+
+
+def test_what_comes_out_otherwise_is_told_of(bundle: Path, tmp_path: Path) -> None:
+    """What is printed was changed in the bundle, its crate with it; and a product that cannot be made is missing."""
+    name = "results/smoke/transfer/"
+    printed = {"config/studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard")}
+    found = rebuild.rebuild(edited(bundle, printed | {f"{name}fig9.png": ("", "none")}), tmp_path / "out")
+    assert found.verdicts[f"{name}table1.csv"] == "different" and found.verdicts[f"{name}fig9.png"] == "missing"
+    assert found.verdicts[f"{name}deviations.md"] == "equal" and not found.whole
+    assert f"different: {name}table1.csv\n" in rebuild.told(found, tmp_path / "out")
+
+
+def test_another_commit_is_named_and_can_be_allowed(bundle: Path, tmp_path: Path) -> None:
+    """What counts is what a product is made of: its code and configuration, and its runs."""
+    said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
+    table = next(each for each in said.products if each.kind == "table")
+    other = [msgspec.structs.replace(table, made_of="of another commit")]
+    edited(bundle, products=other, commit="1234abcd" * 5, edited=False)
+    with pytest.raises(PlumblineError, match=r"at commit 1234abcd.*1 products \(table transfer table1\).*--at-commit"):
+        rebuild.rebuild(bundle, tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+    with pytest.raises(PlumblineError, match="no repository that has commit 1234abcd"):
+        rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
+    found = rebuild.rebuild(bundle, tmp_path / "out", any_commit=True)
+    assert found.verdicts["results/smoke/transfer/table1.csv"] == "equal"
+    assert "is not what the bundle was made with" in rebuild.told(found, tmp_path / "out")
+
+
+def test_other_packages_are_named(bundle: Path, tmp_path: Path) -> None:
+    said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
+    edited(bundle, versions=said.versions | {"numpy": "1.0", "plumbline-lm": "9"})
+    with pytest.raises(PlumblineError, match=r"here numpy \d[\d.]+; pip install numpy==1.0 .*--any-versions"):
+        rebuild.rebuild(bundle, tmp_path / "out")
+
+
+def test_another_form_and_no_form_are_refused(bundle: Path, tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match="a bundle of form 2, and this version of Plumbline reads 1"):
+        rebuild.rebuild(edited(bundle, format=2), tmp_path / "out")
+    with pytest.raises(PlumblineError, match="does not say what is in it"):
+        contents.parse(b'{"format": 1, "and": "nothing"}', "here")
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("results", "results/../.."),
+        ("results", "/tmp"),
+        ("commit", "--output=/tmp/x"),
+        ("path", "../outside"),
+        ("path", "/tmp/outside"),
+        ("work", "../outside"),
+        ("work", "/tmp/outside"),
+        ("work", "a/../../b"),
+    ],
+)
+def test_a_bundle_cannot_have_products_written_elsewhere(packed: Path, place: str, value: str) -> None:
+    said = json.loads(archive.read_one(packed, contents.NAME))
+    within = {"work": said["configuration"], "path": said["products"][0]}.get(place, said)
+    within[place] = value
+    with pytest.raises(PlumblineError, match="does not say what is in it"):
+        contents.parse(json.dumps(said).encode(), "here")
+
+
+def test_texts_of_items_are_not_packed(tmp_path: Path) -> None:
+    path = tmp_path / "examples.parquet"
+    row = {"run_id": "ab12", "task": "piqa", "metric": "acc", "value": np.float64(1)}
+    for item, fits in (("0-030c93b52b51f244", True), ("How does one open a jar?", False)):
+        frames.write(pd.DataFrame([row | {"item": item}]), "examples", path)
+        if fits:
+            verb.require_no_texts(path)
+        else:
+            with pytest.raises(PlumblineError, match="item 'How does one open a jar"):
+                verb.require_no_texts(path)
+
+
+def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"products are not there, such as .*snakemake bundle does"):
+        verb.pack(planned(root), tmp_path / "bundle.tar.xz")
+    copy = tmp_path / "project"
+    shutil.copytree(root, copy)
+    record.beside(copy / "results/smoke/transfer/deviations.md").write_text("{}")
+    with pytest.raises(PlumblineError, match="does not say what deviations transfer was made of"):
+        verb.pack(planned(copy), tmp_path / "bundle.tar.xz", as_it_is=True)
+
+
+def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:
+    """Everything that lies there in a real project, by name; weights, state, texts and tokenizers stay."""
+    for name in ("config", "workflow/schemas"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    asked = plan(load_config() | {"preset": "smoke", "studies": ["transfer"]}, tmp_path)
+    run = asked.run("transfer", "base", "softpick", 42)
+    light = [asked.run_file(run, name) for name in ("outcome.json", "manifest.json", "metrics.parquet")]
+    light += [asked.scores_file(run), asked.examples_file(run), record.beside(asked.scores_file(run)).as_posix()]
+    light += [asked.probes_file(run), record.beside(asked.probes_file(run)).as_posix()]
+    corpus = asked.corpus_folder("climbmix")
+    light += [asked.pack_manifest(run), asked.items_index("climbmix", "climb12"), f"{corpus}/documents/documents.json"]
+    light += [f"{asked.work}/benchmarks/pretrain/transfer.base.softpick.s42.jsonl"]
+    heavy = [asked.run_file(run, name) for name in ("model.safetensors", "points/index.json")]
+    heavy += [f"{corpus}/documents/train.jsonl", f"{corpus}/tokenizer/tokenizer.json"]
+    heavy += [f"{corpus}/items/climb12/piqa.jsonl", f"{corpus}/packs/context64/train/.verified/here.json"]
+    heavy += [f"{asked.work}/state/transfer/base/softpick/s42/starts.json"]
+    heavy += [f"{asked.work}/benchmarks/pretrain/quack.mla.quack.s42.jsonl"]
+    for path in light + heavy:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("")
+    assert asked.bundled_work() == sorted(light)
+
+
+def test_a_checkout_says_its_commit_and_whether_it_was_edited(tmp_path: Path) -> None:
+    assert contents.checkout(tmp_path) == (None, None, None)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/code.py").write_text("1\n")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=t", "-c", "user.email=t@t"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True)
+    commit, date, is_edited = contents.checkout(tmp_path)
+    assert len(commit or "") == 40 and date and is_edited is False
+    (tmp_path / "notes.md").write_text("no source")
+    assert contents.checkout(tmp_path)[2] is False
+    (tmp_path / "src/more.py").write_text("2\n")
+    assert contents.checkout(tmp_path)[2] is True

@@ -1,0 +1,71 @@
+"""Records: a bundle that names its commit, and those that are kept here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from plumbline.bundle import archive, contents, crate, records
+from plumbline.cli import PlumblineError
+from plumbline.files import sha256_file
+from tests.bundle.test_archive import described
+
+SAID: dict[str, Any] = {
+    "format": contents.FORMAT,
+    "configuration": {"preset": "smoke", "studies": ["transfer"], "work": "work"},
+    "called": "work/smoke",
+    "results": "results/smoke",
+    "commit": "ab" * 20,
+    "committed": "2026-01-02",
+    "edited": False,
+    "finished": None,
+    "versions": {},
+    "products": [],
+}
+
+
+def bundle(path: Path, **changes: Any) -> Path:
+    said = msgspec.json.encode(msgspec.convert(SAID | changes, contents.Contents))
+    archive.write(path, {contents.NAME: said}, described())
+    return path
+
+
+def test_a_bundle_of_a_commit_is_kept_once(tmp_path: Path) -> None:
+    made, folder = bundle(tmp_path / "made.tar.xz"), tmp_path / "records/first"
+    records.keep(folder, made, "A first one.")
+    kept = records.read(folder)
+    assert (kept.commit, kept.words, kept.sha256) == ("ab" * 20, "A first one.", sha256_file(made))
+    assert records.names(tmp_path / "records") == ["first"]
+    with pytest.raises(PlumblineError, match="is not written over"):
+        records.keep(folder, made, "Again.")
+    (folder / "bundle.tar.xz").write_bytes(bundle(made, called="elsewhere").read_bytes())
+    with pytest.raises(PlumblineError, match=r"is not the archive that record\.json names"):
+        records.read(folder)
+    said = json.loads((folder / records.SAYS).read_text())
+    said |= {"sha256": sha256_file(made), "commit": "cd" * 20}
+    (folder / records.SAYS).write_text(json.dumps(said))
+    with pytest.raises(PlumblineError, match="says another commit"):
+        records.read(folder)
+
+
+@pytest.mark.parametrize("changes", [{"commit": None, "edited": None}, {"edited": True}])
+def test_what_no_commit_has_is_not_kept(tmp_path: Path, changes: dict[str, Any]) -> None:
+    with pytest.raises(PlumblineError, match="sources that are in no commit"):
+        records.keep(tmp_path / "records/first", bundle(tmp_path / "made.tar.xz", **changes), "A first one.")
+
+
+def test_the_records_that_are_here_are_whole(repository: Path) -> None:
+    """Every file is the one that its crate lists; that products come out equal is for `records check`."""
+    page = (repository / "records/README.md").read_text()
+    for name in records.names(repository / "records"):
+        folder = repository / "records" / name
+        kept = records.read(folder)
+        assert kept.bytes == (folder / "bundle.tar.xz").stat().st_size < 5_000_000
+        assert f"| [{name}]({name}/record.json) |" in page and kept.commit[:7] in page
+        with pytest.raises(PlumblineError, match="has no nothing"):  # having read all of it
+            archive.read_one(folder / "bundle.tar.xz", "nothing")
+        assert crate.NAME and kept.studies

@@ -1,0 +1,85 @@
+"""What `plumbline init` writes, refuses, and brings up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbline import shipped
+from plumbline.cli import PlumblineError
+from plumbline.command import init
+from plumbline.operate.check import beforehand
+from plumbline.project import plan
+from plumbline.specs.config import load_config
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    init.write(tmp_path / "project")
+    return tmp_path / "project"
+
+
+def test_a_project_is_what_travels_and_can_be_planned(project: Path) -> None:
+    for path in ("Snakefile", "workflow/schemas/study.schema.yaml", "results/README.md", ".gitignore", "README.md"):
+        assert (project / path).is_file(), path
+    assert (project / "slurm" / "config.v9+.yaml").is_file()
+    assert sorted(shipped.files(project)) == sorted(shipped.files(shipped.folder()))
+    assert len(plan(load_config(project / "config/config.yaml"), project).runs) > 100
+
+
+@pytest.mark.parametrize("there", ["Snakefile", ".plumbline.json", "a/b"])
+def test_nothing_is_overwritten(tmp_path: Path, there: str) -> None:
+    (tmp_path / there).parent.mkdir(exist_ok=True)
+    (tmp_path / there).write_text("mine")
+    (tmp_path / ".git").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(PlumblineError, match=rf"is not empty \({there.split('/')[0]}\), and nothing is ever over"):
+        init.write(tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / there).read_text() == "mine"
+
+
+def test_what_could_not_be_written_whole_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".git").mkdir()
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(init, "_record", full)
+    with pytest.raises(OSError, match="No space"):
+        init.write(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".git"]
+
+
+def test_an_upgrade_replaces_what_is_as_it_was_written_and_names_the_rest(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert init.upgrade(project) == []
+    (project / "config/machines.yaml").write_text("mine\n")
+    (project / "config/suites/climb12.yaml").write_text("mine\n")
+    (project / "docs/disk.md").unlink()
+    original = init.contents()
+    newer = original | {"Snakefile": "newer\n", "config/machines.yaml": "newer\n", "docs/disk.md": "newer\n"}
+    newer |= {"config/new.yaml": "newer\n"}
+    del newer["examples/cosine.yaml"]
+    monkeypatch.setattr(init, "contents", lambda: newer)
+    machines = "left config/machines.yaml, which you changed and the package changed too"
+    said = init.upgrade(project)
+    assert [line.partition(":")[0] for line in said] == [
+        "replaced Snakefile", machines, "left out docs/disk.md, which you removed", "added config/new.yaml",
+        "left examples/cosine.yaml, which the package has no more",
+    ]  # fmt: skip
+    assert (project / "config/machines.yaml").read_text() == (project / "config/suites/climb12.yaml").read_text()
+    assert (project / "Snakefile").read_text() == "newer\n" and (project / "examples/cosine.yaml").exists()
+    assert [line.partition(":")[0] for line in init.upgrade(project)] == [machines], "until they are one"
+    with pytest.raises(PlumblineError, match=r"--upgrade: .*\.plumbline\.json does not say"):
+        init.upgrade(project / "config")
+
+
+def test_a_project_of_another_version_is_told_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    planned = plan(load_config(project / "config/config.yaml"), project)
+    beforehand.look(planned, [])
+    assert "--upgrade" not in capsys.readouterr().err
+    (project / ".plumbline.json").write_text('{"version": "0.0.9", "files": {}}')
+    beforehand.look(planned, [])
+    assert "written by plumbline-lm 0.0.9, and 0.1.0 is installed: plumbline init" in capsys.readouterr().err

@@ -1,0 +1,109 @@
+"""The report in a headless Chromium: it sorts, searches, shows the runs of a cell, fits a phone, asks nobody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.report.browser import Browser
+
+PAGES = ("index", "studies/transfer", "studies/query_free", "claims", "audit", "plan", "verdicts", "verdicts/mine")
+PAGES += ("runs", "runs/transfer.base.qknorm.s44")
+COLUMN = "[...document.querySelectorAll('#table-table2 tbody tr')].map(row => row.cells[2])"
+HEAD = "document.querySelector('#table-table2 thead th:nth-child(3)')"
+
+
+@pytest.fixture(autouse=True)
+def _quiet(chromium: Browser, pages: Path):
+    """No page complains, and none loads what is not in the report's folder."""
+    yield
+    assert chromium.complaints == []
+    own = ("data:", "about:", pages.resolve().as_uri())
+    assert [url for url in chromium.requests if not url.startswith(own)] == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_page_is_wider_than_the_window(chromium: Browser, pages: Path, width: int) -> None:
+    chromium.look(width=width)
+    for name in PAGES:
+        chromium.open(pages / f"{name}.html")
+        assert chromium.run("document.documentElement.scrollWidth") <= width, name
+    chromium.open(pages / "studies/transfer.html")
+    box = "document.querySelector('#table-table2 .box')"
+    assert chromium.run(f"{box}.scrollWidth > {box}.clientWidth"), "a wide table scrolls in its own box"
+    chromium.run(f"{box}.scrollLeft = 200")
+    left = "document.querySelector('#table-table2 tbody th').getBoundingClientRect().left"
+    assert chromium.run(f"{left} - {box}.getBoundingClientRect().left") == 0, "and its first column stays"
+
+
+def test_a_table_is_sorted_by_a_click_and_by_the_keyboard(chromium: Browser, pages: Path) -> None:
+    chromium.look()
+    chromium.open(pages / "studies/transfer.html")
+    chromium.run(f"{HEAD}.querySelector('button').click()")
+    assert chromium.run(f"{HEAD}.getAttribute('aria-sort')") == "ascending"
+    values = chromium.run(f"{COLUMN}.map(cell => cell.dataset.sort ?? null)")
+    numbers = [float(value) for value in values if value is not None]
+    assert len(numbers) > 4 and numbers == sorted(numbers)
+    assert values[len(numbers) :] == [None] * (len(values) - len(numbers)), "what has no number stands last"
+    chromium.run(f"{HEAD}.querySelector('button').focus()")
+    chromium.press("Enter")
+    assert chromium.run(f"{HEAD}.getAttribute('aria-sort')") == "descending"
+    again = chromium.run(f"{COLUMN}.map(cell => cell.dataset.sort ?? null)")
+    assert [float(value) for value in again[: len(numbers)]] == sorted(numbers, reverse=True) and again[-1] is None
+
+
+def test_rows_are_found_by_their_words(chromium: Browser, pages: Path) -> None:
+    chromium.open(pages / "claims.html")
+    shown = "[...document.querySelectorAll('#claims-transfer tbody tr')].filter(row => !row.hidden).length"
+    whole = chromium.run(shown)
+    chromium.run(
+        "{const input = document.querySelector('#claims-transfer input'); input.value = 'NOT reproduced';"
+        "input.dispatchEvent(new Event('input'))}"
+    )
+    found = chromium.run(shown)
+    assert 0 < found < whole
+    assert chromium.run("document.querySelector('#claims-transfer [role=status]').textContent") == (
+        f"{found} of {whole} rows"
+    )
+
+
+def test_a_number_of_several_runs_shows_them_and_an_address_opens_what_is_folded(
+    chromium: Browser, pages: Path
+) -> None:
+    chromium.open(pages / "studies/transfer.html")
+    chromium.run("document.querySelector('#table-table2 td a[href^=\"#runs-\"]').click()")
+    assert chromium.run("document.querySelector('dialog').open")
+    assert chromium.run("document.querySelector('dialog ul a').href").startswith((pages / "runs").as_uri())
+    chromium.run("document.querySelector('dialog button').click()")
+    assert chromium.run("document.querySelector('dialog')") is None
+    chromium.open(pages / "studies/transfer.html", "#ruling-heads")
+    assert chromium.run("document.getElementById('ruling-heads').closest('details').open")
+
+
+def test_light_and_dark_are_both_readable(chromium: Browser, pages: Path) -> None:
+    """The contrast of text with what is behind it, as WCAG reckons it, is at least 4.5 everywhere."""
+    script = """(() => {
+      const paint = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+      const rgb = (colour) => { paint.clearRect(0, 0, 1, 1); paint.fillStyle = colour; paint.fillRect(0, 0, 1, 1);
+        return [...paint.getImageData(0, 0, 1, 1).data]; };
+      const light = (c) => { const [r, g, b] = c.slice(0, 3).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 :
+        ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+      const behind = (at) => { for (; at; at = at.parentElement) { const c = rgb(getComputedStyle(at).backgroundColor);
+        if (c[3] === 255) return c; } return [255, 255, 255]; };
+      let worst = [99, ''];
+      for (const at of document.querySelectorAll('p, a, td, th, small, .badge, .mark, dt, dd, summary, li')) {
+        const [a, b] = [light(rgb(getComputedStyle(at).color)), light(behind(at))];
+        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (at.textContent.trim() && ratio < worst[0]) worst = [ratio, at.outerHTML.slice(0, 120)];
+      }
+      return worst; })()"""
+    backgrounds = set()
+    for dark in (False, True):
+        chromium.look(dark=dark)
+        for name in ("index", "studies/transfer", "claims"):
+            chromium.open(pages / f"{name}.html")
+            ratio, where = chromium.run(script)
+            assert ratio >= 4.5, (dark, name, where)
+        backgrounds.add(chromium.run("getComputedStyle(document.documentElement).backgroundColor"))
+    assert len(backgrounds) == 2

@@ -1,0 +1,132 @@
+"""The pages of a report, without a browser: links, what they say where things went wrong, and what they never hold."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from plumbline.report import site
+from tests.report.world import planned
+
+
+class Read(HTMLParser):
+    """Links, loads and ids of a page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.scripts: list[str | None] = []
+        self.text = path.read_text(encoding="utf-8")
+        self.feed(self.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.links += [value for name in ("href", "src") if (value := given.get(name))]
+        self.ids += [value] if (value := given.get("id")) else []
+        self.scripts += [given.get("src")] if tag == "script" else []
+        assert not any(name.startswith("on") for name in given), (tag, attrs)
+
+
+@pytest.fixture(scope="module")
+def read(pages: Path) -> dict[str, Read]:
+    return {path.relative_to(pages).as_posix(): Read(path) for path in sorted(pages.rglob("*.html"))}
+
+
+def test_every_link_leads_somewhere_within_the_folder(pages: Path, read: dict[str, Read]) -> None:
+    assert len(read) > 100, "a page for each run"
+    for name, page in read.items():
+        assert len(set(page.ids)) == len(page.ids), name
+        for link in page.links:
+            if link == "data:,":
+                continue
+            path, _, fragment = unquote(link).partition("#")
+            target = (pages / name).parent / path if path else pages / name
+            assert target.resolve().is_relative_to(pages) and target.is_file(), (name, link)
+            if fragment:
+                assert fragment in read[target.resolve().relative_to(pages).as_posix()].ids, (name, link)
+
+
+def test_nothing_of_a_result_becomes_a_part_of_a_page(pages: Path, read: dict[str, Read]) -> None:
+    for name, page in read.items():
+        assert page.scripts == ["../" * name.count("/") + "report.js"], name
+        assert "url(" not in page.text and "@import" not in page.text
+    assert "url(" not in (pages / "report.css").read_text() and "http" not in (pages / "report.js").read_text()
+    log = read["runs/transfer.base.qknorm.s44.html"].text
+    assert "step 1\nstep 2\n&lt;/pre&gt;&lt;/script&gt;&lt;script&gt;" in log and "\x1b" not in log
+    assert (
+        "&lt;script&gt;" in read["verdicts/mine.html"].text and "&lt;script&gt;" in read["studies/transfer.html"].text
+    )
+
+
+def row(page: Read, label: str) -> list[str]:
+    """The cells of the row of table 2 that a label names, as HTML."""
+    table = page.text.partition('id="table-table2"')[2]
+    found = re.search(rf"<tr>\s*<th[^>]*>(?:<a[^>]*>)?{re.escape(label)}.*?</tr>", table, flags=re.S)
+    assert found, label
+    return re.findall(r"<t[hd].*?</t[hd]>", found[0], flags=re.S)
+
+
+def test_a_claim_that_fails_and_a_run_that_diverged_are_said(read: dict[str, Read]) -> None:
+    claims, study = read["claims.html"].text, read["studies/transfer.html"]
+    assert '<span class="badge bad">not reproduced</span>' in claims and "Not judged yet" in claims
+    assert re.search(
+        r"1 <span class=\"state diverged\">diverged</span>, \d+ <span class=\"state not-run\">", study.text
+    )
+    assert any('<span class="badge bad">diverged 1</span>' in cell for cell in row(study, "QK-Norm"))
+    assert any('<span class="badge none">missing</span>' in cell for cell in row(study, "HybridNorm"))
+    page = read["runs/transfer.base.qknorm.s44.html"].text
+    assert "It diverged: gradient norm is not finite" in page and 'class="ended"' in page and "Loss over" in page
+    page = read["runs/transfer.base.hybrid_norm.s42.html"].text
+    assert "not run" in page and "snakemake work/paper/runs/transfer/base/hybrid_norm/s42/outcome.json" in page
+
+
+def test_a_cell_is_marked_by_its_noise_and_opens_its_runs(read: dict[str, Read]) -> None:
+    study = read["studies/transfer.html"]
+    score = row(study, "Softpick")[2]
+    assert 'class="num beyond"' in score and 'title="beyond noise of the printed number"' in score
+    assert 'href="../runs/transfer.base.softpick.s42.html"' in score
+    assert 'class="num within"' in row(study, "Baseline")[2] and "✓" in row(study, "Baseline")[2]
+    (to_a_list,) = re.findall(r'href="(#runs-\d+)"', row(study, "Softpick")[4])
+    entry = study.text.partition(f'id="{to_a_list[1:]}"')[2].partition("</details>")[0]
+    assert entry.count("softpick.s42") == 1 and entry.count("baseline.s4") == 3
+    assert "within noise of the printed number: " in study.text, "a legend with counts"
+    categories = study.text.partition('id="table-table1"')[2].partition("</table>")[0]
+    assert categories.count('<td class=" within">') >= 20 and "unknown" not in categories, "computed, and as printed"
+
+
+def test_a_study_of_which_nothing_is_made_says_what_would_make_it(read: dict[str, Read]) -> None:
+    text = read["studies/query_free.html"].text
+    assert "Not made yet" in text and "table table2" in text
+    assert "snakemake all --config preset=paper &#39;studies=[query_free]&#39;" in text
+    assert "There is none yet" in read["audit.html"].text
+
+
+def test_a_demo_says_on_every_page_that_it_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    site.build(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
+    found = [path.read_text() for path in Path("results/demo/report").rglob("*.html")]
+    assert len(found) > 8
+    for text in found:
+        assert re.search(r"<title>.* \(demo, no reproduction\)", text), "in the title"
+        assert '<p class="banner loud" role="note"><strong>demo, no reproduction</strong>' in text
+        assert '@top-right { content: "demo, no reproduction" }' in text, "on paper"
+
+
+def test_a_report_is_the_same_bytes_and_leaves_nothing_of_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    out = Path("results/demo/report/index.html")
+
+    def made() -> dict[str, bytes]:
+        site.build(planned("demo", "key_norms"), out)
+        return {path.as_posix(): path.read_bytes() for path in out.parent.rglob("*") if path.is_file()}
+
+    first = made()
+    (out.parent / "studies/old.html").write_text("a study that is gone")
+    assert made() == first and [path.name for path in out.parent.parent.iterdir()] == ["report"]

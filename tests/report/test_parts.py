@@ -1,0 +1,95 @@
+"""Judgements, curves and Markdown of the report, each by itself; and what a plan says of it."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+
+from plumbline.cli import PlumblineError
+from plumbline.report import __main__ as verb
+from plumbline.report import noise, prose
+from plumbline.report.curve import POINTS, Curve, Line, thinned
+from plumbline.specs import code
+from plumbline.stats.power import resolved_distance
+from tests.report.world import planned
+
+SPREAD, EDGE = noise.Spread(0.01, 2), resolved_distance(0.01, 3)
+
+
+@pytest.mark.parametrize(
+    ("ours", "printed", "how", "mark"),
+    [
+        (str(0.5 + 0.99 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 3}, noise.WITHIN),
+        (str(0.5 + 1.01 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 3}, noise.BEYOND),
+        (str(0.5 + 1.2 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 1}, noise.WITHIN),
+        ("0.9", "0.5", {"trained": True}, noise.UNKNOWN),
+        ("0.1234999999", "0.123", {"trained": False}, noise.SAME),
+        ("0.1236", "0.123", {"trained": False}, noise.OTHER),
+        ("1230", "1.23e3", {"trained": False}, noise.SAME),
+        ("soft", "hard", {"trained": False}, noise.OTHER),
+        ("", "0.5", {"trained": True}, None),
+        ("0.5", "", {"trained": True}, None),
+        ("no label", "not printed", {"trained": False}, None),
+    ],
+)
+def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: noise.Mark | None) -> None:
+    assert noise.judge(ours, printed, "paper", **how) is mark
+    judged_elsewhere = noise.judge(ours, printed, "demo", **how)
+    assert judged_elsewhere is (noise.ELSEWHERE if mark and how["trained"] else mark), "no demo is a reproduction"
+
+
+def test_spreads_together_weigh_by_their_seeds() -> None:
+    both = noise.Spread.together([noise.Spread(0.01, 2), noise.Spread(0.03, 4)])
+    assert both is not None and both.freedom == 6 and both.sigma == pytest.approx(math.sqrt((2 + 4 * 9) / 6) / 100)
+    assert noise.Spread.together([]) is None
+
+
+def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
+    points = [(float(step), 2.0 + 0.1 * math.sin(step)) for step in range(44_000)]
+    points[30_001] = (30_001.0, 90.0)
+    points[41_000] = (41_000.0, math.nan)
+    kept = thinned(points)
+    assert len(kept) <= POINTS + POINTS // 2 and kept[0] == points[0] and kept[-1] == points[-1]
+    assert points[30_001] in kept and any(math.isnan(value) for _, value in kept)
+    lines = [Line(name="train", points=points)]
+    svg = Curve(title="Loss <b>", lines=lines, steps=44_000, description='it "fell"', ended=41_000).svg()
+    assert svg.count("M") >= 2 and len(svg) < 12_000 and "<b>" not in svg and 'class="ended"' in svg
+    assert Curve(title="Loss", lines=[Line(name="train", points=[(0, math.nan)])], steps=9, description="").svg() == ""
+
+
+def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
+    made = prose.html(
+        "# Gone\n\n## Two & <i>\n\n## Two, I\n\n<b>x</b> ![p](http://a/b.png) [here](other.md) [out](https://a.b)\n\n|a|\n|-|\n|b|\n"
+    )
+    assert "Gone" not in made and '<h3 id="part-two-i">Two &amp; &lt;i&gt;</h3>' in made
+    assert 'id="part-two-i--2"' in made, "an id of its own"
+    assert "<b>" not in made and "<img" not in made and "other.md" not in made and 'href="https://a.b"' in made
+    assert made.count('<div class="box"') == 1 == made.count("</table></div>")
+
+
+def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made of every product, and made anew when a template changes; nothing else answers for its name."""
+    smoke = planned("smoke", "transfer")
+    files = smoke.report_files()
+    assert "results/smoke/transfer/table2.csv" in files and "results/smoke/audit.csv" in files
+    assert not any("report" in path for path in smoke.all_targets()), "no part of `all`"
+    for path in ("results/report/index.html", "results/smoke/report/index.html"):
+        assert path in smoke._makes
+    before = smoke.report_made_of()
+    package = tmp_path / "plumbline"
+    shutil.copytree(code.PACKAGE / "report", package / "report")
+    with open(package / "report/templates/run.html.j2", "a") as handle:
+        handle.write("more")
+    monkeypatch.setattr(code, "PACKAGE", package)
+    assert smoke.report_made_of() != before
+
+
+def test_a_folder_that_is_no_report_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(PlumblineError, match="holds something else, and would be replaced"):
+        verb._require_own_folder(tmp_path / "index.html")
+    with pytest.raises(PlumblineError, match=r"name FOLDER/index\.html"):
+        verb._require_own_folder(tmp_path / "page.html")

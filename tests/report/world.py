@@ -1,0 +1,76 @@
+"""Projects in which things went wrong: claims fail, runs diverge or are not there, and texts are hostile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from plumbline.project import Plan, plan
+from plumbline.report import site
+from plumbline.results import judge, render
+from plumbline.specs.config import load_config
+from plumbline.studies.transfer.claims import MEASURES, Evidence
+from plumbline.studies.transfer.tables.table1 import table1
+from plumbline.studies.transfer.tables.table2 import table2
+from tests.studies.transfer.facts import PUBLISHED, Facts, held, history, right, tasks_of
+from tests.studies.transfer.world import World
+
+#: The methods of which there is a run at all, and how many claims are judged: few, for both take their time.
+METHODS, CLAIMS = ("baseline", "softpick", "qknorm", "ssmax", "sigmoid_attn"), 24
+#: What must never become a part of a page.
+HOSTILE = "</pre></script><script>alert('&')</script>"
+GROUPS = ("base", "noise_floor")
+
+
+def wrong() -> Facts:
+    """The document's world, but: softpick loses its gain, and a seed of QK-Norm diverges."""
+    facts = right()
+    for seed in (42, 43, 44):
+        facts["base", "softpick", seed] = replace(facts["base", "softpick", seed], tasks=tasks_of(0.41 + seed / 1e4))
+    facts["base", "qknorm", 44] = replace(right()["large", "ssmax", 42], diverged=5800, norms=history("rise", 5800))
+    return facts
+
+
+def planned(preset: str, *studies: str) -> Plan:
+    """A plan of these studies."""
+    return plan(load_config() | {"preset": preset, "studies": list(studies)})
+
+
+def broken_project(root: Path) -> Plan:
+    """The transfer study at paper size where `wrong` is the case, and the query-free one of which nothing is made. To
+    be called, and its plan used, with `root` as the working directory."""
+    world, facts = World(Path("work/paper"), "paper"), wrong()
+    for (scale, method, seed), run in facts.items():
+        if scale != "base" or method not in METHODS:
+            continue
+        if run.diverged is not None:
+            world.diverged(scale, method, seed, run.diverged, run.norms)
+        else:
+            steps = world.study.runs[world.study.key(scale, method, seed)].spec.train.steps
+            world.completed(scale, method, seed, run.tasks, run.loss, run.metrics(steps), probed=run)
+    made, frames = Path("results/paper/transfer"), world.load(*GROUPS)
+    for name, make in (("table2", table2), ("table1", table1)):
+        render.write(make(frames, world.study, PUBLISHED), frames, made / f"{name}.csv")
+    claims = PUBLISHED.claims()[:CLAIMS]
+    measures = {claim.id: MEASURES[claim.id] for claim in claims if claim.id in MEASURES}
+    rows = judge.judge(claims, measures, Evidence(held(facts), world.study, PUBLISHED))
+    (made / "claims.csv").write_text(judge.to_csv(rows))
+    (made / "deviations.md").write_text(
+        f"# Rulings\n\n## Rulings in force\n\n### heads\n\n{HOSTILE} [page](other.md)\n"
+    )
+    for ending in (".png", ".svg", ".csv"):
+        (made / f"fig2{ending}").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    verdicts = made.parent / "verdict"
+    verdicts.mkdir()
+    (verdicts / "mine.md").write_text(f"# No gain\n\n{HOSTILE}\n\n| a | b |\n|---|--:|\n| x | 1 |\n")
+    log = Path("logs/paper/pretrain/transfer.base.qknorm.s44.log")
+    log.parent.mkdir(parents=True)
+    log.write_text(f"\x1b[31mstep 1\x1b[0m\rstep 2\n{HOSTILE}\n")
+    return planned("paper", "transfer", "query_free")
+
+
+def report(project: Plan) -> Path:
+    """Its report's folder."""
+    out = Path(project.report_index)
+    site.build(project, out)
+    return out.parent.resolve()

@@ -1,0 +1,60 @@
+"""What docs/your-own.md says can be typed in can be planned."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from plumbline.command.train import changed
+from plumbline.operate import invocation
+from plumbline.project import plan
+from plumbline.specs import sheet
+from plumbline.specs.config import check, load_config
+from plumbline.specs.sheet import overlay
+
+
+@pytest.fixture(scope="module")
+def page(repository: Path) -> str:
+    return (repository / "docs/your-own.md").read_text()
+
+
+def yaml_with(page: str, words: str) -> str:
+    (block,) = (block for block in re.findall(r"```yaml\n(.*?)```", page, flags=re.S) if words in block)
+    return str(block)
+
+
+def command(page: str, start: str) -> list[str]:
+    """The words of a command, without the remark after it."""
+    line = next(line for line in page.splitlines() if line.startswith(f"$ {start}"))
+    return shlex.split(line, comments=True)[1:]
+
+
+def test_the_commands_of_a_trial_and_of_another_size_can_be_meant(page: str) -> None:
+    words = command(page, "snakemake results/trial.md")
+    planned = plan(invocation.changed(load_config(), words[words.index("--config") + 1 :]))
+    assert planned.trial is not None and len(planned.trial.runs) == 8
+    words = command(page, "plumbline train")
+    spec = changed(planned.runs[words[2]].spec, [words[n + 1] for n, word in enumerate(words) if word == "--set"])
+    assert (spec.model.layers, spec.train.steps) == (6, 100)
+    packs = command(page, "snakemake work/demo/corpora/climbmix/packs")[1:]
+    run = planned.runs["transfer/base/baseline/s42"]
+    assert packs == [str(Path(path).parent) for path in (planned.pack_manifest(run), planned.validation_manifest(run))]
+    (items,) = command(page, "snakemake work/demo/corpora/climbmix/items")[1:]
+    assert items == planned.items_index("climbmix", "climb12")
+
+
+def test_the_files_are_what_they_are_said_to_be(page: str, repository: Path, tmp_path: Path) -> None:
+    shutil.copytree(repository / "config", tmp_path / "config")
+    folder = tmp_path / "config/studies/mine"
+    folder.mkdir()
+    (folder / "study.yaml").write_text(yaml_with(page, "study: mine"))
+    mine = sheet.load("mine", "demo", tmp_path)
+    assert "table2" in mine.sheet["targets"] and [run for run in mine.runs if "/both/" in run]
+    check(yaml.safe_load(yaml_with(page, "cosine_attention")), "mine", "my/cosine.yaml")
+    path = repository / "config/corpora/climbmix.yaml"
+    check(overlay(yaml.safe_load(path.read_text()), yaml.safe_load(yaml_with(page, "folder: texts"))), "corpus", path)

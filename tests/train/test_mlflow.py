@@ -1,0 +1,103 @@
+"""MLflow sees a run, goes on with it, and cannot disturb it: a stand-in of it, and MLflow itself where it is there."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.cli import EXIT_RUN_AGAIN
+from plumbline.train import mlflow as hook
+from tests.model_specs import run_spec
+from tests.train.helpers import products, settings, train
+from tests.train.test_pretrain import StopAt
+
+STANDIN = Path(__file__).parent / "standin_mlflow"
+REAL = pytest.param("real", marks=pytest.mark.skipif(find_spec("mlflow") is None, reason="MLflow is not installed"))
+
+
+@pytest.fixture(params=["stand-in", REAL])
+def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """What reads a folder `tracked`, as the hook's process finds it, too."""
+    monkeypatch.setattr(hook, "PATIENCE", 120.0)  # the import of the real one takes seconds
+    for name, value in hook.DEFAULTS.items():
+        monkeypatch.setenv(name, value)
+    if request.param == "stand-in":
+        monkeypatch.syspath_prepend(STANDIN)
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(STANDIN), os.environ.get("PYTHONPATH", "")]))
+    yield importlib.import_module("mlflow").MlflowClient(tracking_uri=(tmp_path / "tracked").as_uri())
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mlflow"]:
+        del sys.modules[name]  # the other one is imported next
+
+
+def only_run(client: Any) -> Any:
+    experiment = client.get_experiment_by_name("plumbline/smoke/transfer")
+    (run,) = client.search_runs([experiment.experiment_id])
+    return run
+
+
+def steps(client: Any, name: str) -> list[int]:
+    return sorted(metric.step for metric in client.get_metric_history(only_run(client).info.run_id, name))
+
+
+def test_a_run_that_goes_on_goes_on_there_and_is_the_same_run(
+    client: Any, packs: Path, tmp_path: Path, undisturbed: Path
+) -> None:
+    spec, chosen = run_spec(), settings(packs, tmp_path, mlflow=str(tmp_path / "tracked"))
+    assert train(spec, chosen, StopAt(20)) == EXIT_RUN_AGAIN
+    seen = steps(client, "loss")
+    assert 0 < len(seen) < spec.train.steps and only_run(client).info.status == "KILLED"
+    assert train(spec, chosen) == 0
+    assert products(tmp_path) == products(undisturbed)
+    run = only_run(client)
+    assert steps(client, "loss") == list(range(1, 13)) and steps(client, "validation_loss") == [5, 10, 12]
+    assert (run.info.status, run.info.run_name) == ("FINISHED", spec.key)
+    assert run.data.tags["plumbline.run_id"] == spec.run_id
+    assert run.data.params["optimizer.learning_rate"] == str(spec.to_dict()["optimizer"]["learning_rate"])
+
+
+def tell(tmp_path: Path, *lines: dict[str, Any], then: bytes = b"") -> None:
+    record, uri = str(tmp_path / hook.RECORD), (tmp_path / "tracked").as_uri()
+    head = {"uri": uri, "record": record, "experiment": "plumbline/smoke/transfer", "name": "a/b/c/s1", "steps": 4}
+    said = [head | {"tags": {}, "parameters": {}}, *lines]
+    text = b"".join(json.dumps(line).encode() + b"\n" for line in said) + then
+    subprocess.run([sys.executable, "-m", "plumbline.train.mlflow"], input=text, check=True, timeout=60)
+
+
+def test_what_a_killed_trainer_makes_again_is_told_once(client: Any, tmp_path: Path) -> None:
+    def step(number: int) -> dict[str, Any]:
+        return {"step": number, "time": 1000, "values": {"loss": 4.0 - number}}
+
+    tell(tmp_path, step(1), step(2), step(3), then=b'{"step": 4, "ti')
+    assert steps(client, "loss") == [1, 2, 3] and only_run(client).info.status == "KILLED"
+    tell(tmp_path, step(2), step(3), step(4))
+    assert steps(client, "loss") == [1, 2, 3, 4] and only_run(client).info.status == "FINISHED"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("missing", "No module named 'mlflow'; pip install 'plumbline-lm[mlflow]'. The run goes on"),
+        ("fails", "MlflowException: the server. The run goes on"),
+        ("hangs", "MLflow has not taken the last values in 0.5 s; it is not waited for"),
+    ],
+)
+def test_whatever_becomes_of_it_the_run_is_the_same_and_a_line_is_said_once(
+    packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any, fault: str, said: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(STANDIN), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("STANDIN_FAULT", fault)
+    if fault == "hangs":
+        monkeypatch.setattr(hook, "PATIENCE", 0.5)
+    assert train(run_spec(), settings(packs, tmp_path, mlflow=str(tmp_path / "tracked"))) == 0
+    assert products(tmp_path) == products(undisturbed)
+    lines = [line for line in capfd.readouterr().err.splitlines() if "MLflow" in line]
+    assert len(lines) == 1 and lines[0].endswith(said)

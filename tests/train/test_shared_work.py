@@ -1,0 +1,79 @@
+"""One work folder, several users: who is of its group goes on with what another one left; who is not is told so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plumbline.train import provenance
+from tests.model_specs import run_spec
+from tests.train.children import of_user
+from tests.train.helpers import PROCESSES, products, settings
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
+
+LAB, STRANGERS = 64000, 64009
+ANN, BOB, EVE = 64001, 64002, 64003
+
+
+@pytest.fixture
+def work(packs: Path) -> Iterator[Path]:
+    """A folder that the group may write and hands down (chmod 2770), with packs that Ann made."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # pytest's own are closed to other users
+        os.chmod(folder, 0o755)
+        work = Path(folder) / "work"
+        shutil.copytree(packs, work / "packs", ignore=shutil.ignore_patterns(".verified"))
+        for path in [work, *work.rglob("*")]:
+            os.chown(path, ANN, LAB)
+            path.chmod(0o2770 if path.is_dir() else 0o660)
+        yield work
+
+
+def test_the_commit_is_found_in_a_tree_of_another_users(tmp_path: Path) -> None:
+    for words in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "--message", "first"]):
+        who = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
+        subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True)
+    os.chown(tmp_path, ANN, LAB)
+    commit = provenance._git(tmp_path, "rev-parse", "HEAD")
+    assert commit is not None and len(commit) == 40
+
+
+def train_as(user: int, group: int, work: Path, packs: Path, scratch: Path, die_before: int | None = None) -> int:
+    warm, chosen = settings(packs, scratch / str(user)), settings(work / "packs", work, checkpoint_steps=2)
+    process = PROCESSES.Process(target=of_user, args=(user, group, warm, run_spec().to_json(), chosen, die_before))
+    process.start()
+    process.join(120)
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+def test_a_run_that_one_user_left_another_of_the_group_goes_on_with(
+    work: Path, packs: Path, tmp_path: Path, undisturbed: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert train_as(ANN, LAB, work, packs, tmp_path, die_before=120) == -signal.SIGKILL
+    left = {path for path in (work / "state").iterdir() if path.stat().st_uid == ANN}
+    assert {"lease.json", "starts.json"} <= {path.name for path in left} and any(
+        path.name.startswith("step-") for path in left
+    )
+    capfd.readouterr()
+    assert train_as(EVE, STRANGERS, work, packs, tmp_path / "eve") == 1
+    said = capfd.readouterr().err
+    assert f"error: {work}/state may not be read or changed by user {EVE}: {work} belongs to user {ANN}, " in said
+    assert f"group {LAB}, mode rwxrws---" in said and "Traceback" not in said
+    assert train_as(BOB, LAB, work, packs, tmp_path / "bob") == 0
+    assert f"took over {work}/state from process" in (said := capfd.readouterr().err) and "resumed at step" in said
+    assert products(work) == products(undisturbed)
+    assert train_as(ANN, LAB, work, packs, tmp_path / "again") == 0, "and gives Bob's outputs once more"
+    for path in work.rglob("*"):
+        status = path.stat()
+        assert status.st_gid == LAB, path
+        wanted = stat.S_IRWXG if path.is_dir() else stat.S_IRGRP | stat.S_IWGRP
+        assert status.st_mode & wanted == wanted, path

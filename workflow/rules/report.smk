@@ -1,0 +1,38 @@
+"""Pages to read and to carry. No part of `all`: they show every run, and are remade whenever a product is."""
+
+
+rule report:
+    """The report of this preset: a folder of static pages, of which the first is named."""
+    input:
+        PLAN.report_files(),
+    output:
+        PLAN.report_index,
+    log:
+        f"{LOGS}/report.log",
+    localrule: True
+    conda:
+        "../../envs/plumbline.yaml"
+    params:
+        configuration=json.dumps(PLAN.config),
+        made_of=report_made_of,
+    shell:
+        "exec python -m plumbline.report --configuration {params.configuration:q} --made-of {params.made_of:q} "
+        "--out {output:q} > {log:q} 2>&1"
+
+
+rule copy_report:
+    """The folder of the preset asked for."""
+    input:
+        PLAN.report_index,
+    output:
+        f"{RESULTS}/{REPORT}",
+    log:
+        f"{LOGS}/copy/report.log",
+    localrule: True
+    conda:
+        "../../envs/plumbline.yaml"
+    params:
+        source=subpath(input[0], parent=True),
+        out=subpath(output[0], parent=True),
+    shell:
+        "(rm -rf {params.out:q} && cp -rp {params.source:q} {params.out:q}) > {log:q} 2>&1"
