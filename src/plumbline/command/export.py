@@ -1,6 +1,6 @@
 """``plumbline export RUN --to hf``: a finished run as a folder that other tools load, without Plumbline.
 
-A Llama becomes a Llama. Any other model takes the code along that it was trained with, and is loaded by
+A Llama becomes a Llama. Any other model takes the code along that it runs, and is loaded by
 ``AutoModelForCausalLM.from_pretrained(FOLDER, trust_remote_code=True)``. Before the folder takes its place it is loaded
 in a process without Plumbline, and its logits are compared. A folder with anything else in it is refused.
 """

@@ -32,7 +32,7 @@ print(tokenizer.decode(model.generate(**tokens, max_new_tokens=20)[0]))
 """
 
 _CODE = """\
-It brings the code that it was trained with, as flat copies of its sources (each says where it is from, and under which
+It brings the code that it runs, as flat copies of Plumbline's sources (each says where it is from, and under which
 licence), because no model of transformers computes it. `trust_remote_code=True` runs them: read them first. Plumbline
 need not be installed; {requires}.
 """
