@@ -23,6 +23,7 @@ SAID: dict[str, Any] = {
     "committed": "2026-01-02",
     "edited": False,
     "finished": None,
+    "openblas": None,
     "versions": {},
     "products": [],
 }

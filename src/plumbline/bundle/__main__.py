@@ -146,6 +146,7 @@ def _contents(planned: Plan, products: Iterable[Product], work: str, facts: Iter
         committed=committed,
         edited=edited,
         finished=max((end for end in ends if isinstance(end, str)), default=None),
+        openblas=contents.openblas(),
         versions=contents.versions(("plumbline-lm", "snakemake", *contents.PACKAGES)),
         products=[_made(planned, product) for product in products],
     )

@@ -58,7 +58,8 @@ class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """`configuration` is that of the plan, its `work` the folder within the archive; `called` is what products call
     that folder of their preset. `results`: the folder of the products. `commit`, `committed` (its date) and `edited`
     (whether `SOURCES` were) are None where there was no repository. `versions`: of this package, Snakemake, and
-    `PACKAGES`.
+    `PACKAGES`. `openblas`: the processor that numpy's linear algebra was for, as OPENBLAS_CORETYPE has it: another one
+    rounds otherwise. `finished`: when the last run or measurement was.
     """
 
     format: int
@@ -69,6 +70,7 @@ class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     committed: str | None
     edited: bool | None
     finished: str | None
+    openblas: str | None
     versions: dict[str, str]
     products: list[Made]
 
@@ -112,6 +114,15 @@ def versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+def openblas() -> str | None:
+    """The processor that numpy's OpenBLAS computes for, here; None where it has another library."""
+    import numpy  # noqa: F401  # which loads it
+    from threadpoolctl import threadpool_info
+
+    found = [one.get("architecture") for one in threadpool_info() if one.get("internal_api") == "openblas"]
+    return str(found[0]) if found and found[0] else None
 
 
 def checkout(root: Path) -> tuple[str | None, str | None, bool | None]:

@@ -151,6 +151,7 @@ class Answer(msgspec.Struct):
 def _made(said: contents.Contents, folder: Path, package: Path, jobs: int, any_commit: bool) -> list[Answer]:
     """Have the products made, every `jobs`-th by one process."""
     environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"OPENBLAS_CORETYPE": said.openblas} if said.openblas else {}
     with tempfile.TemporaryDirectory() as scratch:
         started = []
         for number in range(min(jobs, len(said.products))):

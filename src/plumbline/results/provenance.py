@@ -90,8 +90,9 @@ def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
     if manifest is None:
         return facts
     facts["manifest"] = f"{frames.named}/runs/{key}/manifest.json"
-    places = {"scores": "scores", "probes": "probes"} | ({"examples": "scores"} if frames.per_item else {})
-    for name, folder in places.items():
+    for name, folder in {"scores": "scores", "probes": "probes", "examples": "scores"}.items():
+        if name not in frames.read:
+            continue
         path = frames.work / folder / key / f"{name}.parquet"
         if path.exists():
             facts |= {name: f"{frames.named}/{folder}/{key}/{name}.parquet", f"{name}_sha256": sha256_file(path)}

@@ -34,6 +34,7 @@ class RunFrames:
     ever so unless a table asks for the runs that are there), `notes` what else they were made differently with.
     `measurements`: name -> key (``measured/study/name``) of what the target reads beside runs. `per_item`: whether the
     target reads what each item of a task gave. `called`: where `work` lay when they were made, if that was elsewhere.
+    `read`: which of scores, examples and probes the target reads; what else lies there came earlier or later by chance.
     """
 
     work: Path
@@ -49,6 +50,7 @@ class RunFrames:
     measurements: Mapping[str, str] = field(default_factory=dict)
     per_item: bool = False
     called: str = ""
+    read: frozenset[str] = frozenset({"scores", "probes"})
 
     @property
     def named(self) -> str:
@@ -185,6 +187,7 @@ def load(
             compared (`plumbline.results.mixing`).
     """
     work = Path(work)
+    asked_for = {"scores": scores, "examples": examples, "probes": probes}
     mixing = Mixing(work)
     rows, scored, probed, outcomes, manifests, others = [], [], [], {}, {}, []
     for run in expected:
@@ -239,6 +242,7 @@ def load(
         measurements=measurements or {},
         per_item=examples,
         called=called,
+        read=frozenset(name for name, asked in asked_for.items() if asked),
     )
 
 
