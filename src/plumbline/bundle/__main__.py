@@ -15,7 +15,7 @@ import msgspec
 from plumbline import record
 from plumbline.bundle import archive, contents, crate
 from plumbline.bundled import Product
-from plumbline.cli import PlumblineError, prog, run
+from plumbline.cli import PlumblineError, described, prog, run
 from plumbline.files import sha256_file
 from plumbline.project import Plan, plan
 from plumbline.specs.config import PRESETS, load_config
@@ -32,7 +32,7 @@ LOCK = "requirements.lock"
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle"), description=described(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--study", action="append", metavar="STUDY", help="only this one; may be repeated")
     parser.add_argument(

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline.bundle import archive, contents
-from plumbline.cli import PlumblineError, prog, run
+from plumbline.cli import PlumblineError, described, prog, run
 from plumbline.files import atomic_write_text, sha256_file
 from plumbline.specs import code
 
@@ -57,7 +57,7 @@ class Rebuilt:
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle.rebuild"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle.rebuild"), description=described(__doc__))
     parser.add_argument("bundle", type=Path, metavar="BUNDLE.tar.xz")
     parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="a new folder, or an empty one")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="products at a time (default: 1)")

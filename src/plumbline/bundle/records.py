@@ -15,7 +15,7 @@ import msgspec
 
 from plumbline.bundle import archive, contents, rebuild
 from plumbline.bundled import NAME
-from plumbline.cli import PlumblineError, nearest, prog, run
+from plumbline.cli import PlumblineError, described, nearest, prog, run
 from plumbline.files import atomic_write_bytes, sha256_file
 
 #: The folder of records, and the file of each that says what it is.
@@ -36,7 +36,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle.records"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle.records"), description=described(__doc__))
     verbs = parser.add_subparsers(dest="verb", required=True)
     kept = verbs.add_parser("keep", help="a bundle of a commit, as a record")
     kept.add_argument("name")

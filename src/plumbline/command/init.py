@@ -133,7 +133,9 @@ def _recorded(folder: Path) -> dict[str, Any]:
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog=cli.prog("plumbline init"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=cli.prog("plumbline init"),
+        description=cli.described(__doc__),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="empty, or not there yet")
     parser.add_argument("--upgrade", action="store_true", help="bring a project up to the installed package")

@@ -1,4 +1,4 @@
-"""``python -m plumbline.report``: pages of what is there of a preset's results, as a folder that opens from disk."""
+"""``plumbline report``: pages of what is there of a preset's results, as a folder that opens from disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import record
-from plumbline.cli import PlumblineError, prog, run
+from plumbline.cli import PlumblineError, described, prog, run
 from plumbline.project import plan
 from plumbline.report import site
 from plumbline.specs.config import PRESETS, load_config
@@ -16,7 +16,7 @@ from plumbline.specs.config import PRESETS, load_config
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.report"), description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.report"), description=described(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     words = "as snakemake --config: of a nested value, a part of it leaves the others alone"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
