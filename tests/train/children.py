@@ -39,11 +39,15 @@ def child(spec: str, chosen: Settings, environment: dict[str, str], operations: 
         sys.exit(1)
 
 
-def of_user(user: int, group: int, warm: Settings, spec: str, chosen: Settings, operations: int | None) -> None:
+def of_user(
+    user: int, group: int, warm: Settings, spec: str, chosen: Settings, operations: int | None, said: str
+) -> None:
     """`child` as another user with umask 002, once all is imported that a run imports: `warm` is carried out first.
 
-    The interpreter may lie where that user cannot read.
+    The interpreter may lie where that user cannot read. What it says goes into the file `said`: the standard error of
+    the server that forks it may be that of a test long gone.
     """
+    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     torch.set_num_threads(1)
     pretrain(RunSpec.from_json(spec), warm, StopRequest())
     os.setgroups([])

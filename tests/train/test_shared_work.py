@@ -46,32 +46,39 @@ def test_the_commit_is_found_in_a_tree_of_another_users(tmp_path: Path) -> None:
     assert commit is not None and len(commit) == 40
 
 
-def train_as(user: int, group: int, work: Path, packs: Path, scratch: Path, die_before: int | None = None) -> int:
+def train_as(
+    user: int, group: int, work: Path, packs: Path, scratch: Path, die_before: int | None = None
+) -> tuple[int, str]:
+    """Exit code, and what was said."""
     warm, chosen = settings(packs, scratch / str(user)), settings(work / "packs", work, checkpoint_steps=2)
-    process = PROCESSES.Process(target=of_user, args=(user, group, warm, run_spec().to_json(), chosen, die_before))
+    said = scratch / f"{user}.said"
+    said.parent.mkdir(exist_ok=True)
+    words = (user, group, warm, run_spec().to_json(), chosen, die_before, str(said))
+    process = PROCESSES.Process(target=of_user, args=words)
     process.start()
     process.join(120)
     assert process.exitcode is not None
-    return process.exitcode
+    return process.exitcode, said.read_text()
 
 
 def test_a_run_that_one_user_left_another_of_the_group_goes_on_with(
-    work: Path, packs: Path, tmp_path: Path, undisturbed: Path, capfd: pytest.CaptureFixture[str]
+    work: Path, packs: Path, tmp_path: Path, undisturbed: Path
 ) -> None:
-    assert train_as(ANN, LAB, work, packs, tmp_path, die_before=120) == -signal.SIGKILL
+    code, _ = train_as(ANN, LAB, work, packs, tmp_path / "ann", die_before=120)
+    assert code == -signal.SIGKILL
     left = {path for path in (work / "state").iterdir() if path.stat().st_uid == ANN}
     assert {"lease.json", "starts.json"} <= {path.name for path in left} and any(
         path.name.startswith("step-") for path in left
     )
-    capfd.readouterr()
-    assert train_as(EVE, STRANGERS, work, packs, tmp_path / "eve") == 1
-    said = capfd.readouterr().err
+    code, said = train_as(EVE, STRANGERS, work, packs, tmp_path / "eve")
+    assert code == 1
     assert f"error: {work}/state may not be read or changed by user {EVE}: {work} belongs to user {ANN}, " in said
     assert f"group {LAB}, mode rwxrws---" in said and "Traceback" not in said
-    assert train_as(BOB, LAB, work, packs, tmp_path / "bob") == 0
-    assert f"took over {work}/state from process" in (said := capfd.readouterr().err) and "resumed at step" in said
+    code, said = train_as(BOB, LAB, work, packs, tmp_path / "bob")
+    assert code == 0 and f"took over {work}/state from process" in said and "resumed at step" in said
     assert products(work) == products(undisturbed)
-    assert train_as(ANN, LAB, work, packs, tmp_path / "again") == 0, "and gives Bob's outputs once more"
+    code, _ = train_as(ANN, LAB, work, packs, tmp_path / "again")
+    assert code == 0, "and gives Bob's outputs once more"
     for path in work.rglob("*"):
         status = path.stat()
         assert status.st_gid == LAB, path

@@ -85,8 +85,9 @@ def test_what_is_there_need_not_be_written(root: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = planned(root, TRAIN)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert f"work: work: {root} cannot be written" in said([room.disk(planned(root, TRAIN))], "would stop")
+    assert f"work: work: {root} cannot be written" in said([room.disk(whole)], "would stop")
 
 
 def test_memory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
