@@ -28,15 +28,19 @@ class BuildWithProject(build_py):
     """build_py, and a copy of what travels. An editable install has the repository itself and needs none."""
 
     def run(self) -> None:
+        shutil.rmtree(Path(self.build_lib) / "plumbline", ignore_errors=True)  # of an earlier build in the same folder
         super().run()
         if self.editable_mode:
             return
         target = Path(self.build_lib) / "plumbline" / SHIPPED["COPY"]
-        shutil.rmtree(target, ignore_errors=True)  # of an earlier build in the same folder
+        known = git("ls-files", "-z")
+        tracked = None if known is None else set(known.split("\0"))  # no notes or keys that lie beside
         for path in SHIPPED["files"](ROOT):
+            if tracked is not None and str(path) not in tracked:
+                continue
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / path, target / path)
-        commit, changed = git("rev-parse", "HEAD"), git("status", "--porcelain", "--untracked-files=no")
+        commit, changed = git("rev-parse", "HEAD"), git("status", "--porcelain", "--", "src", *SHIPPED["TRAVELS"])
         said = {"git_commit": commit, "git_dirty": None if changed is None else bool(changed)}
         (target / SHIPPED["BUILT"]).write_text(json.dumps(said) + "\n")
 

@@ -109,3 +109,10 @@ def test_two_files_of_one_flat_name(site: Site) -> None:
     (site.folder / "theirs/a/__init__.py").touch()
     with pytest.raises(PlumblineError, match=r"would both be theirs_a_b\.py in a folder; rename one"):
         sources(small(mixer={"name": "theirs"}))
+
+
+def test_two_models_are_never_one_class_in_a_process() -> None:
+    """transformers goes by the configuration's file alone where two folders have the same last name."""
+    softpick, ssmax = (small(mixer={"name": name}) for name in ("softpick", "ssmax"))
+    one, same, other = (sources(spec).files["configuration_plumbline.py"] for spec in (softpick, softpick, ssmax))
+    assert one == same != other

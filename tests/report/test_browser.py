@@ -76,7 +76,11 @@ def test_a_number_of_several_runs_shows_them_and_an_address_opens_what_is_folded
     assert chromium.run("document.querySelector('dialog').open")
     assert chromium.run("document.querySelector('dialog ul a').href").startswith((pages / "runs").as_uri())
     chromium.run("document.querySelector('dialog button').click()")
-    assert chromium.run("document.querySelector('dialog')") is None
+    # It is taken out when it has closed, which the browser tells the page in its own time.
+    assert chromium.run(
+        "new Promise(done => { const wait = () => document.querySelector('dialog') ? setTimeout(wait, 10) : done(true);"
+        " wait(); })"
+    )
     chromium.open(pages / "studies/transfer.html", "#ruling-heads")
     assert chromium.run("document.getElementById('ruling-heads').closest('details').open")
 

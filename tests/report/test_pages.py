@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -104,6 +105,26 @@ def test_a_study_of_which_nothing_is_made_says_what_would_make_it(read: dict[str
     assert "Not made yet" in text and "table table2" in text
     assert "snakemake all --config preset=paper &#39;studies=[query_free]&#39;" in text
     assert "There is none yet" in read["audit.html"].text
+
+
+def test_the_list_of_verdicts_says_each(read: dict[str, Read]) -> None:
+    assert '<a href="verdicts/mine.html">mine</a>: mine does not survive.' in read["verdicts.html"].text
+
+
+@pytest.mark.parametrize("damage", [b"", b"half a file"])
+def test_a_damaged_run_is_a_page_without_its_curve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    whole = planned("demo", "key_norms")
+    (key,) = list(whole.runs)[:1]
+    run = Path(whole.work) / "runs" / key
+    run.mkdir(parents=True)
+    (run / "metrics.parquet").write_bytes(damage)
+    outcome = {"run_id": whole.runs[key].spec.run_id, "outcome": "diverged", "step": 3, "reason": "a norm"}
+    (run / "outcome.json").write_text(json.dumps(outcome))
+    site.build(whole, Path("results/demo/report/index.html"))
+    assert "a norm" in Path(f"results/demo/report/runs/{key.replace('/', '.')}.html").read_text()
 
 
 def test_a_demo_says_on_every_page_that_it_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

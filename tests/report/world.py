@@ -62,7 +62,8 @@ def broken_project(root: Path) -> Plan:
         (made / f"fig2{ending}").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     verdicts = made.parent / "verdict"
     verdicts.mkdir()
-    (verdicts / "mine.md").write_text(f"# No gain\n\n{HOSTILE}\n\n| a | b |\n|---|--:|\n| x | 1 |\n")
+    said = "# Verdict\n\n`mine` does not survive."
+    (verdicts / "mine.md").write_text(f"{said}\n\n{HOSTILE}\n\n| a | b |\n|---|--:|\n| x | 1 |\n")
     log = Path("logs/paper/pretrain/transfer.base.qknorm.s44.log")
     log.parent.mkdir(parents=True)
     log.write_text(f"\x1b[31mstep 1\x1b[0m\rstep 2\n{HOSTILE}\n")

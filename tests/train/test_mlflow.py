@@ -101,3 +101,15 @@ def test_whatever_becomes_of_it_the_run_is_the_same_and_a_line_is_said_once(
     assert products(tmp_path) == products(undisturbed)
     lines = [line for line in capfd.readouterr().err.splitlines() if "MLflow" in line]
     assert len(lines) == 1 and lines[0].endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("http://alice:secret@tracker:5000/x", "http://tracker:5000/x"),
+        ("http://tracker:5000", "http://tracker:5000"),
+        ("file:///data/ml@flow", "file:///data/ml@flow"),
+    ],
+)
+def test_no_password_is_shown_or_kept(uri: str, shown: str) -> None:
+    assert hook.without_password(uri) == shown

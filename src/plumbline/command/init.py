@@ -80,9 +80,13 @@ def upgrade(folder: Path) -> list[str]:
         if now == was:
             continue
         if was is None and not path.exists():
-            _put(path, content)
+            try:
+                _put(path, content)
+            except (FileExistsError, NotADirectoryError) as error:
+                said.append(f"left out {name}: {error.filename} is a file of yours; rename it, and upgrade again")
+                continue
             said.append(f"added {name}")
-        elif path.is_file() and sha256_file(path) in (was, now):
+        elif path.is_file() and not path.is_symlink() and sha256_file(path) in (was, now):
             atomic_write_bytes(path, _bytes(content))
             said.append(f"replaced {name}")
         elif path.exists():

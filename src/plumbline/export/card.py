@@ -25,7 +25,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 folder = "."  # where this file lies
 model = AutoModelForCausalLM.from_pretrained(folder{trust})
-tokenizer = AutoTokenizer.from_pretrained(folder)
+tokenizer = AutoTokenizer.from_pretrained(folder{trust})
 tokens = tokenizer("The", return_tensors="pt")
 print(tokenizer.decode(model.generate(**tokens, max_new_tokens=20)[0]))
 ```

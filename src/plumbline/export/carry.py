@@ -18,6 +18,7 @@ from importlib.metadata import PackageNotFoundError, metadata, version
 from pathlib import Path
 
 from plumbline.cli import PlumblineError
+from plumbline.files import canonical_json, sha256_text
 from plumbline.specs import code, installed
 from plumbline.specs.code import PACKAGE
 from plumbline.specs.components import available, folder, load
@@ -84,6 +85,9 @@ def sources(spec: ModelSpec) -> Sources:
     files = {f"{names[path]}.py": _head(path, brought) + _rewritten(path, found[path], names) for path in found}
     files[f"{CHOSEN.stem}.py"] = _chosen(components, names)
     files[ROOTS[0].name] += _all_by_name(names)
+    # transformers tells two folders of one last name apart by the configuration's file alone, and takes its class for
+    # that of the first model that had it.
+    files[ROOTS[1].name] += f'\n#: Of everything here.\nSOURCES = "{sha256_text(canonical_json(files))}"\n'
     packages = {code.package_of(path).name for path in found}
     requires = {name for path in found for name in _others(path)} - EXPECTED - packages
     return Sources(

@@ -75,7 +75,9 @@ def read(found: Found, study: Study) -> list[dict[str, str]]:
     if not found.plan.has_claims(study.name) or not path.exists():
         return []
     with open(path, encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
+        rows = list(csv.DictReader(handle))
+    # A file that was cut short has rows without all of their cells: nothing is shown of it.
+    return rows if all(None not in row.values() and {"verdict", "runs"} <= row.keys() for row in rows) else []
 
 
 def counts(found: Found, study: Study) -> list[tuple[str, int]]:

@@ -70,16 +70,19 @@ def judge(
     """
     if not ours or printed in ("", NOT_PRINTED):
         return None
-    if not trained:
-        return SAME if _rounds_to(ours, printed) else OTHER
-    if preset != JUDGED:
+    if not trained and _rounds_to(ours, printed):
+        return SAME
+    if preset != JUDGED:  # sizes and rates are that preset's, too
         return ELSEWHERE
+    if not trained:
+        return OTHER
     value, text = _number(ours), _number(printed)
     if value is None or text is None:  # words: a signature, a mechanism
         return UNKNOWN if ours != printed else None
     if spread is None or not seeds:
         return UNKNOWN
-    return WITHIN if abs(float(value - text)) <= spread.resolves(seeds) else BEYOND
+    near = _rounds_to(ours, printed) or abs(float(value - text)) <= spread.resolves(seeds)
+    return WITHIN if near else BEYOND
 
 
 def _rounds_to(ours: str, printed: str) -> bool:

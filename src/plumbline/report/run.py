@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.report import tables
@@ -105,7 +106,10 @@ def curves(run: RunFound) -> list[Curve]:
     path = run.folder / "metrics.parquet"
     if not path.exists():
         return []
-    logged = pq.read_table(path).to_pydict()
+    try:
+        logged = pq.read_table(path, columns=["step", "split", "loss", "grad_norm"]).to_pydict()
+    except (pa.ArrowException, OSError):
+        return []
     steps = run.outcome.get("steps") or max(logged["step"], default=0)
     ended = run.outcome.get("step") if run.state == DIVERGED else None
     training, held_out = (_points(logged, "loss", split) for split in ("train", "validation"))
@@ -170,12 +174,12 @@ def _facts(run: RunFound) -> list[tuple[str, str]]:
     if not measured.is_key(run.key):
         found = [("run id", run.run_id), ("study, scale, method, seed", run.key.replace("/", ", "))]
     if "step" in told:
-        found.append(("steps", f"{told['step']:,} of {told['steps']:,}"))
+        found.append(("steps", f"{told['step']} of {told.get('steps', 'not known')}"))
     if told.get("validation_loss") is not None:
         found.append(("validation loss", f"{told['validation_loss']:.5f}"))
     if told.get("reason"):
         found.append(("reason", str(told["reason"])))
-        found.append(("last finite loss", f"{told['last_finite_loss']} at step {told['last_finite_step']}"))
+        found.append(("last finite loss", f"{told.get('last_finite_loss')} at step {told.get('last_finite_step')}"))
     found += [(words, _plain(run.manifest[name])) for name, words in FACTS.items() if name in run.manifest]
     return [*found, ("folder", run.folder.as_posix())]
 
@@ -196,6 +200,10 @@ def _scores(found: Found, run: RunFound) -> Grid | None:
     path = Path(found.plan.scores_file(run.planned))
     if not path.exists() or run.state == MEASURED:
         return None
+    try:
+        scores = pq.read_table(path).to_pylist()
+    except (pa.ArrowException, OSError):
+        return None
     rows = [
         [
             text(score["task"]),
@@ -204,7 +212,7 @@ def _scores(found: Found, run: RunFound) -> Grid | None:
             number(score["items"], f"{score['items']:,}"),
             text(score["task_source"]),
         ]
-        for score in pq.read_table(path).to_pylist()
+        for score in scores
         if score["primary"]
     ]
     heads = [Head(text="task"), Head(text="metric"), Head(text="value", numeric=True), Head(text="items", numeric=True)]

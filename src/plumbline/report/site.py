@@ -43,7 +43,7 @@ class Site:
         self.environment.filters |= {
             "slug": prose.slug,
             "forcss": _for_css,
-            "badge": BADGES.__getitem__,
+            "badge": lambda words: BADGES.get(words, "odd"),
             "breakable": _breakable,
         }
 

@@ -24,14 +24,16 @@ def each(found: Found) -> list[Page]:
 
 def _page(path: Path) -> Page:
     markdown = path.read_text(encoding="utf-8")
-    title = next((line.removeprefix("# ") for line in markdown.splitlines() if line.startswith("# ")), path.stem)
+    paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
+    says = next((part for part in paragraphs if not part.startswith("#")), "").replace("`", "")
     files = {path: f"files/{FOLDER}/{path.name}"}
     if path.with_suffix(".json").exists():
         files[path.with_suffix(".json")] = f"files/{FOLDER}/{path.stem}.json"
     content = {
         "body": prose.html(markdown),
         "headings": prose.headings(markdown),
-        "says": title,
+        "name": path.stem,
+        "says": " ".join(says.split()),
         "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},
     }
     return Page(

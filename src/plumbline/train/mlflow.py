@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 
 from plumbline.files import atomic_write_json
 from plumbline.system import fcntl
@@ -44,6 +45,12 @@ DEFAULTS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_ALLOW_FILE_STORE": "true",
 }
+
+
+def without_password(uri: str) -> str:
+    """A tracking URI as it may stand in a log."""
+    parts = urlsplit(uri)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 class MlflowSink:
@@ -173,7 +180,9 @@ class Telling:
 
     def _say(self, words: str) -> None:
         if not self.said:
-            print(f"{self.head['name']}: MLflow ({self.head['uri']}): {words}. The run goes on", file=sys.stderr)
+            uri = without_password(self.head["uri"])
+            said = words.replace(self.head["uri"], uri)
+            print(f"{self.head['name']}: MLflow ({uri}): {said}. The run goes on", file=sys.stderr)
         self.said = True
 
     def _send(self, ended: bool) -> None:
@@ -219,7 +228,8 @@ class Telling:
             before = json.loads(record.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             before = {}
-        if before.get("uri") == head["uri"]:
+        where = without_password(head["uri"])
+        if before.get("uri") == where:
             try:
                 client.update_run(before["run"], status="RUNNING")
                 return before["run"], client
@@ -227,7 +237,7 @@ class Telling:
                 if error.error_code != "RESOURCE_DOES_NOT_EXIST":
                     raise
         run = client.create_run(_experiment(client, head["experiment"]), run_name=head["name"], tags=head["tags"])
-        atomic_write_json(record, {"uri": head["uri"], "run": run.info.run_id})
+        atomic_write_json(record, {"uri": where, "run": run.info.run_id})
         for part in _parts(list(head["parameters"].items()), PARAMETERS):
             client.log_batch(run.info.run_id, params=[Param(*entry) for entry in part])
         return run.info.run_id, client
