@@ -165,7 +165,10 @@ def test_a_run_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(PlumblineError, match=r"softpik/s42 is no folder, and no run at .*did you mean 'transfer/ba"):
         verb.find("transfer/base/softpik/s42", "smoke")
     wanted = tmp_path / "smoke/runs" / key / "outcome.json"
-    with pytest.raises(PlumblineError, match=rf"{key} has not finished at preset smoke; snakemake {wanted} makes it"):
+    with pytest.raises(
+        PlumblineError,
+        match=rf"{key} has not finished at preset smoke; snakemake {wanted} --config preset=smoke makes it",
+    ):
         verb.find(key, "smoke")
     wanted.parent.mkdir(parents=True)
     wanted.touch()

@@ -57,6 +57,8 @@ def main() -> int:
         print(keep(given.records / given.name, given.bundle, given.words))
         return 0
     known = names(given.records)
+    if not known:
+        raise PlumblineError(f"{given.records} has no record; name another folder (--records), or keep one there")
     for name in given.names:
         if name not in known:
             raise PlumblineError(f"{given.records} has no record {name!r}{nearest(name, known)} (there are {known})")

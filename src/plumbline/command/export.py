@@ -71,7 +71,10 @@ def find(run: str, preset: str | None) -> Found:
         )
     outcome = planned.run_file(named, "outcome.json")
     if not (planned.root / outcome).is_file():
-        raise PlumblineError(f"{run} has not finished at preset {planned.name}; snakemake {outcome} makes it")
+        raise PlumblineError(
+            f"{run} has not finished at preset {planned.name}; "
+            f"snakemake {outcome} --config preset={planned.name} makes it"
+        )
     scores = planned.root / planned.scores_file(named)
     tokenizer = planned.root / planned.tokenizer_file(named.spec.data.corpus)
     return Found((planned.root / outcome).parent, tokenizer, scores if scores.is_file() else None)

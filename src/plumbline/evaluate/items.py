@@ -56,8 +56,8 @@ def read_index(folder: Path, tasks: tuple[str, ...]) -> dict[str, Entry]:
     path = folder / INDEX
     if not path.is_file():
         raise PlumblineError(
-            f"--items: there is no {path}; the workflow makes it where that is below work/ (snakemake {path}), "
-            "elsewhere python -m plumbline.evaluate.items does"
+            f"--items: there is no {path}; the workflow makes it where that is below work/PRESET "
+            f"(snakemake {path} --config preset=PRESET), elsewhere python -m plumbline.evaluate.items does"
         )
     try:
         listed = parse_json(path.read_text(encoding="utf-8"))

@@ -188,7 +188,10 @@ def _file(kind: str, name: Any, key: str) -> str:
     if name not in files:
         unknown = "".join(f"; {words}" for words in installed.offers().unknown)
         near = nearest(str(name), files)
-        raise PlumblineError(f"{key}: no component {name!r}{near} (there are {sorted(files)}){unknown}")
+        raise PlumblineError(
+            f"{key}: no component {name!r}{near} (there are {sorted(files)}){unknown}; one of a package "
+            "is there once that is installed (pip install; entry point group plumbline.components)"
+        )
     if offer is not None and Path(files[name]) != offer.path:
         raise PlumblineError(
             f"{key}: {offer} has the name of a built-in one; rename it, or uninstall {offer.distribution}"

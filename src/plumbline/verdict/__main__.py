@@ -18,6 +18,7 @@ from plumbline.verdict import ledger as ledgers
 from plumbline.verdict import numbers
 from plumbline.verdict.read import Columns
 from plumbline.verdict.terms import ALPHA, Terms
+from plumbline.verdict.words import counted
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -121,9 +122,11 @@ def check(page: Path, ledger: Path | None) -> int:
     came = ledgers.compare(held, page, said)
     if came and (families := _families(page)) is not None:
         came = sum(entry.family in families for entry in held.entries[said.length :])
-    print(f"{held.path}: {len(held)} entries, the chain is whole, and holds the {said.length} of {page}")
+    length = counted(len(held), "entry", "entries")
+    print(f"{held.path}: {length}, the chain is whole, and holds the {said.length} of {page}")
     if came:
-        print(f"{came} entries came since: make the page again, its p-values may be corrected for too few tries")
+        more = counted(came, "entry", "entries")
+        print(f"{more} came since: make the page again, its p-values may be corrected for too few tries")
     return int(bool(came))
 
 
