@@ -187,6 +187,9 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
     record.beside(copy / "results/smoke/transfer/deviations.md").write_text("{}")
     with pytest.raises(PlumblineError, match="does not say what deviations transfer was made of"):
         verb.pack(planned(copy), tmp_path / "bundle.tar.xz", as_it_is=True)
+    record.write(copy / "results/smoke/transfer/deviations.md", "0" * 16)
+    with pytest.raises(PlumblineError, match=r"deviations transfer was made of something else .*snakemake bundle does"):
+        verb.pack(planned(copy), tmp_path / "bundle.tar.xz", as_it_is=True)
 
 
 def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:

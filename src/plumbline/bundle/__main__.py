@@ -118,6 +118,11 @@ def _made(planned: Plan, product: Product) -> contents.Made:
         raise PlumblineError(
             f"{planned.results}/{says} does not say what {product} was made of (by hand?); have it made by Snakemake"
         )
+    if made_of != planned.made_of(product.study, product.kind, product.target or None):
+        raise PlumblineError(
+            f"{planned.results}/{says}: {product} was made of something else than it would be made of here (other code "
+            "or configuration); have it made again by Snakemake (snakemake bundle does that)"
+        )
     return contents.Made(
         study=product.study,
         kind=product.kind,

@@ -41,7 +41,9 @@ def arguments() -> argparse.ArgumentParser:
         elsewhere = "what to call --work in the product, where the runs lay elsewhere when they were made"
         one.add_argument("--called", default="", help=elsewhere)
         one.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
-    shown = verbs.add_parser("show", help="a finished table, 80 columns wide")
+    shown = verbs.add_parser(
+        "show", help="a finished table, 80 columns wide", description="A finished table, 80 columns wide."
+    )
     shown.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
     return parser
 
