@@ -68,7 +68,7 @@ def peak(*arguments: str) -> float:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak where Linux keeps it")
-@pytest.mark.parametrize(("documents", "megabytes"), [(512, 51), (1, 100)])
+@pytest.mark.parametrize(("documents", "megabytes"), [(512, 51), (1, 50)])
 def test_large_documents_stay_within_what_the_rules_ask_for(
     stages: Stages, tmp_path: Path, documents: int, megabytes: int
 ) -> None:
