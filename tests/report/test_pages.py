@@ -123,8 +123,13 @@ def test_a_damaged_run_is_a_page_without_its_curve(
     (run / "metrics.parquet").write_bytes(damage)
     outcome = {"run_id": whole.runs[key].spec.run_id, "outcome": "diverged", "step": 3, "reason": "a norm"}
     (run / "outcome.json").write_text(json.dumps(outcome))
+    claims = Path(whole.results) / "key_norms/claims.csv"
+    claims.parent.mkdir(parents=True)
+    claims.write_text("id,verdict,runs,text\nfirst,repro")
     site.build(whole, Path("results/demo/report/index.html"))
-    assert "a norm" in Path(f"results/demo/report/runs/{key.replace('/', '.')}.html").read_text()
+    page = Path(f"results/demo/report/runs/{key.replace('/', '.')}.html").read_text()
+    assert "a norm" in page and "metrics.parquet cannot be read, and nothing of it is shown" in page
+    assert "claims.csv cannot be read" in Path("results/demo/report/claims.html").read_text()
 
 
 def test_a_demo_says_on_every_page_that_it_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ def page(found: Found) -> Page:
         "grids": [one for one in made.values() if one],
         "counts": [(study, counts(found, study)) for study in studies if made[study.name]],
         "missing": missing,
+        "damaged": [path for path in missing if path.exists()],
         "command": found.command(*missing),
         "sources": sources,
     }
@@ -76,7 +77,7 @@ def read(found: Found, study: Study) -> list[dict[str, str]]:
         return []
     with open(path, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    # A file that was cut short has rows without all of their cells: nothing is shown of it.
+    # A file that was cut short has rows without all of their cells: nothing is shown of it, and the page says so.
     return rows if all(None not in row.values() and {"verdict", "runs"} <= row.keys() for row in rows) else []
 
 

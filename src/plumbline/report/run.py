@@ -19,6 +19,7 @@ from plumbline.report.grid import Grid, Head, HtmlCell, number, text
 from plumbline.report.page import Page
 from plumbline.results import measured
 
+METRICS = "metrics.parquet"
 #: How much of a log is shown.
 LINES, CHARACTERS = 40, 6000
 #: What a log holds besides text: colours, and lines that a terminal writes over.
@@ -73,8 +74,10 @@ def grid(runs: Iterable[RunFound], root: str) -> Grid:
 
 def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
     """The page of a run or measurement; `used_in`: (name, path from the report's folder) of the tables it is behind."""
+    of_scores = Path(found.plan.scores_file(run.planned)) if run.planned else None
     content: dict[str, Any] = {
         "run": run,
+        "unreadable": [path for path in (run.folder / METRICS, of_scores) if path and unreadable(path)],
         "facts": _facts(run),
         "curves": [] if run.state == MEASURED else curves(run),
         "scores": _scores(found, run),
@@ -103,13 +106,10 @@ def used(found: Found) -> dict[str, list[tuple[str, str]]]:
 
 def curves(run: RunFound) -> list[Curve]:
     """Loss and gradient norm over steps; none where nothing was logged."""
-    path = run.folder / "metrics.parquet"
-    if not path.exists():
+    path = run.folder / METRICS
+    if not path.exists() or unreadable(path):
         return []
-    try:
-        logged = pq.read_table(path, columns=["step", "split", "loss", "grad_norm"]).to_pydict()
-    except (pa.ArrowException, OSError):
-        return []
+    logged = pq.read_table(path, columns=["step", "split", "loss", "grad_norm"]).to_pydict()
     steps = run.outcome.get("steps") or max(logged["step"], default=0)
     ended = run.outcome.get("step") if run.state == DIVERGED else None
     training, held_out = (_points(logged, "loss", split) for split in ("train", "validation"))
@@ -126,6 +126,14 @@ def curves(run: RunFound) -> list[Curve]:
             description = f"{title} over {steps:,} steps: {words}.{more}"
             found.append(Curve(title=title, lines=drawn, steps=steps, description=description, ended=ended))
     return found
+
+
+def unreadable(path: Path) -> bool:
+    """Whether a frame is there and is none: cut short, or something else. Its page says so, and the others are made."""
+    try:
+        return path.exists() and not pq.read_schema(path)
+    except (pa.ArrowException, OSError):
+        return True
 
 
 def tail(log: Path) -> str:
@@ -200,9 +208,7 @@ def _scores(found: Found, run: RunFound) -> Grid | None:
     path = Path(found.plan.scores_file(run.planned))
     if not path.exists() or run.state == MEASURED:
         return None
-    try:
-        scores = pq.read_table(path).to_pylist()
-    except (pa.ArrowException, OSError):
+    if unreadable(path):
         return None
     rows = [
         [
@@ -212,7 +218,7 @@ def _scores(found: Found, run: RunFound) -> Grid | None:
             number(score["items"], f"{score['items']:,}"),
             text(score["task_source"]),
         ]
-        for score in scores
+        for score in pq.read_table(path).to_pylist()
         if score["primary"]
     ]
     heads = [Head(text="task"), Head(text="metric"), Head(text="value", numeric=True), Head(text="items", numeric=True)]
