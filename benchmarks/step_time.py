@@ -17,7 +17,6 @@ from pathlib import Path
 
 import torch
 from machine import describe
-from torch.nn.functional import cross_entropy
 
 from plumbline.model.decoder import create
 from plumbline.specs import sheet
@@ -34,8 +33,8 @@ def trainer(spec: RunSpec, device: str) -> Callable[[], None]:
 
     def step() -> None:
         with torch.autocast(device, dtype=torch.bfloat16, enabled=spec.train.precision == "bfloat16"):
-            logits_BTV = model(tokens_BT[:, :-1])
-        cross_entropy(logits_BTV.flatten(0, 1), tokens_BT[:, 1:].flatten()).backward()
+            loss = model(tokens_BT, loss=True) / (sequences * (context - 1))
+        loss.backward()
         optimizer.clip()
         optimizer.step(1, 1e-4)
         optimizer.zero_grad()

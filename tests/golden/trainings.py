@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.functional import cross_entropy
 
 from plumbline.model.decoder import Decoder, create
 from plumbline.probes import read_all
@@ -20,6 +19,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train.distributed import Ranks
 from plumbline.train.interventions import Attachment, Intervention, build
 from plumbline.train.interventions.qk_clip import CLIPPED
+from plumbline.train.numerics import autocast
 from plumbline.train.online import Online
 from plumbline.train.optim import Optimizer
 from plumbline.train.schedule import factor
@@ -41,6 +41,7 @@ LATENT: dict[str, Any] = SMALL | {
     "key_value_heads": 4,
     "projections": {"name": "latent", "query_latent": 12, "key_value_latent": 10, "rotary_width": 4},
 }
+FEW: dict[str, Any] = RUN["train"] | {"steps": STEPS, "batch_tokens": SEQUENCES * SMALL["context"]}
 MUON: dict[str, Any] = RUN["optimizer"] | {"name": "muon", "learning_rate": 0.02, "adamw_learning_rate_ratio": 0.15}
 KEY_NORMS: dict[str, Any] = MUON | {"coefficients": "polar_express", "decay_matrices": False, "gradient_clip": 0.0}
 #: Scores after 0, 1 ... 5 steps, a window from 2 to 5, a ramp of 3 steps.
@@ -61,6 +62,9 @@ TRAININGS: dict[str, dict[str, Any]] = {
     "optimizer.muon.key_norms": {"optimizer": KEY_NORMS, "schedule": {"name": "constant", "warmup_steps": 0}},
     "optimizer.muon.moonlight": {
         "optimizer": MUON | {"matrices": "separate", "scale": "match_rms_adamw", "nesterov": False}
+    },
+    "precision.bfloat16_products": {
+        "model": SMALL | {"init_std": 0.02}, "train": FEW | {"precision": "bfloat16_products"}
     },
     "schedule.constant": {"schedule": {"name": "constant", "warmup_steps": 3}},
     "intervention.none": _intervention("none"),
@@ -100,8 +104,7 @@ TRAININGS: dict[str, dict[str, Any]] = {
 
 def spec(training: str) -> RunSpec:
     """The run that a training is of."""
-    few = RUN["train"] | {"steps": STEPS, "batch_tokens": SEQUENCES * SMALL["context"]}
-    return run_spec(**({"model": SMALL, "train": few} | TRAININGS[training]))
+    return run_spec(**({"model": SMALL, "train": FEW} | TRAININGS[training]))
 
 
 def curves(training: str) -> Curves:
@@ -117,7 +120,8 @@ def curves(training: str) -> Curves:
         for hook in hooks:
             hook.begin(step)
         batch_BT = tokens(step, run.model.vocabulary, run.model.context)
-        loss = cross_entropy(model(batch_BT[:, :-1]).flatten(0, 1), batch_BT[:, 1:].flatten())
+        with autocast(run.train.precision, batch_BT.device):
+            loss = model(batch_BT, loss=True) / batch_BT[:, 1:].numel()
         extra = [term for hook in hooks if (term := hook.extra_loss(step, batch_BT)) is not None]
         sum(extra, loss).backward()
         optimizer.clip()

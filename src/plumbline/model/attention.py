@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 from torch import nn
 
 from plumbline.cli import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
+from plumbline.model.precision import widened, without_autocast
 from plumbline.specs.spec import ModelSpec
 
 
@@ -37,6 +40,8 @@ class Attention(nn.Module):
     def forward(self, x_BTD: torch.Tensor, context: ForwardContext, positions: nn.Module) -> torch.Tensor:
         """What attention adds to the stream (B, T, D); `x_BTD` is its normalised input."""
         q_BHTW, k_BGTW, v_BGTW = self.projections(x_BTD)
+        if context.wide_attention:
+            q_BHTW, k_BGTW, v_BGTW = widened(q_BHTW), widened(k_BGTW), widened(v_BGTW)
         v_BGTW = self.values(v_BGTW, context)
         q_BHTW, k_BGTW = self.query_key(q_BHTW, k_BGTW)
         q_BHTW = self._rotated(q_BHTW, context, positions)
@@ -44,7 +49,8 @@ class Attention(nn.Module):
         if context.cache is not None:
             k_BGKW, v_BGKW = context.cache.extend(self.layer, k_BGKW, v_BGKW)
         k_BGKW, v_BGKW = self.projections.expand(k_BGKW, v_BGKW)
-        out_BHTW = self.mixer(q_BHTW, k_BGKW, v_BGKW, context.visibility, context.cache)
+        with without_autocast(q_BHTW) if context.wide_attention else nullcontext():
+            out_BHTW = self.mixer(q_BHTW, k_BGKW, v_BGKW, context.visibility, context.cache)
         return self.projections.merge(self.output(out_BHTW, x_BTD))
 
     def _rotated(self, q_BHTW: torch.Tensor, context: ForwardContext, positions: nn.Module) -> torch.Tensor:

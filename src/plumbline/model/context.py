@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from plumbline.model.cache import Cache
+from plumbline.model.precision import attention_is_wide
 from plumbline.model.visibility import Visibility
 
 
@@ -15,10 +16,12 @@ class ForwardContext:
     """Shared by all layers of one call.
 
     `first_values_BGTW`: the first layer's values of this call's tokens, once it has run (value residual).
+    `wide_attention`: queries, keys and values are widened to float32, and the mixer is kept from autocast.
     `rotations`: cosines and sines by rotary width, made once a call.
     """
 
     visibility: Visibility
     cache: Cache | None
+    wide_attention: bool = field(default_factory=attention_is_wide)
     first_values_BGTW: torch.Tensor | None = None
     rotations: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)

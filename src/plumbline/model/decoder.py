@@ -13,6 +13,7 @@ from plumbline.model.cache import Cache
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
 from plumbline.model.init import initialise
+from plumbline.model.next_token_loss import next_token_loss
 from plumbline.model.roles import Normal, linear, parameter, roles
 from plumbline.model.visibility import Visibility
 from plumbline.specs.spec import ModelSpec
@@ -45,18 +46,28 @@ class Decoder(nn.Module):
         self.parameter_roles = roles(self)
 
     def forward(
-        self, tokens_BT: torch.Tensor, *, padding_BT: torch.Tensor | None = None, cache: Cache | None = None
+        self,
+        tokens_BT: torch.Tensor,
+        *,
+        padding_BT: torch.Tensor | None = None,
+        cache: Cache | None = None,
+        loss: bool = False,
     ) -> torch.Tensor:
         """Logits (B, T, V) in float32 for the token after each position.
 
         `padding_BT` is True at padding, left or right; it changes nothing at real positions. With a `cache`, the
-        tokens go on from those already in it.
+        tokens go on from those already in it. With `loss`, instead of logits, the summed cross-entropy (nats) of each
+        sequence's tokens after its first: all T positions are computed, so that kernels meet the training context as
+        it is, and the last one predicts nothing. (Wrappers for many ranks only know of `forward`.)
         """
         visibility = Visibility.of(tokens_BT, padding_BT, cache.visibility if cache is not None else None)
         context = ForwardContext(visibility=visibility, cache=cache)
         if cache is not None:
             cache.visibility = visibility
-        return self.logits(self.hidden(tokens_BT, context))
+        hidden_BTD = self.hidden(tokens_BT, context)
+        if loss:
+            return next_token_loss(hidden_BTD[:, :-1].flatten(0, 1), self.head_weight, tokens_BT[:, 1:].flatten())
+        return self.logits(hidden_BTD)
 
     def hidden(self, tokens_BT: torch.Tensor, context: ForwardContext) -> torch.Tensor:
         """The normalised stream after the last layer (B, T, D)."""
@@ -71,9 +82,13 @@ class Decoder(nn.Module):
         return self.final_norm(self.residual.finish(state))
 
     def logits(self, hidden_BTD: torch.Tensor) -> torch.Tensor:
-        """Logits of hidden states; the head is the embedding where they are tied."""
-        weight = self.embedding if self.head is None else self.head.weight
-        return apply_linear(hidden_BTD, weight).float()
+        """Logits of hidden states."""
+        return apply_linear(hidden_BTD, self.head_weight).float()
+
+    @property
+    def head_weight(self) -> nn.Parameter:
+        """The head's matrix (V, D); the embedding where they are tied."""
+        return self.embedding if self.head is None else self.head.weight
 
 
 def on_meta(spec: ModelSpec) -> Decoder:

@@ -19,7 +19,7 @@ from plumbline.cli import PlumblineError, nearest
 from plumbline.files import canonical_json, sha256_text
 from plumbline.specs.components import SLOTS, code_class, complete
 
-Precision = Literal["float32", "bfloat16"]
+Precision = Literal["float32", "bfloat16", "bfloat16_products"]
 Count = Annotated[int, Meta(ge=1)]
 Positive = Annotated[float, Meta(gt=0)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]

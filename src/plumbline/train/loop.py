@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
 
 from plumbline.data.loader import Pack, batch_indices
 from plumbline.files import atomic_write_json, parse_json
@@ -55,7 +54,7 @@ class Parts:
     validation: Pack
     batching: Batching
     model: nn.Module
-    forward: Callable[[torch.Tensor], torch.Tensor]
+    forward: Callable[..., torch.Tensor]
     optimizer: Optimizer
     interventions: list[Intervention]
     made_with: dict[str, str]
@@ -165,8 +164,7 @@ class Loop:
     def _loss_sum(self, tokens_BT: torch.Tensor) -> torch.Tensor:
         """Summed cross-entropy (nats) of the next tokens."""
         with autocast(self.parts.spec.train.precision, self.parts.ranks.device):
-            logits_BTV = self.parts.forward(tokens_BT[:, :-1])
-        return cross_entropy(logits_BTV.flatten(0, 1), tokens_BT[:, 1:].flatten(), reduction="sum")
+            return self.parts.forward(tokens_BT, loss=True)
 
     def _tokens(self, pack: Pack, indices: np.ndarray) -> torch.Tensor:
         tokens_BT = torch.from_numpy(pack.rows(indices))

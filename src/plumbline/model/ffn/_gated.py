@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from plumbline.model.joined import joined
 from plumbline.model.roles import linear
 from plumbline.specs.spec import ModelSpec
 
@@ -23,4 +24,5 @@ class Gated(nn.Module):
         raise TypeError(f"{type(self).__name__} defines no activation")
 
     def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
-        return self.down(self.activate(self.gate(x_BTD)) * self.up(x_BTD))
+        gate_BTF, up_BTF = joined(x_BTD, (self.gate, self.up))
+        return self.down(self.activate(gate_BTF) * up_BTF)

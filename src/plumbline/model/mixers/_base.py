@@ -22,10 +22,12 @@ class Mixer(nn.Module):
     """
 
     splits = 1
-    #: Queries are handled in this many chunks, of at least `smallest_chunk`: the weights never exist whole, and later
-    #: keys are left out. (On a CPU that is also the faster way: large tensors come from the system page by page.)
+    #: Queries are handled in this many chunks, of at least `smallest_chunk` and at most `largest_chunk`: the weights
+    #: never exist whole, memory grows with the keys alone, and later keys are left out. (On a CPU that is also the
+    #: faster way: large tensors come from the system page by page.)
     chunks = 4
     smallest_chunk = 32
+    largest_chunk = 256
     #: Above this many queries, the weights are computed again for the gradient instead of being kept.
     recompute_above = 256
     #: Multiplications for each pair of query and key beside a score of every query head and a value of every output
@@ -86,7 +88,7 @@ class Mixer(nn.Module):
 
     def spans(self, queries: int) -> list[tuple[int, int]]:
         """The chunks: (first query, one past the last)."""
-        step = max(self.smallest_chunk, -(-queries // self.chunks))
+        step = max(self.smallest_chunk, min(-(-queries // self.chunks), self.largest_chunk))
         return [(start, min(start + step, queries)) for start in range(0, queries, step)]
 
     def scores(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor) -> torch.Tensor:

@@ -132,24 +132,27 @@ class Differential(Mixer):
             out_BHQX = widened(fused_softmax(q_BHQX, k_BHKX, v_BHKX, visibility, self.scale))
             first, second = out_BHQX[:, ::2], out_BHQX[:, 1::2]
         else:
-            # One fused call with twice the heads; the halves are padded with zeros to the values' width.
-            q_BHQW, k_BGKW = (
-                torch.cat([pad(half, (0, half.shape[-1])) for half in x.chunk(2, dim=-1)], dim=1)
-                for x in (q_BHQW, k_BGKW)
-            )
-            v_twice = torch.cat([v_BGKW, v_BGKW], dim=1)
-            out = widened(fused_softmax(q_BHQW, k_BGKW, v_twice, visibility, self.scale))
-            first, second = out.chunk(2, dim=1)
-        return self._finish(first - self.differential_lambda() * second, v_BGKW.dtype)
+            # One fused call with twice the heads, a head's two maps side by side so that they share its keys and
+            # values: where half of a query is zero, the other half alone meets its half of the key.
+            q_BXQW = (q_BHQW[:, :, None] * self._halves(q_BHQW)).flatten(1, 2)
+            out_BXQW = widened(fused_softmax(q_BXQW, k_BGKW, v_BGKW, visibility, self.scale))
+            first, second = out_BXQW.unflatten(1, (-1, 2)).unbind(2)
+        return self._finish(torch.addcmul(first, second, -self.differential_lambda()), v_BGKW.dtype)
+
+    def _halves(self, q_BHQW: torch.Tensor) -> torch.Tensor:
+        """1 on a head's first half and 0 on its second, and the reverse (2, 1, W)."""
+        on = torch.ones(q_BHQW.shape[-1] // 2, dtype=q_BHQW.dtype, device=q_BHQW.device)
+        return torch.block_diag(on, on)[:, None]
 
     def _finish(self, difference_BHQX: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """Norm and factor; the official pairs come out as heads of the model's width again (B, H, Q, W)."""
         if self.norm_bias is not None:
-            normed = layer_norm(difference_BHQX, difference_BHQX.shape[-1:], eps=self.eps)
-            normed = normed * self.norm_gain[:, None] + self.norm_bias[:, None]
-        else:
-            square = difference_BHQX.square().mean(dim=-1, keepdim=True)
-            normed = difference_BHQX * torch.rsqrt(square + self.eps) * self.norm_gain
+            # Heads next to channels, as the fused call leaves them and the output projection takes them.
+            normed_BQHX = layer_norm(difference_BHQX.transpose(1, 2), difference_BHQX.shape[-1:], eps=self.eps)
+            scaled_BQHX = torch.addcmul(self.norm_bias * self.factor, normed_BQHX, self.norm_gain * self.factor)
+            return scaled_BQHX.transpose(1, 2).to(dtype)
+        square = difference_BHQX.square().mean(dim=-1, keepdim=True)
+        normed = difference_BHQX * torch.rsqrt(square + self.eps) * self.norm_gain
         if self.variant == "official":
             normed = normed.unflatten(-1, (2, -1)).transpose(2, 3).flatten(1, 2)
         return (normed * self.factor).to(dtype)

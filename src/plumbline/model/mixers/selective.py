@@ -85,11 +85,7 @@ class Selective(Mixer):
         """`masked_before_B1K`: in the original, the sum of S over queries that came before this call."""
         selection = self.selection(q_BHQW, k_BGKW, visibility)
         if self.variant == "original":
-            selection = self._earlier(selection, masked_before_B1K)
-            scores_BHQK = self.scores(q_BHQW, k_BGKW)
-            if self.gated:
-                return masked_softmax(scores_BHQK, visibility) * (-selection).exp()
-            return masked_softmax(scores_BHQK - selection, visibility)
+            return self._original(q_BHQW, k_BGKW, visibility, selection, masked_before_B1K)
         q_BGRQW = q_BHQW.unflatten(1, (self.groups, -1))
         if self.variant == "masking_heads":
             q_BGRQW = q_BGRQW[:, :, 1:]
@@ -119,7 +115,7 @@ class Selective(Mixer):
         return (scores_BGRQK - selection[:, :, None]).flatten(1, 2)
 
     def spans(self, queries: int) -> list[tuple[int, int]]:
-        # The original's sum runs over all queries, which therefore cannot be taken chunk by chunk.
+        # The original's weights hang on all queries before, which who takes them chunk by chunk must carry along.
         return [(0, queries)] if self.variant == "original" else super().spans(queries)
 
     def forward(
@@ -132,27 +128,53 @@ class Selective(Mixer):
     ) -> torch.Tensor:
         if self.variant != "original":
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
-        before = None
+        queries = q_BHQW.shape[2]
+        recompute = torch.is_grad_enabled() and queries > self.recompute_above
+        before_B1K = None if cache is None else cache.memory.get(self.layer)
+        outputs = []
+        for start, stop in super().spans(queries):
+            part = visibility.rows(start, stop)
+            keys = part.key_positions_BK.shape[1]
+            inputs = (q_BHQW[:, :, start:stop], k_BGKW[:, :, :keys], v_BGKW[:, :, :keys], part, before_B1K)
+            out, before_B1K = checkpoint(self._span, *inputs, use_reentrant=False) if recompute else self._span(*inputs)
+            outputs.append(out)
         if cache is not None:
-            masked = cache.memory.get(self.layer)
-            if masked is not None:
-                before = pad(masked, (0, k_BGKW.shape[2] - masked.shape[-1]))
-            now = self.selection(q_BHQW, k_BGKW, visibility).sum(dim=2)
-            cache.memory[self.layer] = now if before is None else before + now
-        inputs = (q_BHQW, k_BGKW, v_BGKW, visibility, before)
-        if torch.is_grad_enabled() and q_BHQW.shape[2] > self.recompute_above:
-            return checkpoint(self._whole, *inputs, use_reentrant=False)
-        return self._whole(*inputs)
+            cache.memory[self.layer] = before_B1K
+        return torch.cat(outputs, dim=2)
 
-    def _whole(
+    def _span(
         self,
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
         visibility: Visibility,
+        before_B1X: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Outputs of some queries of the original, and what they and those before them put aside (B, 1, K), of which
+        `before_B1X` has the part of the queries before; none of them sees a key beyond X."""
+        selection_B1QK = self.selection(q_BHQW, k_BGKW, visibility)
+        put_aside_B1K = selection_B1QK.sum(dim=2)
+        before_B1K = None
+        if before_B1X is not None:
+            before_B1K = pad(before_B1X, (0, k_BGKW.shape[2] - before_B1X.shape[-1]))
+            put_aside_B1K = put_aside_B1K + before_B1K
+        weights_BHQK = self._original(q_BHQW, k_BGKW, visibility, selection_B1QK, before_B1K)
+        return weighted(weights_BHQK, v_BGKW), put_aside_B1K
+
+    def _original(
+        self,
+        q_BHQW: torch.Tensor,
+        k_BGKW: torch.Tensor,
+        visibility: Visibility,
+        selection_B1QK: torch.Tensor,
         masked_before_B1K: torch.Tensor | None,
     ) -> torch.Tensor:
-        return weighted(self.weights(q_BHQW, k_BGKW, visibility, masked_before_B1K), v_BGKW)
+        """The original's weights, from the selection of these queries and the sum of it over those before."""
+        earlier_B1QK = self._earlier(selection_B1QK, masked_before_B1K)
+        scores_BHQK = self.scores(q_BHQW, k_BGKW)
+        if self.gated:
+            return masked_softmax(scores_BHQK, visibility) * (-earlier_B1QK).exp()
+        return masked_softmax(scores_BHQK - earlier_B1QK, visibility)
 
     def _earlier(self, selection_B1QK: torch.Tensor, masked_before_B1K: torch.Tensor | None) -> torch.Tensor:
         """What the queries before each one have put aside, its own selection left out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from plumbline.model.joined import joined
 from plumbline.model.projections._base import Projections
 from plumbline.model.roles import linear
 from plumbline.specs.components import component
@@ -25,4 +26,5 @@ class GroupedQuery(Projections):
         )
 
     def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        return self.heads(self.query(x_BTD)), self.heads(self.key(x_BTD)), self.heads(self.value(x_BTD))
+        q_BTX, k_BTX, v_BTX = joined(x_BTD, (self.query, self.key, self.value))
+        return self.heads(q_BTX), self.heads(k_BTX), self.heads(v_BTX)

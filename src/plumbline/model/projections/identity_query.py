@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from plumbline.cli import PlumblineError
+from plumbline.model.joined import joined
 from plumbline.model.projections._base import Projections
 from plumbline.model.roles import linear
 from plumbline.specs.components import component
@@ -30,7 +31,7 @@ class IdentityQuery(Projections):
         )
 
     def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        k_BTX, v_BTX = self.key(x_BTD), self.value(x_BTD)
+        k_BTX, v_BTX = joined(x_BTD, (self.key, self.value))
         return self.heads(self.query(x_BTD).to(k_BTX.dtype)), self.heads(k_BTX), self.heads(v_BTX)
 
     def query(self, x_BTD: torch.Tensor) -> torch.Tensor:

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from plumbline.cli import PlumblineError
+from plumbline.model.joined import joined
 from plumbline.model.projections.grouped_query import GroupedQuery
 from plumbline.model.projections.identity_query import require_square
 from plumbline.specs.components import component
@@ -28,12 +29,15 @@ class PartialIdentityQuery(GroupedQuery):
     ) -> None:
         super().__init__(model, layer, output_heads, bias=bias)
         require_square(model, "partial_identity_query")
-        if layer in chosen(layers, model.layers):
+        self.identity = layer in chosen(layers, model.layers)
+        if self.identity:
             self.query = nn.Identity()  # type: ignore[assignment]
 
     def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        q_BHTW, k_BGTW, v_BGTW = super().forward(x_BTD)
-        return q_BHTW.to(k_BGTW.dtype), k_BGTW, v_BGTW
+        if not self.identity:
+            return super().forward(x_BTD)
+        k_BTX, v_BTX = joined(x_BTD, (self.key, self.value))
+        return self.heads(self.query(x_BTD).to(k_BTX.dtype)), self.heads(k_BTX), self.heads(v_BTX)
 
 
 def chosen(layers: str, of: int) -> set[int]:

@@ -69,7 +69,7 @@ def look(planned: Planned) -> list[Finding]:
     if "fault" in here:
         return []  # which the environment says
     runs = planned.runs()
-    short = [run for run in runs if run.spec.train.precision == "bfloat16"]
+    short = [run for run in runs if run.spec.train.precision != "float32"]
     if here["devices"]:
         words = f"{len(here['devices'])} x {here['devices'][0]}, torch {here['torch']}"
         if short and not here["bfloat16"]:

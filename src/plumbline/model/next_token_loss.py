@@ -1,0 +1,73 @@
+"""The loss of the next tokens without the logits of a whole batch: they are made, used and dropped some at a time.
+
+Shape suffixes: N predictions (batch and time in one), D width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from plumbline.model.precision import widened, without_autocast
+
+#: Predictions at a time on a processor: what fits its caches, and is enough for its products.
+ROWS = 256
+#: On an accelerator, which wants to be kept busy: as many as have logits of so many bytes in float32.
+CHUNK_BYTES = 512 * 2**20
+
+
+def next_token_loss(hidden_ND: torch.Tensor, weight_VD: torch.Tensor, targets_N: torch.Tensor) -> torch.Tensor:
+    """Summed cross-entropy (nats, float32 or wider) of `targets_N` under the logits hidden W^T.
+
+    The products are made in autocast's type where it is on, logits and their softmax in float32 or wider.
+    """
+    loss: torch.Tensor = _NextTokenLoss.apply(hidden_ND, weight_VD, targets_N)
+    return loss
+
+
+class _NextTokenLoss(torch.autograd.Function):
+    """With p = softmax(logits), y the one-hot target and g the gradient of the sum, the gradients are
+
+        d logits = g (p - y)      d hidden = g (p - y) W      d W = g (p - y)^T hidden
+
+    all but g known as soon as the logits are: both are made in the forward pass, chunk by chunk, and scaled by g in the
+    backward pass. What is kept for it is as large as `hidden` and W, instead of N times V numbers.
+    """
+
+    @staticmethod
+    def forward(ctx, hidden_ND: torch.Tensor, weight_VD: torch.Tensor, targets_N: torch.Tensor) -> torch.Tensor:
+        kind = hidden_ND.device.type
+        narrow = torch.get_autocast_dtype(kind) if _autocast(kind) else hidden_ND.dtype
+        wanted = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
+        rows = ROWS if kind == "cpu" else max(ROWS, CHUNK_BYTES // (4 * weight_VD.shape[0]))
+        losses, hidden_parts = [], []
+        with without_autocast(hidden_ND):
+            h_ND, w_VD = hidden_ND.to(narrow), weight_VD.to(narrow)
+            grad_VD = torch.zeros_like(widened(weight_VD)) if wanted else None
+            for h_CD, targets_C in zip(h_ND.split(rows), targets_N.split(rows)):
+                # One buffer holds logits, then their exponentials, then probabilities, then these less the target.
+                z_CV = widened(h_CD @ w_VD.T)
+                z_CV -= z_CV.amax(dim=1, keepdim=True)
+                chosen_C1 = z_CV.gather(1, targets_C[:, None])
+                sum_C1 = z_CV.exp_().sum(dim=1, keepdim=True)
+                losses.append((sum_C1.log() - chosen_C1)[:, 0])
+                if grad_VD is not None:
+                    z_CV /= sum_C1
+                    difference_CV = z_CV.scatter_add_(1, targets_C[:, None], -torch.ones_like(sum_C1)).to(narrow)
+                    hidden_parts.append(difference_CV @ w_VD)
+                    if narrow == grad_VD.dtype:
+                        grad_VD.addmm_(difference_CV.T, h_CD)
+                    else:
+                        grad_VD += difference_CV.T @ h_CD
+        if grad_VD is not None:
+            ctx.save_for_backward(torch.cat(hidden_parts).to(hidden_ND.dtype), grad_VD.to(weight_VD.dtype))
+        return torch.cat(losses).sum()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad: torch.Tensor):
+        hidden_ND, weight_VD = ctx.saved_tensors
+        return hidden_ND * grad, weight_VD * grad, None
+
+
+def _autocast(kind: str) -> bool:
+    return kind != "meta" and torch.is_autocast_enabled(kind)

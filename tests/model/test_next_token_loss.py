@@ -1,0 +1,105 @@
+"""The loss of the next tokens: the same as with all logits at once, in value and gradients, and in bounded memory."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from plumbline.model import next_token_loss as module
+from plumbline.model.decoder import create
+from plumbline.model.mixers.softmax import Softmax
+from plumbline.specs.spec import ModelSpec
+from plumbline.train.numerics import autocast
+from tests.model.methods import overlay
+
+N, D, V = 77, 12, 50
+
+
+def whole(hidden_ND, weight_VD, targets_N):
+    return cross_entropy(hidden_ND @ weight_VD.T, targets_N, reduction="sum")
+
+
+def gradients(loss, hidden_ND, weight_VD, targets_N):
+    h, w = hidden_ND.clone().requires_grad_(), weight_VD.clone().requires_grad_()
+    value = loss(h, w, targets_N)
+    (3 * value).backward()
+    return value.detach(), h.grad, w.grad
+
+
+@pytest.fixture
+def case():
+    generator = torch.Generator().manual_seed(3)
+    draw = (torch.randn(rows, D, dtype=torch.float64, generator=generator) for rows in (N, V))
+    return *draw, torch.randint(V, (N,), generator=generator)
+
+
+@pytest.mark.parametrize("rows", [1, 16, N, 1000])
+def test_equal_to_all_logits_at_once(case, rows, monkeypatch):
+    monkeypatch.setattr(module, "ROWS", rows)
+    for found, expected in zip(gradients(module.next_token_loss, *case), gradients(whole, *case), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4])
+def test_large_logits_overflow_nowhere(case, size):
+    hidden_ND, weight_VD, targets_N = case
+    given = ((size * hidden_ND).float(), weight_VD.float(), targets_N)
+    for found, expected in zip(gradients(module.next_token_loss, *given), gradients(whole, *given), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_what_is_no_number_is_seen(case, bad):
+    hidden_ND, weight_VD, targets_N = case
+    hidden_ND[40, 0] = bad
+    assert not torch.isfinite(module.next_token_loss(hidden_ND, weight_VD, targets_N))
+
+
+def test_only_what_is_wanted_is_made(case):
+    """Held-out losses need no gradients, and frozen weights none of theirs."""
+    hidden_ND, weight_VD, targets_N = case
+    assert module.next_token_loss(hidden_ND, weight_VD, targets_N).grad_fn is None
+    h = hidden_ND.clone().requires_grad_()
+    module.next_token_loss(h, weight_VD, targets_N).backward()
+    torch.testing.assert_close(h.grad, gradients(whole, *case)[1] / 3)
+
+
+def test_under_autocast_products_alone_are_narrow(case):
+    hidden_ND, weight_VD, targets_N = (x.float() if x.is_floating_point() else x for x in case)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = gradients(module.next_token_loss, hidden_ND, weight_VD, targets_N)
+    for one, expected in zip(found, gradients(whole, hidden_ND, weight_VD, targets_N), strict=True):
+        assert one.dtype == torch.float32
+        assert 0 < (one - expected).abs().max() < 0.02 * expected.abs().max()
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_of_a_decoder(tied):
+    """All positions go through the model, and the last one predicts nothing."""
+    spec = ModelSpec.from_dict(overlay("baseline", tied_embeddings=tied))
+    model = create(spec, 0)
+    tokens_BT = torch.randint(spec.vocabulary, (2, spec.context), generator=torch.Generator().manual_seed(1))
+    expected = cross_entropy(model(tokens_BT[:, :-1]).flatten(0, 1), tokens_BT[:, 1:].flatten(), reduction="sum")
+    torch.testing.assert_close(model(tokens_BT, loss=True), expected)
+
+
+@pytest.mark.parametrize(
+    ("precision", "inner"),
+    [("float32", torch.float32), ("bfloat16", torch.bfloat16), ("bfloat16_products", torch.float32)],
+)
+def test_what_attention_computes_in(precision, inner, monkeypatch):
+    """Queries reach the mixer, and its fused kernel, in the precision's type for attention."""
+    import plumbline.model.mixers.softmax as softmax
+
+    seen = []
+    fused = softmax.scaled_dot_product_attention
+    monkeypatch.setattr(
+        softmax, "scaled_dot_product_attention", lambda *given, **words: seen.append(fused(*given, **words)) or seen[-1]
+    )
+    model = create(ModelSpec.from_dict(overlay("baseline")), 0)
+    assert isinstance(model.blocks[0].attention.mixer, Softmax)
+    with autocast(precision, torch.device("cpu")):
+        model(torch.zeros(1, 8, dtype=torch.long), loss=True).backward()
+    assert {out.dtype for out in seen} == {inner}
+    assert all(value.grad is None or value.grad.dtype == torch.float32 for value in model.parameters())
