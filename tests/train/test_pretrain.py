@@ -71,8 +71,15 @@ def test_accumulation_changes_nothing_but_rounding(packs: Path, tmp_path: Path, 
     torch.testing.assert_close(torch.tensor(four.loss), torch.tensor(one.loss), rtol=1e-5, atol=1e-6)
 
 
-def test_bfloat16_autocast_stays_near_float32(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
-    assert train(run_spec(train__precision="bfloat16"), settings(packs, tmp_path)) == 0
+def test_layers_computed_again_give_the_same_bytes(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
+    assert train(run_spec(), settings(packs, tmp_path, recompute=True)) == 0
+    assert products(tmp_path) == products(undisturbed)
+    assert [read(where / "out/manifest.json")["recompute"] for where in (tmp_path, undisturbed)] == [True, False]
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "bfloat16_products"])
+def test_bfloat16_stays_near_float32(packs: Path, tmp_path: Path, undisturbed: Path, precision: str) -> None:
+    assert train(run_spec(train__precision=precision), settings(packs, tmp_path)) == 0
     half = frames.read(tmp_path / "out/metrics.parquet", "metrics")
     whole = frames.read(undisturbed / "out/metrics.parquet", "metrics")
     assert not half.loss.equals(whole.loss)

@@ -26,7 +26,7 @@ def arguments() -> argparse.ArgumentParser:
         "--micro-batch",
         type=_positive,
         metavar="SEQUENCES",
-        help="most sequences at a time on a rank (default: all)",
+        help="most sequences at a time on a rank (default: all; on a GPU as many as its memory holds)",
     )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
     often = parser.add_mutually_exclusive_group()
@@ -37,6 +37,11 @@ def arguments() -> argparse.ArgumentParser:
     add("--mlflow", metavar="URI", help="let MLflow see the run: a tracking server, or a folder")
     add("--strategy", choices=("ddp", "fsdp"), default="ddp", help="with several ranks (default: %(default)s)")
     add("--compile", action="store_true", help="torch.compile the model")
+    add(
+        "--recompute",
+        action="store_true",
+        help="keep only the residual stream between layers for the backward pass: less memory, a third more work",
+    )
     add("--report-seconds", type=float, default=5.0, help="least time between two progress lines")
     add("--lease-seconds", type=float, default=120.0, help="a silent trainer is taken for dead after this long")
     add("--wait-seconds", type=float, default=180.0, help="how long to wait for another trainer of this run")

@@ -18,6 +18,7 @@ from plumbline.train.batch import Batching
 from plumbline.train.checkpoint import Checkpoint, Checkpoints
 from plumbline.train.disk import NoRoom, Unreadable, guarded, is_full, readable
 from plumbline.train.distributed import Ranks, parallel, ranks
+from plumbline.train.fitting import fitted
 from plumbline.train.lease import Lease, LeaseError
 from plumbline.train.loop import Loop, Parts
 from plumbline.train.mlflow import MlflowSink
@@ -182,7 +183,10 @@ class _Run:
         hooks = interventions.build(spec.interventions)
         randomness.seed(spec.init_seed, group.rank)
         model = create(spec.model, spec.init_seed, group.device)
+        model.recompute = settings.recompute
         self.parameters = sum(value.numel() for value in model.parameters())
+        if settings.micro_batch is None and group.device.type == "cuda" and settings.strategy == "ddp":
+            batching = fitted(batching, model, spec, group)
         group.poll(self.stop)
         forward = parallel(model, group, settings.strategy)
         progress = Progress(
@@ -228,6 +232,7 @@ class _Run:
         if self.started:
             cut: dict[str, Any] = {"micro_batch": batching.micro_batch, "accumulation": batching.accumulation}
             cut |= {"world_size": group.world, "strategy": settings.strategy, "compiled": settings.compile}
+            cut |= {"recompute": settings.recompute}
             guarded(settings.state, lambda: self.state.amend(**cut))
         if found is not None:
             with readable(found.path):
@@ -271,6 +276,7 @@ class _Run:
             "lock_sha256": provenance.lock_sha256(),
             "strategy": self.settings.strategy,
             "compiled": self.settings.compile,
+            "recompute": self.settings.recompute,
             "micro_batch": batching.micro_batch,
             "accumulation": batching.accumulation,
             "world_size": self.group.world,

@@ -12,6 +12,7 @@ class Settings:
     """The command line of the trainer.
 
     Units: `micro_batch` sequences on one rank, `*_seconds` seconds, `checkpoint_steps` optimizer steps.
+    `micro_batch` None: a whole share; on a GPU, but for fsdp, the largest that its memory holds, found by trying.
     `lease_seconds`: a lease whose heartbeat is older is stale. `wait_seconds`: how long to wait for another trainer.
     `starts_without_progress`: starts from one step that fell to a fault in the loop, after which a run is given up (0:
     never).
@@ -25,6 +26,7 @@ class Settings:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     strategy: Literal["ddp", "fsdp"] = "ddp"
     compile: bool = False
+    recompute: bool = False
     checkpoint_seconds: float | None = None
     checkpoint_steps: int | None = None
     keep: int = 3
@@ -37,4 +39,9 @@ class Settings:
 
     def circumstances(self) -> dict[str, Any]:
         """What, beside spec and data, a deterministic fault may hang on."""
-        return {"micro_batch": self.micro_batch, "device": self.device, "strategy": self.strategy}
+        return {
+            "micro_batch": self.micro_batch,
+            "device": self.device,
+            "strategy": self.strategy,
+            "recompute": self.recompute,
+        }
