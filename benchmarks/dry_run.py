@@ -1,4 +1,5 @@
-"""Seconds of a dry run at `paper` size, jobs by rule, and whether torch was imported.
+"""Seconds of a dry run at `paper` size, jobs by rule, and whether torch was imported; then the same, and a plan, of the
+transfer study with so many seeds of every method that it has two thousand runs (a copy of it, in a temporary folder).
 
 python benchmarks/dry_run.py                         # writes benchmarks/dry_run.md
 """
@@ -8,14 +9,22 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 from machine import describe
 
+REPOSITORY = Path(__file__).parents[1]
+#: What a project has beside its configuration.
+PROJECT = ("Snakefile", "workflow", "src", "profiles", "envs", "pyproject.toml", "requirements.lock")
+#: The line of the study that gives every method a seed, and how many it gets.
+EVERY_METHOD = "    - {scale: base, methods: all, seeds: [42]}\n"
+SEEDS = 100
 HEAVY = ("torch", "transformers", "datasets", "lm_eval")
 COMMANDS = {
     "table 2": ["results/table2.csv", "--config", "preset=paper", "machine=h100"],
@@ -39,31 +48,63 @@ def main() -> None:
             "| target | CPU s | wall s | imports torch | jobs |",
             "|---|---:|---:|---|---|",
             *rows,
+            *many(given.rounds),
         ]
     )
     given.out.write_text(text + "\n", encoding="utf-8")
     print(text)
 
 
-def row(name: str, words: list[str], rounds: int) -> str:
-    """One row of the table. CPU seconds do not depend on what else the machine does, wall seconds do."""
+def many(rounds: int) -> list[str]:
+    """The rows of two thousand runs."""
+    with tempfile.TemporaryDirectory(prefix="plumbline-many-") as folder:
+        place = Path(folder)
+        for name in PROJECT:
+            (place / name).symlink_to(REPOSITORY / name)
+        shutil.copytree(REPOSITORY / "config", place / "config")
+        sheet = place / "config/studies/transfer/study.yaml"
+        text = sheet.read_text(encoding="utf-8")
+        assert EVERY_METHOD in text
+        seeds = ", ".join(str(seed) for seed in (42, *range(1000, 1000 + SEEDS - 1)))
+        sheet.write_text(text.replace(EVERY_METHOD, EVERY_METHOD.replace("42", seeds)), encoding="utf-8")
+        words = ["results/table2.csv"]
+        rows = [row(f"table 2 with {SEEDS} seeds of every method, at `demo`", words, rounds, place)]
+        command = [sys.executable, "-X", "importtime", "-m", "plumbline.plan", "--out", str(place / "plan.csv")]
+        cpu, wall, done = timed(command, rounds, place)
+        planned = sum(1 for line in (place / "plan.csv").open(encoding="utf-8")) - 1
+        rows.append(f"| plan of the same, all studies | {cpu:.1f} | {wall:.1f} | {heavy(done)} | rows {planned} |")
+    return rows
+
+
+def row(name: str, words: list[str], rounds: int, place: Path = REPOSITORY) -> str:
+    """One row of the table."""
     command = [sys.executable, "-X", "importtime", "-m", "snakemake", "--dry-run", *words]
+    cpu, wall, done = timed(command, rounds, place)
+    stats = re.search(r"Job stats:\n.*?\n-+ +-+\n(.*?)\n\n", done.stdout + done.stderr, flags=re.S)
+    counts = re.findall(r"^(\w+) +(\d+)$", stats[1], flags=re.M) if stats else []
+    jobs = ", ".join(f"{rule} {count}" for rule, count in counts)
+    return f"| {name} | {cpu:.1f} | {wall:.1f} | {heavy(done)} | {jobs} |"
+
+
+def timed(command: list[str], rounds: int, place: Path) -> tuple[float, float, subprocess.CompletedProcess[str]]:
+    """Median CPU and wall seconds. The first do not depend on what else the machine does, the second do."""
     cpu, wall = [], []
+    path = os.pathsep.join(filter(None, [str(REPOSITORY / "src"), os.environ.get("PYTHONPATH")]))
     for _ in range(rounds):
         before, start = os.times(), time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=place, env=os.environ | {"PYTHONPATH": path})
         after = os.times()
         wall.append(time.perf_counter() - start)
         cpu.append(after.children_user + after.children_system - before.children_user - before.children_system)
         if done.returncode:
             raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
+    return statistics.median(cpu), statistics.median(wall), done
+
+
+def heavy(done: subprocess.CompletedProcess[str]) -> str:
+    """Which slow packages it imported."""
     imported = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
-    found = [package for package in HEAVY if package in imported]
-    stats = re.search(r"Job stats:\n.*?\n-+ +-+\n(.*?)\n\n", done.stdout + done.stderr, flags=re.S)
-    counts = re.findall(r"^(\w+) +(\d+)$", stats[1], flags=re.M) if stats else []
-    jobs = ", ".join(f"{rule} {count}" for rule, count in counts)
-    packages = ", ".join(found) or "no"
-    return f"| {name} | {statistics.median(cpu):.1f} | {statistics.median(wall):.1f} | {packages} | {jobs} |"
+    return ", ".join(package for package in HEAVY if package in imported) or "no"
 
 
 if __name__ == "__main__":

@@ -14,13 +14,16 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
+import msgspec
 import torch
 from machine import describe
 
 from plumbline.model.decoder import create
 from plumbline.specs import sheet
-from plumbline.specs.spec import RunSpec
+from plumbline.specs.spec import Precision, RunSpec
+from plumbline.train.numerics import autocast, numerics
 from plumbline.train.optim import Optimizer
 
 
@@ -32,7 +35,7 @@ def trainer(spec: RunSpec, device: str) -> Callable[[], None]:
     tokens_BT = torch.randint(spec.model.vocabulary, (sequences, context), device=device)
 
     def step() -> None:
-        with torch.autocast(device, dtype=torch.bfloat16, enabled=spec.train.precision == "bfloat16"):
+        with autocast(spec.train.precision, torch.device(device)):
             loss = model(tokens_BT, loss=True) / (sequences * (context - 1))
         loss.backward()
         optimizer.clip()
@@ -40,6 +43,10 @@ def trainer(spec: RunSpec, device: str) -> Callable[[], None]:
         optimizer.zero_grad()
 
     return step
+
+
+def _at(spec: RunSpec, precision: Precision) -> RunSpec:
+    return msgspec.structs.replace(spec, train=msgspec.structs.replace(spec.train, precision=precision))
 
 
 def seconds(step: Callable[[], None], device: str) -> float:
@@ -60,14 +67,18 @@ def main() -> None:
     parser.add_argument("--study", default="transfer")
     parser.add_argument("--preset", default="demo")
     parser.add_argument("--scale", default="base")
+    parser.add_argument("--precision", choices=get_args(Precision), help="default: the runs' own")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--methods", nargs="*", help="default: every method and arm with a run of this scale")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
     torch.set_num_threads(1)
+    numerics(torch.device(given.device))
     study = sheet.load(given.study, given.preset)
     specs = {run.spec.method: run.spec for run in study.runs.values() if run.spec.scale == given.scale}
+    if given.precision:
+        specs = {name: _at(spec, given.precision) for name, spec in specs.items()}
     reference = study.reference or next(iter(study.methods))
     chosen = given.methods or [name for name in specs if name != reference]
     baseline = trainer(specs[reference], given.device)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -334,7 +335,7 @@ def _check_against(spec: RunSpec, number: int, probe: ProbeSpec) -> None:
 
 def convert(kind: Any, given: dict[str, Any], where: str, known: list[str] | None = None) -> Any:
     """Build a struct from a dictionary with exactly its fields, each of its type."""
-    fields = msgspec.structs.fields(kind)
+    fields = _fields(kind)
     names = [field.name for field in fields]
     unknown = sorted(set(given) - set(names))
     if unknown:
@@ -348,3 +349,9 @@ def convert(kind: Any, given: dict[str, Any], where: str, known: list[str] | Non
     except msgspec.ValidationError as error:
         words, _, place = str(error).partition(" - at `$")
         raise PlumblineError(f"{where}{place.rstrip('`')}: {words}") from error
+
+
+@cache
+def _fields(kind: Any) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """A struct's fields, read once: reading them is most of what thousands of runs cost."""
+    return msgspec.structs.fields(kind)
