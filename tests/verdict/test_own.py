@@ -81,6 +81,8 @@ def test_a_gain_survives_and_nothing_does_not(tmp_path: Path) -> None:
     assert page.startswith(f"# Verdict\n\n{said}\n")
     for section in ("Before the runs", "Evidence", "The larger scale", "Stability and cost", "Power", "Ledger", "Runs"):
         assert f"\n## {section}\n" in page
+    assert str(tmp_path) not in page + null.page.with_suffix(".json").read_text(), "where somebody keeps files"
+    assert "mine='…/caps.yaml'" in page
     assert "Stouffer over 12 tasks" in page and " accuracy, mean of the tasks |" in page
 
 
