@@ -52,17 +52,30 @@ class Decoder(nn.Module):
         `padding_BT` is True at padding, left or right; it changes nothing at real positions. With a `cache`, the
         tokens go on from those already in it.
         """
-        visibility = Visibility.of(tokens_BT, padding_BT, cache.visibility if cache is not None else None)
-        context = ForwardContext(visibility=visibility, cache=cache)
+        return self.logits(self.hidden(tokens_BT, self.context(tokens_BT, padding_BT, cache)))
+
+    def context(self, places_BT: torch.Tensor, padding_BT: torch.Tensor | None, cache: Cache | None) -> ForwardContext:
+        """What all layers know of a call with a token at each of these places; a `cache` gets them, too."""
+        visibility = Visibility.of(places_BT, padding_BT, cache.visibility if cache is not None else None)
         if cache is not None:
             cache.visibility = visibility
-        return self.logits(self.hidden(tokens_BT, context))
+        return ForwardContext(visibility=visibility, cache=cache)
 
     def hidden(self, tokens_BT: torch.Tensor, context: ForwardContext) -> torch.Tensor:
         """The normalised stream after the last layer (B, T, D)."""
-        x_BTD = self.positions.embed(self.embedding[tokens_BT], context)
-        state = self.residual.start(x_BTD)
+        return self.carried(self.embedding[tokens_BT], context)
+
+    def carried(
+        self, embedded_BTD: torch.Tensor, context: ForwardContext, streams: list[torch.Tensor] | None = None
+    ) -> torch.Tensor:
+        """The normalised stream after the last layer (B, T, D), of tokens' embeddings.
+
+        `streams`, if given, gets the stream before each layer (B, T, D): of a residual that has a single one.
+        """
+        state = self.residual.start(self.positions.embed(embedded_BTD, context))
         for block in self.blocks:
+            if streams is not None:
+                streams.append(state[0])
             inputs = (state, self.residual, context, self.positions)
             if self.recompute and torch.is_grad_enabled() and context.cache is None:
                 state = checkpoint(block, *inputs, use_reentrant=False, preserve_rng_state=False)
