@@ -68,6 +68,9 @@ def test_a_row_away_from_its_group_names_it(chromium: Browser, pages: Path) -> N
         assert chromium.run(seen) == expected
     chromium.run("document.querySelector('#table-table4 thead th:nth-child(3) button').click()")
     assert chromium.run(seen) == ["first", "second", "first", "second", "first"]
+    chromium.look(width=390)
+    chromium.open(pages / "studies/transfer.html")
+    assert "" not in chromium.run(seen), "on a phone little else of a row is there"
 
 
 def test_a_head_of_numbers_breaks_its_lines_and_its_numbers_do_not(chromium: Browser, pages: Path) -> None:

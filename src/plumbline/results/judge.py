@@ -84,7 +84,7 @@ def _judged(claim: Claim, measures: Measures, evidence: Evidence) -> dict[str, s
                 row["verdict"] = OTHER_TEXTS
     runs = sorted(evidence.used)
     ids = [evidence.frames.identity(key) for key in runs]
-    return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": preset}
+    return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": evidence.study.preset_named}
 
 
 def _shown(measured: Measured) -> str:

@@ -221,7 +221,7 @@ CONTEXT = [
 
 def context(study: Study, scale: str, frames: RunFrames | None = None) -> dict[str, Cell]:
     """The cells of the CONTEXT columns; `task_source` only for a table that reads scores."""
-    cells = {"preset": Cell(study.preset), "scale": Cell(study.scale_label(scale))}
+    cells = {"preset": Cell(study.preset_named), "scale": Cell(study.scale_label(scale))}
     return cells | ({"task_source": Cell(task_source(frames))} if frames is not None else {})
 
 

@@ -106,7 +106,7 @@ class Study:
 
     @property
     def preset_named(self) -> str:
-        """The preset as pictures name it, with whose texts they are where that makes them no reproduction."""
+        """The preset as pictures and rows name it, with whose texts they are where that makes them no reproduction."""
         return f"{self.preset}, texts: {self.other_texts}" if self.other_texts else self.preset
 
     @property

@@ -13,7 +13,7 @@ from plumbline.results.judge import COLUMNS, judge, to_csv, to_markdown
 from plumbline.results.measures import Measure, Measures
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
-from plumbline.results.table import warnings_of
+from plumbline.results.table import context, warnings_of
 from plumbline.specs import sheet
 from plumbline.studies.transfer.claims import MEASURES, Evidence
 from tests.studies.transfer.definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
@@ -292,7 +292,8 @@ def test_models_of_other_texts_speak_to_no_claim_about_trained_ones():
     said = "they come from the source packaged. Its numbers are no reproduction of the printed."
     assert said in to_markdown(rows.reset_index().to_dict("records"), "A title", elsewhere)
     assert any(said in line for line in warnings_of(elsewhere)) and len(warnings_of(study_at())) == 1
-    assert elsewhere.preset_named == "paper, texts: packaged" and study_at().preset_named == "paper"
+    assert rows["preset"].eq("paper, texts: packaged").all()
+    assert context(elsewhere, "base")["preset"].value == "paper, texts: packaged" and study_at().preset_named == "paper"
 
 
 def test_renderings(rows):

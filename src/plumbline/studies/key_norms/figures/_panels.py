@@ -95,7 +95,7 @@ def _points(arm: str, line: str, values: pd.Series) -> list[dict[str, object]]:
 
 def frame(study: Study, points: Sequence[dict[str, object]]) -> pd.DataFrame:
     """The plotted points as one frame."""
-    return pd.DataFrame(list(points), columns=["arm", "line", "step", "value"]).assign(preset=study.preset)
+    return pd.DataFrame(list(points), columns=["arm", "line", "step", "value"]).assign(preset=study.preset_named)
 
 
 def finish(
