@@ -33,6 +33,11 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def pretty_json(value: Any) -> str:
+    """JSON with sorted keys, for people and for diffs."""
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def parse_json(text: str | bytes) -> Any:
     """The value that a JSON text has.
 
@@ -85,6 +90,36 @@ def path_or_none(text: str) -> Path | None:
     return Path(text) if text.strip() else None
 
 
+def within(path: str | Path, root: Path) -> Path:
+    """A path as it is from `root`, of what lies below it; any other as it is given."""
+    path = Path(path)
+    for start in (root.absolute(), root.resolve()):
+        if path.is_relative_to(start):
+            return path.relative_to(start)
+    return path
+
+
+def shown(path: str | Path, root: Path = Path()) -> str:
+    """A path as pages name it, which are there to be published: from `root`, of what lies below it; of what lies
+    elsewhere and was named from the top, its last part alone."""
+    path = within(path, root)
+    return f"…/{path.name}" if path.is_absolute() else path.as_posix()
+
+
+def exchange(one: str | Path, other: str | Path) -> bool:
+    """Let two paths of one file system change places in a single step, so that neither is ever missing; False where the
+    system or the file system cannot, and nothing was done. Linux can on its own file systems, which Python does not
+    reach by itself; NFS cannot."""
+    import ctypes
+
+    call = getattr(ctypes.CDLL(None), "renameat2", None)
+    if call is None:
+        return False
+    here, exchanged = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of linux/fcntl.h and linux/fs.h
+    call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    return bool(call(here, os.fsencode(one), here, os.fsencode(other), exchanged) == 0)
+
+
 @contextmanager
 def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """A file to write that becomes `path` when the block ends without an error: whole, synced, or not there at all.
@@ -129,5 +164,5 @@ def atomic_write_text(path: str | Path, text: str) -> None:
 
 
 def atomic_write_json(path: str | Path, value: Any) -> None:
-    """Pretty JSON with sorted keys, for people and for diffs."""
-    atomic_write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
+    """A file of `pretty_json`."""
+    atomic_write_text(path, pretty_json(value))

@@ -33,6 +33,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "locked": (bool,),
 }
 _NEEDED = ("host", "machine", "pid")
+#: What of it means nothing on any other machine: it names a boot, a process namespace, a process.
+_LOCAL = ("machine", "boot", "pid", "process_started")
 #: Of a process that is there and does not say when it began.
 UNSEEN = "running"
 
@@ -46,6 +48,14 @@ def identity() -> dict[str, Any]:
         "process_started": started(os.getpid()),
         "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
     }
+
+
+def travelling(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A run's manifest as it is passed on: of each start without what only the machine that it was on can use."""
+    if not isinstance(starts := manifest.get("starts"), list):
+        return manifest
+    kept = [{key: value for key, value in start.items() if key not in _LOCAL} for start in starts]
+    return manifest | {"starts": kept}
 
 
 def machine() -> str:

@@ -215,6 +215,18 @@ def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:
     assert asked.bundled_work() == sorted(light)
 
 
+def test_a_manifest_is_packed_without_the_process_that_wrote_it(root: Path, tmp_path: Path) -> None:
+    asked = plan(load_config() | {"preset": "smoke", "studies": ["transfer"], "work": str(tmp_path)}, root)
+    path = Path(asked.run_file(asked.run("transfer", "base", "softpick", 42), "manifest.json"))
+    path.parent.mkdir(parents=True)
+    kept = {"host": "box", "step": 0, "time": "2026-01-01T00:00:00Z"}
+    start = kept | {"machine": "box/a boot/pid:[1]", "pid": 5, "process_started": "7"}
+    path.write_text(json.dumps({"run_id": "a", "starts": [start, start]}))
+    verb.pack(asked, tmp_path / "bundle.tar.xz", as_it_is=True)
+    packed = archive.read_one(tmp_path / "bundle.tar.xz", f"work/{path.relative_to(tmp_path)}")
+    assert json.loads(packed) == {"run_id": "a", "starts": [kept, kept]}
+
+
 def test_a_checkout_says_its_commit_and_whether_it_was_edited(tmp_path: Path) -> None:
     assert contents.checkout(tmp_path) == (None, None, None)
     (tmp_path / "src").mkdir()

@@ -76,6 +76,30 @@ def test_an_upgrade_replaces_what_is_as_it_was_written_and_names_the_rest(
         init.upgrade(project / "config")
 
 
+def test_an_upgrade_writes_through_no_link_and_over_nothing_in_the_way(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere.yaml"
+    elsewhere.write_bytes((project / "config/machines.yaml").read_bytes())
+    (project / "config/machines.yaml").unlink()
+    (project / "config/machines.yaml").symlink_to(elsewhere)  # as it was written, and yet not init's to replace
+    (project / "config/new.yaml").symlink_to(tmp_path / "nowhere.yaml")
+    (project / "config/folder").write_text("mine")
+    (project / "config/taken.yaml").mkdir()
+    names = ("config/machines.yaml", "config/new.yaml", "config/folder/deep/new.yaml", "config/taken.yaml")
+    newer = init.contents() | dict.fromkeys(names, "newer\n")
+    monkeypatch.setattr(init, "contents", lambda: newer)
+    before = elsewhere.read_bytes()
+    said = init.upgrade(project)
+    assert [line.partition(",")[0].partition(":")[0] for line in said] == [
+        "left config/machines.yaml", "left out config/new.yaml", "left out config/folder/deep/new.yaml",
+        "left config/taken.yaml",
+    ]  # fmt: skip
+    assert elsewhere.read_bytes() == before and not (tmp_path / "nowhere.yaml").exists()
+    assert (project / "config/folder").read_text() == "mine" and not any((project / "config/taken.yaml").iterdir())
+    assert init.upgrade(project) == said, "until they are out of the way"
+
+
 def test_a_project_of_another_version_is_told_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     planned = plan(load_config(project / "config/config.yaml"), project)
     beforehand.look(planned, [])

@@ -22,7 +22,16 @@ def computed(model, tokens_BT, beams):
     import torch
 
     length = tokens_BT.shape[1]
-    found = {"logits": model(tokens_BT).logits}
+    found = {"logits": model(tokens_BT).logits, "weight": model.get_input_embeddings().weight}
+    embeddings_BTD = model.get_input_embeddings()(tokens_BT)
+    found["from_embeddings"] = model(inputs_embeds=embeddings_BTD).logits
+    found["refused_attentions"] = refused(lambda: model(tokens_BT, output_attentions=True))
+    found["refused_size"] = refused(lambda: model.resize_token_embeddings(len(found["weight"]) + 1))
+    try:
+        kept = model(tokens_BT, output_hidden_states=True).hidden_states
+        found["hidden"] = torch.stack(kept)
+    except ValueError:
+        found["refused_hidden"] = torch.tensor(True)
     labels_BT = tokens_BT.clone()
     labels_BT[0, :3] = -100
     found["loss"] = model(tokens_BT, labels=labels_BT).loss

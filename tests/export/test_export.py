@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+import torch
 from safetensors.torch import save_file
+from torch.nn.functional import one_hot
 
 from plumbline import frames
 from plumbline.cli import PlumblineError
 from plumbline.command import export as verb
-from plumbline.export import check, place
+from plumbline.evaluate.checkpoint import FinishedRun
+from plumbline.export import card, check, place, tried
 from plumbline.export.write import export_hf
 from plumbline.files import sha256_file
 from plumbline.model.decoder import create
+from plumbline.specs.spec import RunSpec
 from tests.evaluate.conftest import VOCABULARY
 from tests.model_specs import BASELINE, run_spec
 
@@ -29,6 +35,7 @@ def softpick(tmp_path: Path) -> Path:
     folder.mkdir()
     save_file(create(spec.model, 3).state_dict(), folder / "model.safetensors")
     manifest = {"run_id": spec.run_id, "spec": spec.to_dict(), "git_commit": "c0ffee", "tokens": 3072}
+    manifest["starts"] = [{"host": "box", "step": 0, "machine": "box/boot/pid:[1]", "pid": 5, "process_started": "7"}]
     (folder / "manifest.json").write_text(json.dumps(manifest))
     outcome = {"run_id": spec.run_id, "outcome": "completed", "validation_loss": 4.25}
     (folder / "outcome.json").write_text(json.dumps(outcome))
@@ -64,8 +71,9 @@ def test_the_verb(
     files = contents(out)
     assert record["files"] == {name: sha256_file(out / name) for name in files if name != place.RECORD}
     assert {"config.json", "model.safetensors", "tokenizer.json", "modeling_plumbline.py", "LICENSE"} <= set(files)
-    assert files["run_manifest.json"] == (softpick / "manifest.json").read_bytes()
-    card = files["README.md"].decode()
+    manifest = json.loads((softpick / "manifest.json").read_text())
+    assert json.loads(files["run_manifest.json"]) == manifest | {"starts": [{"host": "box", "step": 0}]}
+    said = files["README.md"].decode()
     for text in (
         "# transfer/base/softpick/s42 at preset demo",
         "**This model is no reproduction of the document.**",
@@ -74,10 +82,13 @@ def test_the_verb(
         "| trained on | 3,072 tokens |",
         "| loss on held-out documents | 4.2500 nats a token |",
         "from_pretrained(folder, trust_remote_code=True)",
+        "`trust_remote_code=True` runs them: read them first.",
+        "torch and transformers (5 or later) are all that it needs.",
+        "Refused with an error: attention weights, `position_ids`",
         "| piqa | acc | 0.5125 | 16 | proxy |",
         "are Plumbline's, bit for bit",
     ):
-        assert text in card, text
+        assert text in said, text
     # Once more is the same, byte for byte; and nothing is left beside it.
     monkeypatch.setattr(check, "checked", lambda *_, **__: record["checked"])
     verb.main()
@@ -85,13 +96,46 @@ def test_the_verb(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "run", "scores.parquet"]
 
 
+@pytest.mark.parametrize(("source", "said"), [("hub", ""), ("local", "Its texts, of the source local, are not")])
+def test_a_model_of_the_documents_size_on_other_texts_says_so(finished: Path, source: str, said: str) -> None:
+    manifest = json.loads((finished / "manifest.json").read_text())
+    manifest["spec"] |= {"preset": "paper", "data": manifest["spec"]["data"] | {"source": source}}
+    run = replace(FinishedRun.read(finished), spec=RunSpec.from_dict(manifest["spec"]))
+    text = card.card(run, {"form": "llama", "checked": None}, requires=(), evaluation=None)
+    assert said in text and ("no reproduction of the document" in text) == bool(said)
+
+
 def test_a_llama_is_written_as_one(finished: Path, tokenizer_file: Path, tmp_path: Path) -> None:
     done = export_hf(finished, tmp_path / "out", tokenizer=tokenizer_file, compare=False)
     assert done.form == "llama" and done.difference is None
     assert json.loads((tmp_path / "out/config.json").read_text())["model_type"] == "llama"
     assert not list((tmp_path / "out").glob("*.py"))
-    card = (tmp_path / "out/README.md").read_text()
-    assert "from_pretrained(folder)" in card and "were not compared" in card and "None was at hand" in card
+    said = (tmp_path / "out/README.md").read_text()
+    assert "from_pretrained(folder)" in said and "were not compared" in said and "None was at hand" in said
+    assert "trust_remote_code" not in said and "Refused" not in said
+
+
+def test_what_a_model_does_not_bear_is_on_its_card(finished: Path) -> None:
+    run, record = FinishedRun.read(finished), {"form": "code", "checked": None}
+    for bears in (True, False):
+        found = tried.Bears(cache=bears, padding=bears, hidden_states=bears)
+        said = card.card(run, record, requires=(), evaluation=None, bears=found)
+        for words in ("hidden states (its layers", "a cache (`generate`", "padding (its attention"):
+            assert (words in said) is not bears, words
+
+
+class Far:
+    """A model that reads its whole context otherwise than less of it."""
+
+    spec = SimpleNamespace(vocabulary=7, context=32)
+
+    def __call__(self, tokens_BT: torch.Tensor, **_: object) -> torch.Tensor:
+        return one_hot(tokens_BT, 7).float() + (tokens_BT.shape[1] == self.spec.context)
+
+
+def test_a_model_is_tried_on_a_full_context_too() -> None:
+    for bears in (tried.keeps_cache, tried.takes_padding):
+        assert not bears(Far()), "12 tokens do not tell"
 
 
 def test_an_export_that_gives_other_logits_leaves_all_as_it_was(

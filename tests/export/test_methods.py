@@ -56,6 +56,15 @@ def tokens() -> torch.Tensor:
     return torch.randint(VOCABULARY, (2, LENGTH), generator=torch.Generator().manual_seed(2))
 
 
+def stream_before(model: Decoder, layer: int, tokens_BT: torch.Tensor) -> torch.Tensor:
+    """What a layer is given."""
+    given: list[torch.Tensor] = []
+    hook = model.blocks[layer].register_forward_pre_hook(lambda _, inputs: given.append(inputs[0][0]))
+    model(tokens_BT)
+    hook.remove()
+    return given[0]
+
+
 @pytest.fixture(scope="module")
 def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("words") / "tokenizer.json"
@@ -100,6 +109,16 @@ def test_the_same_logits_loss_and_tokens(name: str, outside: dict[str, torch.Ten
         assert torch.equal(theirs["written_padded"][1:, 2:], theirs["written_short"])
     else:
         assert theirs["refused_cache"]
+    assert torch.equal(theirs["from_embeddings"], logits_BTV) and torch.equal(theirs["weight"], model.embedding)
+    assert theirs["refused_attentions"] and theirs["refused_size"]
+    if model.residual.single_stream:
+        hidden_LBTD = theirs["hidden"]
+        assert len(hidden_LBTD) == model.spec.layers + 1
+        assert torch.equal(model.logits(hidden_LBTD[-1]), logits_BTV), "the last is what the head reads"
+        assert torch.equal(hidden_LBTD[0], stream_before(model, 0, tokens_BT))
+        assert torch.equal(hidden_LBTD[-2], stream_before(model, model.spec.layers - 1, tokens_BT))
+    else:
+        assert theirs["refused_hidden"]
     if "padded" in theirs:
         size = logits_BTV.abs().max().item()
         torch.testing.assert_close(theirs["padded"], logits_BTV, rtol=0, atol=1e-5 * size)

@@ -53,6 +53,33 @@ def test_a_table_is_sorted_by_a_click_and_by_the_keyboard(chromium: Browser, pag
     assert [float(value) for value in again[: len(numbers)]] == sorted(numbers, reverse=True) and again[-1] is None
 
 
+def test_a_row_away_from_its_group_names_it(chromium: Browser, pages: Path) -> None:
+    chromium.look()
+    seen = "[...document.querySelectorAll('#table-table4 tbody tr')].filter(row => !row.hidden).map(row => {"
+    seen += "const said = row.cells[0].querySelector('.again'); return !said || said.offsetWidth > 1 ?"
+    seen += " row.cells[0].textContent.trim() : ''})"
+    chromium.open(pages / "studies/transfer.html")
+    assert chromium.run(seen) == ["first", "", "", "second", ""]
+    for words, expected in (("norms", ["first", "second"]), ("", ["first", "", "", "second", ""])):
+        chromium.run(
+            "{const input = document.querySelector('#table-table4 input');"
+            f"input.value = '{words}'; input.dispatchEvent(new Event('input'))}}"
+        )
+        assert chromium.run(seen) == expected
+    chromium.run("document.querySelector('#table-table4 thead th:nth-child(3) button').click()")
+    assert chromium.run(seen) == ["first", "second", "first", "second", "first"]
+    chromium.look(width=390)
+    chromium.open(pages / "studies/transfer.html")
+    assert "" not in chromium.run(seen), "on a phone little else of a row is there"
+
+
+def test_a_head_of_numbers_breaks_its_lines_and_its_numbers_do_not(chromium: Browser, pages: Path) -> None:
+    chromium.look()
+    chromium.open(pages / "studies/transfer.html")
+    style = "getComputedStyle(document.querySelector('#table-table4 {} :nth-child(3)')).whiteSpace"
+    assert [chromium.run(style.format(part)) for part in ("thead", "tbody tr")] == ["normal", "nowrap"]
+
+
 def test_rows_are_found_by_their_words(chromium: Browser, pages: Path) -> None:
     chromium.open(pages / "claims.html")
     shown = "[...document.querySelectorAll('#claims-transfer tbody tr')].filter(row => !row.hidden).length"

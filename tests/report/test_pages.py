@@ -10,7 +10,9 @@ from urllib.parse import unquote
 
 import pytest
 
+from plumbline.files import exchange
 from plumbline.report import site
+from plumbline.report.page import Banner
 from tests.report.world import planned
 
 
@@ -143,6 +145,27 @@ def test_a_demo_says_on_every_page_that_it_is_none(tmp_path: Path, monkeypatch: 
         assert '@top-right { content: "demo, no reproduction" }' in text, "on paper"
 
 
+def test_the_documents_size_on_other_texts_is_as_loud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    site.build(planned("paper", "key_norms", source="packaged"), Path("results/paper/report/index.html"))
+    for path in Path("results/paper/report").rglob("*.html"):
+        text = path.read_text()
+        assert '<p class="banner loud" role="note"><strong>paper, other texts, no reproduction</strong>' in text, path
+        assert "texts of another source (key_norms: packaged)" in text
+        assert '@top-right { content: "paper, other texts, no reproduction" }' in text, "on paper"
+    commands = re.findall(
+        r"<code>(snakemake .*?)</code>", Path("results/paper/report/studies/key_norms.html").read_text()
+    )
+    assert commands and all("data={source: packaged}" in command for command in commands), "else it made other runs"
+
+
+def test_one_study_on_other_texts_leaves_the_others_what_they_are() -> None:
+    banner = Banner.of("paper", {"transfer": "", "quack": "local"})
+    assert banner.loud and "(quack: local)" in banner.words and banner.badge == ""
+    assert Banner.of("paper", {"quack": "local"}).badge == "other texts"
+    assert not Banner.of("paper", {"transfer": ""}).loud and Banner.of("demo", {"transfer": ""}).loud
+
+
 def test_a_report_is_the_same_bytes_and_leaves_nothing_of_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,3 +179,31 @@ def test_a_report_is_the_same_bytes_and_leaves_nothing_of_the_last(
     first = made()
     (out.parent / "studies/old.html").write_text("a study that is gone")
     assert made() == first and [path.name for path in out.parent.parent.iterdir()] == ["report"]
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_there_is_a_report_while_another_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, atomic: bool
+) -> None:
+    made, folder = tmp_path / "made", tmp_path / "report"
+    for place in (made, folder):
+        place.mkdir()
+        (place / "index.html").write_text(place.name)
+    if atomic and not exchange(made, folder):
+        pytest.skip("this file system cannot let folders change places")
+    elif not atomic:
+        monkeypatch.setattr(site, "exchange", lambda *_: False)
+
+    def full(one: Path, other: Path) -> None:
+        if one == made:
+            raise OSError(28, "No space left on device")
+        one.rename(other)
+
+    monkeypatch.setattr(site.os, "replace", full)
+    if atomic:  # they changed places above, and do so again
+        site._replace(made, folder)
+    else:
+        with pytest.raises(OSError, match="No space"):
+            site._replace(made, folder)
+    assert (folder / "index.html").read_text() == "report" and (made / "index.html").read_text() == "made"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "report"]

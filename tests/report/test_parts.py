@@ -43,6 +43,14 @@ def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: noise.
     assert judged_elsewhere is (mark if kept else noise.ELSEWHERE), "no demo is a reproduction, nor a contradiction"
 
 
+def test_runs_on_other_texts_are_not_judged_and_computed_numbers_are() -> None:
+    def judged(printed: str, **how) -> noise.Mark | None:
+        return noise.judge("0.5", printed, "paper", texts=False, **how)
+
+    assert judged("0.9", trained=True, spread=SPREAD, seeds=3) is noise.TEXTS
+    assert judged("0.9", trained=False) is noise.OTHER and judged("0.5", trained=False) is noise.SAME
+
+
 def test_spreads_together_weigh_by_their_seeds() -> None:
     both = noise.Spread.together([noise.Spread(0.01, 2), noise.Spread(0.03, 4)])
     assert both is not None and both.freedom == 6 and both.sigma == pytest.approx(math.sqrt((2 + 4 * 9) / 6) / 100)

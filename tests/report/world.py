@@ -8,6 +8,7 @@ from pathlib import Path
 from plumbline.project import Plan, plan
 from plumbline.report import site
 from plumbline.results import judge, render
+from plumbline.results.table import Cell, Column, Table
 from plumbline.specs.config import load_config
 from plumbline.studies.transfer.claims import MEASURES, Evidence
 from plumbline.studies.transfer.tables.table1 import table1
@@ -22,6 +23,26 @@ HOSTILE = "</pre></script><script>alert('&')</script>"
 GROUPS = ("base", "noise_floor")
 
 
+def grouped() -> Table:
+    """A table of groups of rows, each named once."""
+    columns = [
+        Column(name="row", header="row", kind="label", readable=False),
+        Column(name="label", header="Result", kind="label", once=True),
+        Column(name="without", header="without", kind="label"),
+        Column(name="residual", header="residual, as a share", kind="reproduced", format=".1f"),
+    ]
+    rows = [
+        {"row": Cell(f"{label} {without}"), "label": Cell(label), "without": Cell(without), "residual": Cell(value)}
+        for label, without, value in (
+            ("first", "", 0.0), ("first", "norms", 5.0), ("first", "skips", 2.0), ("second", "", 1.0),
+            ("second", "norms", 4.0),
+        )
+    ]  # fmt: skip
+    return Table(
+        name="table4", title="Groups.", study="transfer", preset="paper", key="row", columns=columns, rows=rows
+    )
+
+
 def wrong() -> Facts:
     """The document's world, but: softpick loses its gain, and a seed of QK-Norm diverges."""
     facts = right()
@@ -31,9 +52,9 @@ def wrong() -> Facts:
     return facts
 
 
-def planned(preset: str, *studies: str) -> Plan:
-    """A plan of these studies."""
-    return plan(load_config() | {"preset": preset, "studies": list(studies)})
+def planned(preset: str, *studies: str, source: str = "corpus") -> Plan:
+    """A plan of these studies, with texts of a source."""
+    return plan(load_config() | {"preset": preset, "studies": list(studies), "data": {"source": source}})
 
 
 def broken_project(root: Path) -> Plan:
@@ -51,6 +72,7 @@ def broken_project(root: Path) -> Plan:
     made, frames = Path("results/paper/transfer"), world.load(*GROUPS)
     for name, make in (("table2", table2), ("table1", table1)):
         render.write(make(frames, world.study, PUBLISHED), frames, made / f"{name}.csv")
+    render.write(grouped(), frames, made / "table4.csv")
     claims = PUBLISHED.claims()[:CLAIMS]
     measures = {claim.id: MEASURES[claim.id] for claim in claims if claim.id in MEASURES}
     rows = judge.judge(claims, measures, Evidence(held(facts), world.study, PUBLISHED))

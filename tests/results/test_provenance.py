@@ -26,7 +26,7 @@ def test_it_names_what_was_read_and_not_what_happens_to_be_there(tmp_path: Path,
         runs=runs,
         scores=pd.DataFrame(),
         probes=pd.DataFrame(),
-        manifests={KEY: {"spec": {}}},
+        manifests={KEY: {"spec": {"data": {"source": "hub"}}}},
         called="/scratch/demo",
         read=frozenset(read),
     )

@@ -76,6 +76,19 @@ def test_a_table_without_numbers_needs_no_status() -> None:
     assert render.to_csv(table) == "name\na\n"
 
 
+def test_what_rows_have_in_common_is_read_once_and_written_in_each() -> None:
+    columns = [Column(name=name, header=name, kind="label", once=name != "c") for name in "abc"]
+    rows = [dict(zip("abc", map(Cell, row), strict=True)) for row in ("xs1", "xs2", "ys3", "ys4")]
+    table = Table(name="t", title="T.", study="s", preset="demo", key="c", columns=columns, rows=rows)
+    assert render.to_csv(table).split() == ["a,b,c", "x,s,1", "x,s,2", "y,s,3", "y,s,4"]
+    read = [line.replace(" ", "") for line in render.to_markdown(table).splitlines() if line.startswith("|")]
+    assert read[2:] == ["|x|s|1|", "|||2|", "|y|s|3|", "|||4|"]
+    assert [" ".join(line.split()) for line in render.to_tex(table).splitlines() if "&" in line][1:3] == [
+        r"x & s & 1 \\",
+        r"& & 2 \\",
+    ]
+
+
 def test_words_have_no_place_among_numbers() -> None:
     with pytest.raises(AssertionError, match=r"t.gain: 'missing' in a column of \+.2f"):
         row = {"name": Cell("a"), "gain": Cell("missing")}

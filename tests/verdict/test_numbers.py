@@ -259,7 +259,7 @@ def test_the_command(tmp_path: Path, capsys) -> None:
     assert main([*flags, "--lower-is-better"]) == 0
     page = tmp_path / "results.verdict.md"
     assert capsys.readouterr().out.startswith("`good` survives at p = 0.00012")
-    assert f"$ python -m plumbline.verdict {path}" in page.read_text()
+    assert f"$ python -m plumbline.verdict '…/{path.name}'" in page.read_text(), "nobody's home is in a page"
     numbers = json.loads((tmp_path / "results.verdict.json").read_text())
     assert numbers["methods"]["good"]["outcome"] == "survives" and numbers["terms"]["higher"] is False
     assert main(["--check-page", str(page)]) == 0

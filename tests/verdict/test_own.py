@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from plumbline.cli import PlumblineError
+from plumbline.files import shown
 from plumbline.specs import mine
 from plumbline.verdict import checks, earlier, ledger, order, own
 from plumbline.verdict.__main__ import main as verdict
@@ -81,7 +82,17 @@ def test_a_gain_survives_and_nothing_does_not(tmp_path: Path) -> None:
     assert page.startswith(f"# Verdict\n\n{said}\n")
     for section in ("Before the runs", "Evidence", "The larger scale", "Stability and cost", "Power", "Ledger", "Runs"):
         assert f"\n## {section}\n" in page
+    assert str(tmp_path) not in page + null.page.with_suffix(".json").read_text(), "where somebody keeps files"
+    assert "mine='…/caps.yaml'" in page
     assert "Stouffer over 12 tasks" in page and " accuracy, mean of the tasks |" in page
+
+
+def test_a_file_below_the_project_is_named_from_there(tmp_path: Path) -> None:
+    assert shown(tmp_path / "my/caps.yaml", tmp_path) == "my/caps.yaml" == shown("my/caps.yaml", tmp_path)
+    linked = tmp_path / "link"
+    linked.symlink_to(tmp_path)
+    assert shown(tmp_path / "my/caps.yaml", linked) == "my/caps.yaml"
+    assert shown("/home/somebody/caps.yaml", tmp_path) == "…/caps.yaml"
 
 
 def test_every_number_has_its_run(tmp_path: Path) -> None:

@@ -35,4 +35,5 @@ rule copy_report:
         source=subpath(input[0], parent=True),
         out=subpath(output[0], parent=True),
     shell:
-        "(rm -rf {params.out:q} && cp -rp {params.source:q} {params.out:q}) > {log:q} 2>&1"
+        "(rm -rf {params.out:q}.new && cp -rp {params.source:q} {params.out:q}.new && rm -rf {params.out:q} && "
+        "mv {params.out:q}.new {params.out:q}) > {log:q} 2>&1"

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from plumbline import record
+from plumbline import holders, record
 from plumbline.bundle import archive, contents, crate
 from plumbline.bundled import Product
 from plumbline.cli import PlumblineError, described, prog, run
-from plumbline.files import sha256_file
+from plumbline.files import pretty_json, sha256_file
 from plumbline.project import Plan, plan
 from plumbline.specs.config import PRESETS, load_config
 
@@ -83,7 +83,7 @@ def pack(planned: Plan, out: Path, *, as_it_is: bool = False) -> tuple[contents.
         if path.endswith("/examples.parquet"):
             require_no_texts(planned.root / path)
     said = _contents(planned, products, work, [path for path in read if path.endswith(".json")])
-    files: dict[str, bytes | Path] = {name: planned.root / path for path, name in read.items()}
+    files: dict[str, bytes | Path] = {name: _packed(planned.root / path) for path, name in read.items()}
     configuration = planned.bundled_configuration()
     configuration += [LOCK] if (planned.root / LOCK).is_file() else []
     files |= {path: planned.root / path for path in configuration}
@@ -108,6 +108,13 @@ def require_no_texts(path: Path) -> None:
         for value in read[name].unique():
             if not ITEM.fullmatch(str(value)):
                 raise PlumblineError(f"{path}: {name} {str(value)[:40]!r} is no id but a text; it is not packed")
+
+
+def _packed(path: Path) -> bytes | Path:
+    """A file as it is packed. What cannot be read goes along as it is: what needs it says so."""
+    if path.name != "manifest.json" or (manifest := record.read(path)) is None:
+        return path
+    return pretty_json(holders.travelling(manifest)).encode()
 
 
 def _made(planned: Plan, product: Product) -> contents.Made:

@@ -12,9 +12,12 @@ from plumbline.evaluate.checkpoint import FinishedRun
 from plumbline.export.place import RECORD
 from plumbline.files import sha256_text
 from plumbline.specs.code import PACKAGE
+from plumbline.specs.corpus import DOCUMENTS, REPRODUCTION
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from plumbline.export.tried import Bears
 
 #: The run's manifest in an exported folder.
 MANIFEST = "run_manifest.json"
@@ -43,7 +46,12 @@ It is a Llama: transformers' own code runs it, and so does whatever reads a Llam
 
 
 def card(
-    run: FinishedRun, record: dict[str, Any], *, requires: tuple[str, ...], evaluation: pd.DataFrame | None
+    run: FinishedRun,
+    record: dict[str, Any],
+    *,
+    requires: tuple[str, ...],
+    evaluation: pd.DataFrame | None,
+    bears: Bears | None = None,
 ) -> str:
     """The text of README.md.
 
@@ -51,11 +59,15 @@ def card(
         record: what the export says of itself.
         requires: packages that it needs beside torch and transformers.
         evaluation: rows of the `scores` frame, of the metrics that count.
+        bears: what was found of a model that brings its own code.
     """
     from plumbline.results.table import PRESET_NOTES
 
     own, spec = record["form"] == "code", run.spec
-    worth = "" if spec.preset == "paper" else " **This model is no reproduction of the document.**"
+    worth = " **This model is no reproduction of the document.**"
+    if spec.preset == REPRODUCTION:
+        own_texts = spec.data.source == DOCUMENTS
+        worth = "" if own_texts else f" Its texts, of the source {spec.data.source}, are not the document's.{worth}"
     needed = "torch and transformers (5 or later)" + "".join(f" and {name}" for name in requires)
     parts = [
         "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags: [plumbline]\n---",
@@ -65,12 +77,13 @@ def card(
         "## Load it",
         _LOAD.format(trust=", trust_remote_code=True" if own else "").rstrip(),
         (_CODE.format(requires=f"{needed} are all that it needs") if own else _LLAMA).rstrip(),
+        *([_takes(bears)] if bears is not None else []),
         _compared(record["checked"]),
         "## Evaluation",
         _scores(evaluation),
         "## Files",
-        f"`{MANIFEST}` is the run's own, with its whole spec. `{RECORD}` says what exported it, and has the SHA-256 "
-        "of every file.",
+        f"`{MANIFEST}` is the run's own, with its whole spec and the name of its machine. `{RECORD}` says what "
+        "exported it, and has the SHA-256 of every file.",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -122,6 +135,25 @@ def _facts(run: FinishedRun) -> str:
     }
     lines = [f"| {name} | {text} |" for name, text in rows.items() if text is not None]
     return "\n".join(["| | |", "|---|---|", *lines])
+
+
+def _takes(bears: Bears) -> str:
+    """What may be asked of a model by its own code, and what is refused."""
+    gives = ["logits", "the loss of `labels`"]
+    refused = ["attention weights", "`position_ids` (they follow from `attention_mask`)", "another size of vocabulary"]
+    refused.append("`generate` from `inputs_embeds`")
+    if bears.hidden_states:
+        gives.append("hidden states (what enters each layer, and last what the head reads)")
+    else:
+        refused.append("hidden states (its layers hand each other more than one stream)")
+    if not bears.cache:
+        refused.append("a cache (`generate` reads the whole again for each token)")
+    if not bears.padding:
+        refused.append("padding (its attention looks at the length of a call)")
+    return (
+        f"It takes `input_ids` or `inputs_embeds`, and gives {', '.join(gives)}; `get_input_embeddings` and "
+        f"`set_input_embeddings` are there. Refused with an error: {', '.join(refused)}."
+    )
 
 
 def _compared(found: dict[str, Any] | None) -> str:

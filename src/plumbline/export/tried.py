@@ -1,6 +1,9 @@
-"""What a model bears, tried on a few tokens: a cache, padding. Most do; a mixer may look at the length of a call."""
+"""What a model bears, tried on a few tokens and on a full context: a cache, padding. Most do; a mixer may look at the
+length of a call."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 
@@ -9,35 +12,66 @@ from plumbline.model.decoder import Decoder
 
 #: Differences that are rounding's, as a share of the largest logit.
 ROUNDING = 1e-3
+#: Tokens that are few, and padding beside tokens on each side.
+FEW, PADDING = 12, 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bears:
+    """Whether a model may be decoded with a cache, takes padding, and has a hidden state between its layers."""
+
+    cache: bool
+    padding: bool
+    hidden_states: bool
+
+
+def bears(model: Decoder) -> Bears:
+    """What a model bears."""
+    return Bears(
+        cache=keeps_cache(model), padding=takes_padding(model), hidden_states=bool(model.residual.single_stream)
+    )
 
 
 @torch.inference_mode()
 def keeps_cache(model: Decoder) -> bool:
     """Whether decoding in steps, with keys and values kept and nothing else, gives what reading the whole gives."""
-    tokens_BT, cache = some_tokens(model), Cache()
-    parts = [part for part in tokens_BT.tensor_split([5, 6], dim=1) if part.shape[1]]
-    found = torch.cat([model(part, cache=cache) for part in parts], dim=1)
-    return not cache.memory and _alike(found, model(tokens_BT))
+
+    def kept(tokens_BT: torch.Tensor) -> bool:
+        cache, first = Cache(), tokens_BT.shape[1] * 5 // 12
+        parts = [part for part in tokens_BT.tensor_split([first, first + 1], dim=1) if part.shape[1]]
+        found = torch.cat([model(part, cache=cache) for part in parts], dim=1)
+        return not cache.memory and _alike(found, model(tokens_BT))
+
+    # A full context is the dearer one: it is read where a few tokens leave the question open.
+    return kept(some_tokens(model)) and kept(some_tokens(model, model.spec.context, rows=1))
 
 
 @torch.inference_mode()
 def takes_padding(model: Decoder) -> bool:
     """Whether padding, left and right, changes nothing at the tokens beside it."""
-    tokens_BT = some_tokens(model)
-    expected, length = model(tokens_BT), tokens_BT.shape[1]
-    longer_BT = tokens_BT.new_zeros((2, length + 4))
+    few = min(FEW, model.spec.context)
+    full = max(1, model.spec.context - 2 * PADDING)
+    # Of two rows of a call one is padded on the left and one on the right; of a full context each side has some.
+    return _bears(model, few, [2 * PADDING, 0]) and _bears(model, full, [PADDING])
+
+
+def some_tokens(model: Decoder, most: int = FEW, *, rows: int = 2) -> torch.Tensor:
+    """Rows of made-up tokens, as many as the model reads but no more than `most`."""
+    size = (rows, min(most, model.spec.context))
+    return torch.randint(model.spec.vocabulary, size, generator=torch.Generator().manual_seed(0))
+
+
+def _bears(model: Decoder, length: int, starts: list[int]) -> bool:
+    """Whether rows of `length` tokens, each with padding before it up to its start and behind it, are as without."""
+    tokens_BT = some_tokens(model, length, rows=len(starts))
+    expected = model(tokens_BT)
+    longer_BT = tokens_BT.new_zeros((len(starts), length + 2 * PADDING))
     padding_BT = torch.ones_like(longer_BT, dtype=torch.bool)
-    for row, start in ((0, 4), (1, 0)):
+    for row, start in enumerate(starts):
         longer_BT[row, start : start + length] = tokens_BT[row]
         padding_BT[row, start : start + length] = False
     found = model(longer_BT, padding_BT=padding_BT)
-    return _alike(found[0, 4:], expected[0]) and _alike(found[1, :length], expected[1])
-
-
-def some_tokens(model: Decoder, most: int = 12) -> torch.Tensor:
-    """Two rows of made-up tokens, as many as the model reads but no more than `most`."""
-    size = (2, min(most, model.spec.context))
-    return torch.randint(model.spec.vocabulary, size, generator=torch.Generator().manual_seed(0))
+    return all(_alike(found[row, start : start + length], expected[row]) for row, start in enumerate(starts))
 
 
 def _alike(found: torch.Tensor, expected: torch.Tensor) -> bool:

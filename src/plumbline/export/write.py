@@ -9,11 +9,12 @@ from typing import Any
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
+from plumbline import holders
 from plumbline.cli import PlumblineError
 from plumbline.evaluate.checkpoint import FinishedRun
 from plumbline.export import card, check, place, tried
 from plumbline.export.carry import Sources, sources
-from plumbline.files import atomic, atomic_write_bytes, atomic_write_json, atomic_write_text
+from plumbline.files import atomic, atomic_write_bytes, atomic_write_json, atomic_write_text, parse_json
 from plumbline.model import hf
 from plumbline.model.decoder import Decoder
 from plumbline.specs.code import PACKAGE
@@ -64,24 +65,29 @@ def export_hf(
     record: dict[str, Any] = {"form": form, "run": run.spec.key, "preset": run.spec.preset}
     record |= {"run_id": run.spec.run_id, "exported_with": provenance.packages() | provenance.code(), "checked": None}
     with place.filled(out, record) as written:
-        found = None
+        found = bears = None
         if form == "llama":
             hf.export(model, tokenizer, written)
         else:
-            found = write_code(written, model, tokenizer)
+            found, bears = write_code(written, model, tokenizer)
         if compare:
             absent = found.packages if found is not None else (PACKAGE.name,)
             record["checked"] = check.checked(written, model, code=found is not None, absent=absent)
         # Not under its own name: a folder with a manifest.json is taken for a run's.
-        atomic_write_bytes(written / card.MANIFEST, (folder / "manifest.json").read_bytes())
-        text = card.card(run, record, requires=found.requires if found is not None else (), evaluation=evaluation)
+        manifest = parse_json((folder / "manifest.json").read_bytes())
+        atomic_write_json(written / card.MANIFEST, holders.travelling(manifest))
+        requires = found.requires if found is not None else ()
+        text = card.card(run, record, requires=requires, evaluation=evaluation, bears=bears)
         atomic_write_text(written / "README.md", text)
     difference = None if record["checked"] is None else record["checked"]["largest_difference"]
     return Exported(folder=out, form=form, difference=difference)
 
 
-def write_code(folder: Path, model: Decoder, tokenizer: Path) -> Sources:
+def write_code(folder: Path, model: Decoder, tokenizer: Path) -> tuple[Sources, tried.Bears]:
     """Write configuration, weights, tokenizer and sources of a model that brings its own code.
+
+    Returns:
+        The sources, and what the model bears.
 
     Raises:
         PlumblineError: a source that cannot be taken along, or a tokenizer of another model.
@@ -96,14 +102,14 @@ def write_code(folder: Path, model: Decoder, tokenizer: Path) -> Sources:
     if (licence := card.licence_file()) is not None:
         atomic_write_bytes(folder / "LICENSE", licence.read_bytes())
     end = next(iter(special.values()), None)
-    keeps_cache = tried.keeps_cache(model)
+    bears = tried.bears(model)
     ends = {"bos_token_id": end, "eos_token_id": end}
-    atomic_write_json(folder / "config.json", _configuration(model, keeps_cache) | ends)
-    atomic_write_json(folder / "generation_config.json", ends | {"use_cache": keeps_cache})
-    return found
+    atomic_write_json(folder / "config.json", _configuration(model, bears) | ends)
+    atomic_write_json(folder / "generation_config.json", ends | {"use_cache": bears.cache})
+    return found, bears
 
 
-def _configuration(model: Decoder, keeps_cache: bool) -> dict[str, Any]:
+def _configuration(model: Decoder, bears: tried.Bears) -> dict[str, Any]:
     """The content of `config.json` without special tokens."""
     spec, dtype = model.spec, model.embedding.dtype
     return {
@@ -122,9 +128,9 @@ def _configuration(model: Decoder, keeps_cache: bool) -> dict[str, Any]:
         "max_position_embeddings": spec.context,
         "tie_word_embeddings": spec.tied_embeddings,
         "dtype": str(dtype).removeprefix("torch."),
-        "keeps_cache": keeps_cache,
-        "use_cache": keeps_cache,
-        "takes_padding": tried.takes_padding(model),
+        "keeps_cache": bears.cache,
+        "use_cache": bears.cache,
+        "takes_padding": bears.padding,
     }
 
 

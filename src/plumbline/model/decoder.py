@@ -60,20 +60,33 @@ class Decoder(nn.Module):
         sequence's tokens after its first: all T positions are computed, so that kernels meet the training context as
         it is, and the last one predicts nothing. (Wrappers for many ranks only know of `forward`.)
         """
-        visibility = Visibility.of(tokens_BT, padding_BT, cache.visibility if cache is not None else None)
-        context = ForwardContext(visibility=visibility, cache=cache)
-        if cache is not None:
-            cache.visibility = visibility
-        hidden_BTD = self.hidden(tokens_BT, context)
+        hidden_BTD = self.hidden(tokens_BT, self.context(tokens_BT, padding_BT, cache))
         if loss:
             return next_token_loss(hidden_BTD[:, :-1].flatten(0, 1), self.head_weight, tokens_BT[:, 1:].flatten())
         return self.logits(hidden_BTD)
 
+    def context(self, places_BT: torch.Tensor, padding_BT: torch.Tensor | None, cache: Cache | None) -> ForwardContext:
+        """What all layers know of a call with a token at each of these places; a `cache` gets them, too."""
+        visibility = Visibility.of(places_BT, padding_BT, cache.visibility if cache is not None else None)
+        if cache is not None:
+            cache.visibility = visibility
+        return ForwardContext(visibility=visibility, cache=cache)
+
     def hidden(self, tokens_BT: torch.Tensor, context: ForwardContext) -> torch.Tensor:
         """The normalised stream after the last layer (B, T, D)."""
-        x_BTD = self.positions.embed(self.embedding[tokens_BT], context)
-        state = self.residual.start(x_BTD)
+        return self.carried(self.embedding[tokens_BT], context)
+
+    def carried(
+        self, embedded_BTD: torch.Tensor, context: ForwardContext, streams: list[torch.Tensor] | None = None
+    ) -> torch.Tensor:
+        """The normalised stream after the last layer (B, T, D), of tokens' embeddings.
+
+        `streams`, if given, gets the stream before each layer (B, T, D): of a residual that has a single one.
+        """
+        state = self.residual.start(self.positions.embed(embedded_BTD, context))
         for block in self.blocks:
+            if streams is not None:
+                streams.append(state[0])
             inputs = (state, self.residual, context, self.positions)
             if self.recompute and torch.is_grad_enabled() and context.cache is None:
                 state = checkpoint(block, *inputs, use_reentrant=False, preserve_rng_state=False)

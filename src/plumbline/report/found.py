@@ -12,6 +12,7 @@ from plumbline import record
 from plumbline.project import ENDINGS, Plan
 from plumbline.results import measured, provenance
 from plumbline.results.runs import COMPLETED, DIVERGED, MISSING
+from plumbline.specs.corpus import AS_THE_CORPUS_SAYS
 from plumbline.specs.sheet import Run, Study
 
 NOT_RUN, UNFINISHED, OTHER_SPEC, MEASURED = "not run", "unfinished", "of another spec", "measured"
@@ -82,6 +83,11 @@ class Found:
         """The studies of the configuration, and a file of one's own."""
         return {study.name: study for study in self.plan.planned_studies}
 
+    def texts(self, study: str = "") -> dict[str, str]:
+        """Study -> where its texts are from, if not from where the document's are: of one study, else of all."""
+        named = [study] if study in self.studies else self.studies
+        return {name: self.studies[name].other_texts for name in named}
+
     @cached_property
     def _runs(self) -> dict[str, RunFound]:
         return {key: self._planned(run) for key, run in self.plan.runs.items()}
@@ -129,7 +135,9 @@ class Found:
     def command(self, *targets: str | Path, studies: str = "") -> str:
         """What makes files that are not there: of these studies alone, where they are named."""
         only = f" 'studies=[{studies}]'" if studies else ""
-        return f"snakemake {' '.join(map(str, targets))} --config preset={self.plan.name}{only}"
+        source = self.plan.config["data"]["source"]
+        texts = f" 'data={{source: {source}}}'" if source != AS_THE_CORPUS_SAYS else ""  # else it made other runs
+        return f"snakemake {' '.join(map(str, targets))} --config preset={self.plan.name}{only}{texts}"
 
     def _planned(self, run: Run) -> RunFound:
         there, owner = self._named(run.key), self.studies.get(run.spec.study)

@@ -26,7 +26,7 @@ BADGES = {
     "within rounding": "good",
     "knife edge": "odd",
     "mismatch": "bad",
-    **dict.fromkeys(("smoke", "demo", "mini"), "preset"),
+    **dict.fromkeys(("smoke", "demo", "mini", "other texts"), "preset"),
 }
 _COUNTED = re.compile(rf"({'|'.join(BADGES)}) (\d+)")
 
@@ -44,7 +44,8 @@ class Head:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HtmlCell:
-    """A cell. `sort`: what it is sorted by where that is not its text; None: always last."""
+    """A cell. `sort`: what it is sorted by where that is not its text; None: always last. `again`: it says what the one
+    above it says, and is seen where the rows are in another order, or not all there."""
 
     text: str
     sort: str | float | None = None
@@ -54,6 +55,7 @@ class HtmlCell:
     word: bool = False
     badges: tuple[tuple[str, str], ...] = ()
     code: bool = False
+    again: bool = False
 
 
 @dataclass(kw_only=True)

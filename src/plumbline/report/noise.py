@@ -30,8 +30,10 @@ OTHER = Mark("beyond", "≠", "computed, and not the printed number")
 UNKNOWN = Mark("unknown", "?", "trained once, or its spread is not known: not judged")
 ELSEWHERE = Mark("elsewhere", "◦", "of another size than the document's: not judged")
 
+TEXTS = Mark("elsewhere", "◦", "of other texts than the document's: not judged")
+
 #: In the order of a legend.
-MARKS = (WITHIN, BEYOND, SAME, OTHER, UNKNOWN, ELSEWHERE)
+MARKS = (WITHIN, BEYOND, SAME, OTHER, UNKNOWN, ELSEWHERE, TEXTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,14 @@ class Spread:
 
 
 def judge(
-    ours: str, printed: str, preset: str, *, trained: bool, spread: Spread | None = None, seeds: int = 0
+    ours: str,
+    printed: str,
+    preset: str,
+    *,
+    trained: bool,
+    spread: Spread | None = None,
+    seeds: int = 0,
+    texts: bool = True,
 ) -> Mark | None:
     """The mark of a reproduced cell beside a printed one; None where there is nothing to compare.
 
@@ -67,6 +76,7 @@ def judge(
         ours: as the csv has it, empty where there is none; a number or a word.
         printed: as the document prints it; likewise.
         trained: whether runs or measurements are behind the cell.
+        texts: whether all of those runs are of the document's texts.
     """
     if not ours or printed in ("", NOT_PRINTED):
         return None
@@ -76,6 +86,8 @@ def judge(
         return ELSEWHERE
     if not trained:
         return OTHER
+    if not texts:
+        return TEXTS
     value, text = _number(ours), _number(printed)
     if value is None or text is None:  # words: a signature, a mechanism
         return UNKNOWN if ours != printed else None

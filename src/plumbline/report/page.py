@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from plumbline.results.judge import OTHER_TEXTS
+from plumbline.specs.corpus import REPRODUCTION
 
 #: Preset -> how the banner names it, and what it says.
 _BANNERS = {
@@ -23,32 +27,49 @@ _BANNERS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Banner:
-    """What nobody may miss: the preset. `short` also stands in each page's title, in captions and on printed sheets."""
+    """What nobody may miss: the preset, and at the documents' size whose texts. `short` also stands in each page's
+    title and on printed sheets; `badge`, if any, beside the title of each table and figure."""
 
     preset: str
     short: str
     words: str
+    badge: str = ""
 
     @classmethod
-    def of(cls, preset: str) -> Banner:
-        """The banner of a preset."""
+    def of(cls, preset: str, texts: Mapping[str, str]) -> Banner:
+        """The banner of a preset, for a page of studies.
+
+        Args:
+            texts: study -> where its texts are from, empty for the document's own (`Study.other_texts`).
+        """
         short, words = _BANNERS[preset]
-        return cls(preset=preset, short=short, words=words)
+        others = {study: source for study, source in texts.items() if source}
+        if not others:
+            return cls(preset=preset, short=short, words=words, badge="" if preset == REPRODUCTION else preset)
+        named = ", ".join(f"{study}: {source}" for study, source in others.items())
+        return cls(
+            preset=preset,
+            short=f"{preset}, other texts, no reproduction",
+            words=f"The documents' sizes and budget, but texts of another source ({named}): no reproduction of them.",
+            badge=OTHER_TEXTS if len(others) == len(texts) else "",
+        )
 
     @property
     def loud(self) -> bool:
-        """Whether its numbers are no reproduction."""
-        return self.preset != "paper"
+        """Whether its numbers, or some of them, are no reproduction."""
+        return self.short != _BANNERS[REPRODUCTION][0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
     """A page: where it lies in the report, its template and what that shows. `nav`: its name in the list of pages, of
-    those that are in it; `files`: what it links to, source -> where it lies in the report."""
+    those that are in it; `files`: what it links to, source -> where it lies in the report. `study`: the one that it is
+    of, if it is of one alone."""
 
     path: str
     title: str
     template: str
     content: dict[str, Any]
     nav: str = ""
+    study: str = ""
     files: dict[Path, str] = field(default_factory=dict)

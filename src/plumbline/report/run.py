@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plumbline import holders
 from plumbline.report import tables
 from plumbline.report.curve import Curve, Line, Point
 from plumbline.report.found import DIVERGED, MEASURED, Found, RunFound
@@ -82,14 +83,15 @@ def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
         "curves": [] if run.state == MEASURED else curves(run),
         "scores": _scores(found, run),
         "log": tail(run.log),
-        "manifest": _json(run.manifest),
+        "manifest": _json(holders.travelling(run.manifest)),
         "outcome": _json(_told(run.outcome)),
         "spec": _json(run.planned.spec.to_dict()) if run.planned and not run.manifest else "",
         "used_in": used_in,
         "command": found.command(run.folder / "outcome.json") if run.planned else "",
         "measured": measured.is_key(run.key),
     }
-    return Page(path=run.page, title=run.key, template="run.html.j2", content=content)
+    study = run.planned.spec.study if run.planned else ""
+    return Page(path=run.page, title=run.key, template="run.html.j2", content=content, study=study)
 
 
 def used(found: Found) -> dict[str, list[tuple[str, str]]]:

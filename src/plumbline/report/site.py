@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from plumbline.files import exchange
 from plumbline.project import Plan
 from plumbline.report import audit, claims, overview, plan, prose, run, study, verdicts
 from plumbline.report.found import Found
@@ -47,8 +48,9 @@ class Site:
             "breakable": _breakable,
         }
 
-    def write(self, page: Page, nav: list[Page], banner: Banner) -> None:
+    def write(self, page: Page, nav: list[Page]) -> None:
         """One page, and the files that it links to."""
+        banner = Banner.of(self.found.plan.name, self.found.texts(page.study))
         root = "../" * page.path.count("/")
         content: dict[str, Any] = page.content | {"page": page, "nav": nav, "root": root, "banner": banner}
         path = self.folder / page.path
@@ -67,11 +69,12 @@ def build(planned: Plan, out: Path) -> int:
         How many pages it has.
     """
     found = Found(plan=planned)
-    made = out.parent.with_name(f".{out.parent.name}.{secrets.token_hex(4)}")
+    folder = out.parent.resolve()  # where a link leads: the link stays
+    made = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     site = Site(found=found, folder=made)
     try:
         count = _written(site)
-        _replace(made, out.parent)
+        _replace(made, folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return count
@@ -79,7 +82,6 @@ def build(planned: Plan, out: Path) -> int:
 
 def _written(site: Site) -> int:
     found = site.found
-    banner = Banner.of(found.plan.name)
     studies = [study.page(found, one) for one in found.studies.values()]
     beside = [claims.page(found), audit.page(found), plan.page(found), verdicts.page(found)]
     # Last of all: by now every page has named the runs that it opens.
@@ -89,9 +91,9 @@ def _written(site: Site) -> int:
     nav = [page for page in pages if page.nav]
     used = run.used(found)
     for page in pages:
-        site.write(page, nav, banner)
+        site.write(page, nav)
     for one in found.runs:
-        site.write(run.page(found, one, used.get(one.key, [])), nav, banner)
+        site.write(run.page(found, one, used.get(one.key, [])), nav)
     for name in ASSETS:
         asset = resources.files("plumbline.report").joinpath("assets", name)
         (site.folder / name).write_text(asset.read_text(encoding="utf-8"), encoding="utf-8")
@@ -109,9 +111,19 @@ def _breakable(key: str) -> Markup:
 
 
 def _replace(made: Path, folder: Path) -> None:
-    """Put the new folder in the place of the old one: another's reader sees one of them, never a half."""
-    gone = made.with_name(f"{made.name}.old")
-    if folder.exists():
+    """Put the new folder in the place of the old one, which `made` may be afterwards.
+
+    A reader sees the one or the other, never a half. Where folders can change places there is no moment without a
+    report; elsewhere (NFS) there is none between two renames, and an old one comes back if the second fails.
+    """
+    if not folder.exists():
+        os.replace(made, folder)
+    elif not exchange(made, folder):
+        gone = made.with_name(f"{made.name}.old")
         os.replace(folder, gone)
-    os.replace(made, folder)
-    shutil.rmtree(gone, ignore_errors=True)
+        try:
+            os.replace(made, folder)
+        except BaseException:
+            os.replace(gone, folder)
+            raise
+        shutil.rmtree(gone, ignore_errors=True)

@@ -70,6 +70,7 @@ def page(found: Found, study: Study) -> Page:
         template="study.html.j2",
         content=content,
         nav=study.name,
+        study=study.name,
         files=files,
     )
 

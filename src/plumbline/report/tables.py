@@ -12,6 +12,7 @@ from plumbline.report import noise
 from plumbline.report.grid import Grid, Head, HtmlCell, Sources, badges
 from plumbline.results import provenance
 from plumbline.results.formats import AS_PRINTED, formatted
+from plumbline.specs.corpus import DOCUMENTS
 
 #: Words in a cell from which on its column is one of sentences.
 WIDE = 36
@@ -30,7 +31,12 @@ def grid(path: Path, sources: Sources, files: dict[str, str]) -> Grid:
     with open(path, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
     shown = [entry for entry in content["columns"] if entry["readable"]]
-    made = [[_cell(entry, row, rows, content, sources) for entry in shown] for row in rows]
+    # A table that was made by an earlier version does not say what stands once.
+    repeats = provenance.goes_on([entry["name"] for entry in shown if entry.get("once")], rows)
+    made = [
+        [_cell(entry, row, rows, content, sources, again=again and entry.get("once", False)) for entry in shown]
+        for row, again in zip(rows, repeats, strict=True)
+    ]
     return Grid(
         id=f"table-{content['table']}",
         name=content["table"],
@@ -66,6 +72,8 @@ def _cell(
     rows: list[dict[str, str]],
     content: dict[str, Any],
     sources: Sources,
+    *,
+    again: bool,
 ) -> HtmlCell:
     name, key = entry["name"], row[content["key"]]
     value, word = row[name], content["words"].get(key, {}).get(name, "")
@@ -80,6 +88,7 @@ def _cell(
         mark=_mark(entry, row, rows, content),
         word=not value,
         badges=badges(value or word) if not entry["format"] or not value else (),
+        again=again,
     )
 
 
@@ -97,11 +106,13 @@ def _mark(
     beside = f"{entry['name']}_published"
     if entry["kind"] == "published" or beside not in row:
         return None
+    runs = _runs(content, row, entry["name"])
     return noise.judge(
         row[entry["name"]],
         row[beside],
         content["preset"],
-        trained=bool(_runs(content, row, entry["name"])),
+        trained=bool(runs),
+        texts={content["runs"][key].get("texts", DOCUMENTS) for key in runs} <= {DOCUMENTS},
         spread=_spread(entry.get("noise", ""), row, rows, content),
         seeds=_seeds(content, row, entry["name"]),
     )

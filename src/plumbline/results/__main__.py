@@ -122,7 +122,7 @@ def _claims(given: argparse.Namespace) -> None:
     frames = _frames(given, study, study.claimed_groups, reads=reads, measurements=named, probed_groups=probed)
     evidence = getattr(own, "Evidence", measures.Evidence)(frames, study, published)
     rows = judge.judge(published.claims(), own.MEASURES, evidence)
-    page = judge.to_markdown(rows, study.sheet["title"], study.preset, frames.notes)
+    page = judge.to_markdown(rows, study.sheet["title"], study, frames.notes)
     atomic_write_text(given.out.with_suffix(".md"), page)
     atomic_write_text(given.out, judge.to_csv(rows))
     record.write(given.out, given.made_of)

@@ -22,7 +22,9 @@ from scipy import stats
 from plumbline.cli import PlumblineError, nearest
 from plumbline.results.published import Claim
 
-Verdict = Literal["reproduced", "partly", "not reproduced", "diverged", "not tested", "mini", "demo", "smoke"]
+Verdict = Literal[
+    "reproduced", "partly", "not reproduced", "diverged", "not tested", "mini", "demo", "smoke", "other texts"
+]
 
 #: (printed, measured) -> whether they are near enough.
 Near = Callable[[float, float], bool]

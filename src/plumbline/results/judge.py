@@ -16,6 +16,8 @@ from plumbline.results.checkers import Measured, check
 from plumbline.results.measures import Absent, Evidence, Measures
 from plumbline.results.published import Claim
 from plumbline.results.render import markdown
+from plumbline.results.table import OTHER_TEXTS_NOTE
+from plumbline.specs.sheet import Study
 
 COLUMNS = (
     "id",
@@ -35,6 +37,8 @@ COLUMNS = (
 #: The one preset whose models are the document's. At the others a claim about trained models gets no verdict: the
 #: preset's name stands there.
 VERDICTS = "paper"
+#: What stands there where the models are of the document's size, and were trained on other texts.
+OTHER_TEXTS = "other texts"
 
 
 def judge(claims: list[Claim], measures: Measures, evidence: Evidence) -> list[dict[str, str]]:
@@ -52,7 +56,7 @@ def judge(claims: list[Claim], measures: Measures, evidence: Evidence) -> list[d
 
 
 def _judged(claim: Claim, measures: Measures, evidence: Evidence) -> dict[str, str]:
-    preset = evidence.study.preset
+    preset, elsewhere = evidence.study.preset, evidence.study.other_texts
     row = {"id": claim.id, "study": evidence.study.name, "kind": claim.kind, "text": claim.text}
     row |= {"source": claim.source, "published": _spell(claim.values), "reproduced": "nothing"}
     measure = measures.get(claim.id)
@@ -67,15 +71,20 @@ def _judged(claim: Claim, measures: Measures, evidence: Evidence) -> dict[str, s
             if measure.scope == "training" and preset != VERDICTS:
                 row["why"] = f"{preset} models are too small to speak to it ({row['why']} there)"
                 row["verdict"] = preset
+            elif measure.scope == "training" and elsewhere:
+                row["why"] = f"models of texts from {elsewhere}, not of the document's, cannot ({row['why']} there)"
+                row["verdict"] = OTHER_TEXTS
         except Absent as absent:
             row["reproduced"] = absent.word
             row["verdict"] = "diverged" if absent.word == "diverged" else "not tested"
             row["why"] = str(absent)
             if absent.word == "diverged" and preset != VERDICTS:
                 row["verdict"] = preset
+            elif absent.word == "diverged" and elsewhere:
+                row["verdict"] = OTHER_TEXTS
     runs = sorted(evidence.used)
     ids = [evidence.frames.identity(key) for key in runs]
-    return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": preset}
+    return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": evidence.study.preset_named}
 
 
 def _shown(measured: Measured) -> str:
@@ -109,10 +118,11 @@ def to_csv(rows: list[dict[str, str]]) -> str:
     return stream.getvalue()
 
 
-def to_markdown(rows: list[dict[str, str]], title: str, preset: str, notes: Sequence[str] = ()) -> str:
+def to_markdown(rows: list[dict[str, str]], title: str, study: Study, notes: Sequence[str] = ()) -> str:
     """Counts of verdicts, then every claim, then what is to be known of the runs."""
     counts = Counter(row["verdict"] for row in rows)
-    lines = [f"# Claims: {title}", "", f"Preset: {preset}", ""]
+    lines = [f"# Claims: {title}", "", f"Preset: {study.preset}", ""]
+    lines += [OTHER_TEXTS_NOTE.format(study.other_texts), ""] if study.other_texts else []
     lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
     named = {"id": "claim", "text": "says", "published": "published", "reproduced": "reproduced"}
     named |= {"verdict": "verdict", "why": "why"}

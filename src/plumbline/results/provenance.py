@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,12 @@ def headings(columns: list[Column]) -> dict[str, str]:
     }
 
 
+def goes_on(once: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[bool]:
+    """Of each row, whether it has in all columns that are shown once (`Column.once`) what the row above it has."""
+    pairs = itertools.pairwise([None, *rows])
+    return [bool(once) and up is not None and all(row[name] == up[name] for name in once) for up, row in pairs]
+
+
 def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]:
     """How the csv is read by people (columns, words, warnings, notes); each cell's runs, and of each run its id, files
     and the manifest's facts."""
@@ -58,6 +65,7 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
                 "readable": column.readable,
                 "narrow": column.narrow,
                 "noise": column.noise,
+                "once": column.once,
             }
             for column in table.columns
         ],
@@ -97,6 +105,7 @@ def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
         path = frames.work / folder / key / f"{name}.parquet"
         if path.exists():
             facts |= {name: f"{frames.named}/{folder}/{key}/{name}.parquet", f"{name}_sha256": sha256_file(path)}
+    facts["texts"] = manifest["spec"]["data"]["source"]
     facts["spec_sha256"] = sha256_text(canonical_json(manifest["spec"]))
     return facts | {name: manifest[name] for name in FACTS if name in manifest}
 

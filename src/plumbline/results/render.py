@@ -11,10 +11,10 @@ from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from plumbline import record
 from plumbline.files import atomic_write_json, atomic_write_text
-from plumbline.results.provenance import headings, provenance
+from plumbline.results.provenance import goes_on, headings, provenance
 from plumbline.results.published import NOT_PRINTED
 from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Table
+from plumbline.results.table import Cell, Column, Table
 
 #: The csv's last column: why numbers of a row are not there, or which bounds they stand for.
 STATUS = "status"
@@ -69,12 +69,22 @@ def to_markdown(table: Table) -> str:
     shown = [column for column in table.columns if column.readable]
     named = headings(table.columns)
     text = markdown(
-        [[table.shown(row, column) for column in shown] for row in table.rows],
+        _texts(table, shown),
         [named[column.name] for column in shown],
         ["left" if column.kind == "label" or not column.numeric else "right" for column in shown],
     )
     above = table.warnings or [f"Preset: {table.preset}"]
     return "\n\n".join([f"# {table.title}", *above, text, "\n".join(f"- {note}" for note in table.notes)]) + "\n"
+
+
+def _texts(table: Table, shown: list[Column]) -> list[list[str]]:
+    """The rows as people read them, in the order in which they are: what is said once is not said again."""
+    values = [{name: cell.value for name, cell in row.items()} for row in table.rows]
+    again = goes_on([column.name for column in table.columns if column.once], values)
+    return [
+        ["" if repeats and column.once else table.shown(row, column) for column in shown]
+        for row, repeats in zip(table.rows, again, strict=True)
+    ]
 
 
 def markdown(rows: list[list[str]], header: list[str], align: list[str]) -> str:
@@ -93,7 +103,7 @@ def to_tex(table: Table) -> str:
     """A booktabs table; the caption carries title, warnings and notes."""
     shown = [column for column in table.columns if column.readable]
     named = headings(table.columns)
-    frame = pd.DataFrame([[table.shown(row, column) for column in shown] for row in table.rows], dtype=object)
+    frame = pd.DataFrame(_texts(table, shown), dtype=object)
     style = frame.reindex(columns=range(len(shown))).style.format(tex).hide(axis="index")
     style = style.format_index(lambda position: tex(named[shown[position].name]), axis="columns")
     align = "".join("r" if column.numeric else "l" for column in shown)

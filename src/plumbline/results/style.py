@@ -94,7 +94,7 @@ def label_of(study: Study, method: str) -> str:
 def name_preset(axes: Axes, study: Study, title: str, *scales: str, extra: str = "") -> None:
     """A title that nobody can mistake: what is shown, at which preset and scale."""
     labels = " and ".join(study.scale_label(scale) for scale in scales)
-    axes.set_title(f"{title}\npreset {study.preset} · {labels}{' · ' + extra if extra else ''}", fontsize=8.5)
+    axes.set_title(f"{title}\npreset {study.preset_named} · {labels}{' · ' + extra if extra else ''}", fontsize=8.5)
 
 
 def direct_labels(axes: Axes, ends: Sequence[tuple[float, str, str]], *, gap: float = 0.052) -> None:

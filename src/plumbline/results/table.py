@@ -27,6 +27,7 @@ class Column:
 
     A column without a format holds words. `readable`: in the renderings for people, not in the csv alone; `narrow`: in
     the one of 80 columns too. `noise`: the column whose cell in the same row is its standard deviation over seeds.
+    `once`: where rows that follow each other have the same in all such columns, people read it in the first one alone.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Column:
     readable: bool = True
     narrow: bool = False
     noise: str = ""
+    once: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -173,6 +175,11 @@ PRESET_NOTES = {
 }
 
 
+#: What stands above a table of runs, or of claims, whose sizes alone are the document's.
+OTHER_TEXTS_NOTE = (
+    "Other texts than the document's: they come from the source {}. Its numbers are no reproduction of the printed."
+)
+
 #: What stands above a table that no run or measurement is behind.
 EXACT_NOTE = "No training is behind this table: it is computed, and the same at every preset."
 
@@ -184,6 +191,7 @@ def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PR
     """
     notes = PRESET_NOTES | {"demo": demo}
     warnings = [f"Preset: {study.preset}. " + notes[study.preset]]
+    warnings += [OTHER_TEXTS_NOTE.format(study.other_texts)] * bool(study.other_texts)
     sources = {} if frames is None else frames.task_sources
     stand_ins = [task for task, source in sources.items() if source != "benchmark"]
     if stand_ins:
@@ -213,7 +221,7 @@ CONTEXT = [
 
 def context(study: Study, scale: str, frames: RunFrames | None = None) -> dict[str, Cell]:
     """The cells of the CONTEXT columns; `task_source` only for a table that reads scores."""
-    cells = {"preset": Cell(study.preset), "scale": Cell(study.scale_label(scale))}
+    cells = {"preset": Cell(study.preset_named), "scale": Cell(study.scale_label(scale))}
     return cells | ({"task_source": Cell(task_source(frames))} if frames is not None else {})
 
 

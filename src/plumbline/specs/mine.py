@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import structs
 
 from plumbline.cli import PlumblineError, nearest
+from plumbline.files import within
 from plumbline.specs import corpus, sheet, sweep
 from plumbline.specs.config import PRESETS, ROOT, check, load_study, read_yaml, studies
 from plumbline.specs.sheet import Run, Study
@@ -46,7 +47,7 @@ class Mine:
     """What a file asks, under one preset.
 
     Attributes:
-        path: the file, as it was named.
+        path: the file from the project's folder, or as it was named.
         study: its methods as a study: runs of the methods, their references, and both at the larger scale.
         against: method -> the one that it is compared with; both as runs are named.
         asked: every other key of the file, with its default where it is not said.
@@ -99,6 +100,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     Raises:
         PlumblineError: anything in it that cannot be meant; the message names the key and the file.
     """
+    path = str(within(path, root))  # pages name it, and may be published
     said = read_yaml(root / path)
     check(said, "mine", path)
     name = _name(path, root)

@@ -97,6 +97,19 @@ class Study:
         return self.sheet["corpus"]
 
     @property
+    def other_texts(self) -> str:
+        """Where the texts of its runs are from, of a study that else were a reproduction, if that is not the document's
+        data set: numbers of other texts are no more one than those of another size. Empty for the document's."""
+        if self.preset != corpus.REPRODUCTION:
+            return ""
+        return " and ".join(sorted({run.spec.data.source for run in self.runs.values()} - {corpus.DOCUMENTS}))
+
+    @property
+    def preset_named(self) -> str:
+        """The preset as pictures and rows name it, with whose texts they are where that makes them no reproduction."""
+        return f"{self.preset}, texts: {self.other_texts}" if self.other_texts else self.preset
+
+    @property
     def measurements(self) -> dict[str, Measurement]:
         """What is measured beside the runs under this preset, by name."""
         return measurements(self.sheet, self.code, self.preset)

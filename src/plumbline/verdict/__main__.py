@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.cli import PlumblineError, described, prog, run
+from plumbline.files import shown
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict import numbers
 from plumbline.verdict.read import Columns
@@ -58,10 +59,16 @@ def main(words: Sequence[str] | None = None) -> int:
     given = arguments().parse_args(words)
     if given.check_page is not None:
         return check(given.check_page, given.ledger)
-    made = numbers.write(request(given, f"python -m plumbline.verdict {shlex.join(words)}"))
+    made = numbers.write(request(given, f"python -m plumbline.verdict {shlex.join(map(_shown, words))}"))
     page = given.out or default_page(given.results)
     print(f"{made.sentence}\n\n{page}\n{page.with_suffix('.json')}")
     return 0
+
+
+def _shown(word: str) -> str:
+    """A word of the command line as the page repeats it, which may be published."""
+    flag, is_, path = word.partition("=") if word.startswith("--") else ("", "", word)
+    return f"{flag}{is_}{shown(path)}" if path.startswith("/") else word
 
 
 def default_page(results: Path) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 
 from plumbline import files
 from plumbline.cli import PlumblineError
+from plumbline.files import shown
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.judge import Judgement, judge_all
 from plumbline.verdict.ledger import Entry, Ledger
@@ -189,7 +190,7 @@ def _section(request: Request, ledger: Ledger, baseline: str, metric: str) -> st
 
 
 def _repeat(request: Request) -> str:
-    check = f"python -m plumbline.verdict --check-page {shlex.quote(str(request.page))}"
+    check = f"python -m plumbline.verdict --check-page {shlex.quote(shown(request.page))}"
     return (
         "\n## How to repeat\n\nThe same numbers again are no new try.\n\n"
         f"```console\n$ {request.repeat}\n$ {check}\n```\n\n"

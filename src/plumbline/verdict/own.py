@@ -162,7 +162,8 @@ def _numbers(result: own_page.Result, sentence: str) -> dict[str, Any]:
             "scale": mine.scale,
             "decides": seen.deciding.name,
             "against": mine.against,
-            "asked": mine.asked,
+            "asked": mine.asked
+            | {"published": files.shown(mine.asked["published"]) if mine.asked["published"] else ""},
             "methods": {method: of_judgement(each) for method, each in result.judged.items()},
             "diverged": result.lost,
             "tries": result.tries,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.cli import PlumblineError
+from plumbline.files import shown
 from plumbline.specs.mine import Mine
 from plumbline.verdict import page as pages
 from plumbline.verdict import words
@@ -152,7 +153,7 @@ def _how(result: Result) -> str:
     if result.seen.deciding.name == "validation_loss":
         loss = f" A run's loss is the mean of its evaluations in the last {100 * asked['last']:g} % of its steps."
     return (
-        f"`{mine.path}` extends `{mine.study.code}`; what decides is named in it: "
+        f"{name(shown(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
         f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether before the runs, nothing here can tell."
         f"{loss} With any numbers of seeds the deciding test "
         "errs as often as it promises if runs are normal and spread alike; more of them find smaller gains."
@@ -212,7 +213,7 @@ def _downstream(seen: Seen, lost: dict[str, list[str]]) -> list[str]:
 def _larger(result: Result) -> str:
     seen, rows = result.seen, []
     if seen.mine.larger is None:
-        return f"None was asked for (`larger:` in {name(seen.mine.path)}): nothing is said of other sizes."
+        return f"None was asked for (`larger:` in {name(shown(seen.mine.path))}): nothing is said of other sizes."
     for method in seen.mine.against:
         one = seen.larger(method)
         if one is None:
@@ -351,16 +352,17 @@ def _runs(seen: Seen) -> str:
     rows = []
     for key, row in seen.frames.runs.iterrows():
         value = seen.values(seen.deciding, row["scale"], row["method"]).get(str(row["seed"]))
-        shown = "none" if value is None else f"{value:.6g}"
-        rows.append((f"`{key}`", f"`{row['run_id']}`", row["outcome"], shown))
+        found = "none" if value is None else f"{value:.6g}"
+        rows.append((f"`{key}`", f"`{row['run_id']}`", row["outcome"], found))
     return (
         grid(("run", "run id", "outcome", seen.deciding.name), rows)
-        + f"\n\nEach is a folder below `{seen.frames.work}/runs`, with its spec, commit and data in `manifest.json`."
+        + f"\n\nEach is a folder below `{shown(seen.frames.work)}/runs`, with its spec, commit and data in "
+        "`manifest.json`."
     )
 
 
 def _repeat(result: Result) -> str:
-    check = f"python -m plumbline.verdict --check-page {shlex.quote(str(result.page))}"
+    check = f"python -m plumbline.verdict --check-page {shlex.quote(shown(result.page))}"
     return (
         "Finished runs are used as they are; the same file again is no new try, one more seed is.\n\n"
         f"```console\n$ {_command(result.seen.mine)}\n$ {check}\n```"
@@ -368,5 +370,5 @@ def _repeat(result: Result) -> str:
 
 
 def _command(mine: Any) -> str:
-    words_ = f"--config preset={mine.study.preset} mine={shlex.quote(mine.path)}"
+    words_ = f"--config preset={mine.study.preset} mine={shlex.quote(shown(mine.path))}"
     return f"snakemake results/verdict/{mine.name}.md {words_}"

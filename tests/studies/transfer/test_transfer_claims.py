@@ -13,6 +13,8 @@ from plumbline.results.judge import COLUMNS, judge, to_csv, to_markdown
 from plumbline.results.measures import Measure, Measures
 from plumbline.results.published import Published
 from plumbline.results.runs import RunFrames
+from plumbline.results.table import context, warnings_of
+from plumbline.specs import sheet
 from plumbline.studies.transfer.claims import MEASURES, Evidence
 from tests.studies.transfer.definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
 from tests.studies.transfer.facts import PRIMARY, PUBLISHED, SECOND, held, right, study_at, tasks_of
@@ -279,10 +281,25 @@ def test_a_divergence_is_a_verdict_where_a_value_is_claimed(tmp_path):
     assert rows.loc["counts_by_z", "verdict"] == "not tested"
 
 
+def test_models_of_other_texts_speak_to_no_claim_about_trained_ones():
+    elsewhere = sheet.load("transfer", "paper", source="packaged")
+    names = ["t2_softpick", "fwer"]
+    claims = [claim for claim in CLAIMS if claim.id in names]
+    measures = Measures({name: MEASURES[name] for name in names})
+    rows = pd.DataFrame(judge(claims, measures, Evidence(held(right()), elsewhere, PUBLISHED))).set_index("id")
+    assert rows["verdict"].to_dict() == {"t2_softpick": "other texts", "fwer": "reproduced"}
+    assert "models of texts from packaged" in rows.loc["t2_softpick", "why"]
+    said = "they come from the source packaged. Its numbers are no reproduction of the printed."
+    assert said in to_markdown(rows.reset_index().to_dict("records"), "A title", elsewhere)
+    assert any(said in line for line in warnings_of(elsewhere)) and len(warnings_of(study_at())) == 1
+    assert rows["preset"].eq("paper, texts: packaged").all()
+    assert context(elsewhere, "base")["preset"].value == "paper, texts: packaged" and study_at().preset_named == "paper"
+
+
 def test_renderings(rows):
     listed = rows.reset_index().to_dict("records")
     assert to_csv(listed).splitlines()[0] == ",".join(COLUMNS)
-    markdown = to_markdown(listed, "A title", "paper")
+    markdown = to_markdown(listed, "A title", study_at())
     assert "Preset: paper" in markdown and "- not reproduced: " in markdown and "| fwer " in markdown
 
 

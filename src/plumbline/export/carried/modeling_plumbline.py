@@ -34,42 +34,58 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
     def __init__(self, config: PlumblineConfig) -> None:
         super().__init__(config)
         self.decoder = Decoder(ModelSpec.from_dict(config.plumbline))
+        self.embeddings = Embeddings(self.decoder)
         self.post_init()
 
     def forward(
         self,
-        input_ids: torch.Tensor,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
         past_key_values: Any = None,
+        inputs_embeds: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
         use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> CausalLMOutputWithPast | tuple[Any, ...]:
         """Logits (B, T, V) in float32 for the token after each position.
 
         Args:
+            input_ids: (B, T) tokens; or else `inputs_embeds`, what `get_input_embeddings` gives of them (B, T, D).
             attention_mask: (B, T), 0 at padding, left or right; tokens in the cache have columns too.
             past_key_values: what earlier calls kept; the tokens go on from there.
             labels: (B, T) the tokens again, -100 where none counts: the loss is the mean over the others of the
                 cross-entropy, in nats, of predicting each from those before it.
             use_cache: keep keys and values, though none were given.
+            output_hidden_states: give the stream that enters each layer, and last what the head reads: L + 1 of
+                (B, T, D).
 
         Raises:
-            ValueError: a mask that does not fit, or padding or a cache that this model does not bear.
+            ValueError: a mask that does not fit, or padding, a cache or an output that this model does not have.
         """
+        streams = self._streams(output_hidden_states, output_attentions)
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("give either input_ids or inputs_embeds")
+        embedded_BTD = self.embeddings(input_ids) if inputs_embeds is None else inputs_embeds
+        places_BT = embedded_BTD[..., 0]
         if use_cache and past_key_values is None:
             past_key_values = DynamicCache(config=self.config)
         self._require_cache(past_key_values)
         before = 0 if past_key_values is None else past_key_values.get_seq_length()
-        padding_BK = self._padding(input_ids, attention_mask, before)
+        padding_BK = self._padding(places_BT, attention_mask, before)
         padding_BT = None if padding_BK is None else padding_BK[:, before:]
-        cache = None if past_key_values is None else Decoding(past_key_values, _seen(input_ids, padding_BK, before))
-        logits_BTV = self.decoder(input_ids, padding_BT=padding_BT, cache=cache)
+        cache = None if past_key_values is None else Decoding(past_key_values, _seen(places_BT, padding_BK, before))
+        hidden_BTD = self.decoder.carried(embedded_BTD, self.decoder.context(places_BT, padding_BT, cache), streams)
+        logits_BTV = self.decoder.logits(hidden_BTD)
         loss = None
         if labels is not None:
             wanted = labels[:, 1:].flatten().to(logits_BTV.device)
             loss = cross_entropy(logits_BTV[:, :-1].flatten(0, 1), wanted, ignore_index=-100)
-        found = CausalLMOutputWithPast(loss=loss, logits=logits_BTV, past_key_values=past_key_values)
+        kept = None if streams is None else (*streams, hidden_BTD)
+        found = CausalLMOutputWithPast(
+            loss=loss, logits=logits_BTV, past_key_values=past_key_values, hidden_states=kept
+        )
         return found.to_tuple() if return_dict is False else found
 
     # What `generate` takes is read off the names `kwargs` here and of `forward`.
@@ -77,6 +93,47 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
         """As transformers prepares them. Early releases of 5 add empty ones, and a position: the cache knows it."""
         prepared = super().prepare_inputs_for_generation(*args, **kwargs)
         return {key: value for key, value in prepared.items() if value is not None and key != "cache_position"}
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Tokens (B, T) -> embeddings (B, T, D), before positions and whatever else the model adds; its `weight` is the
+        model's own."""
+        return self.embeddings
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Take over the values of another embedding's `weight` (V, D)."""
+        if value.weight.shape != self.embeddings.weight.shape:
+            raise ValueError(
+                f"the embedding is {tuple(self.embeddings.weight.shape)}, and this one is {tuple(value.weight.shape)}; "
+                "a model with another vocabulary would be another one"
+            )
+        with torch.no_grad():
+            self.embeddings.weight.copy_(value.weight)
+
+    def get_output_embeddings(self) -> nn.Module | None:
+        """The head; None where it is the embedding."""
+        return self.decoder.head
+
+    def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
+        raise ValueError("this model's head cannot be replaced; copy values into get_output_embeddings().weight")
+
+    def resize_token_embeddings(self, new_num_tokens: int | None = None, *_: Any, **__: Any) -> nn.Module:
+        """The embedding, whose size stays."""
+        if new_num_tokens not in (None, self.config.vocab_size):
+            raise ValueError(f"the vocabulary has {self.config.vocab_size} rows, some of them spare, and keeps them")
+        return self.embeddings
+
+    def _streams(self, hidden_states: bool | None, attentions: bool | None) -> list[torch.Tensor] | None:
+        """A list for what is asked for of the layers; None for nothing."""
+        if attentions or (attentions is None and getattr(self.config, "output_attentions", False)):
+            raise ValueError("this model gives no attention weights; leave output_attentions out")
+        if hidden_states is None:
+            hidden_states = getattr(self.config, "output_hidden_states", False)
+        if hidden_states and not self.decoder.residual.single_stream:
+            raise ValueError(
+                "this model's layers hand each other more than one stream, and none of them is its hidden state; leave "
+                "output_hidden_states out"
+            )
+        return [] if hidden_states else None
 
     def _require_cache(self, past_key_values: Any) -> None:
         if past_key_values is None:
@@ -90,12 +147,12 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
             raise ValueError("a cache of fixed size is not supported; leave cache_implementation out, or 'dynamic'")
 
     def _padding(
-        self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None, before: int
+        self, places_BT: torch.Tensor, attention_mask: torch.Tensor | None, before: int
     ) -> torch.Tensor | None:
         """True at padding, of the tokens in the cache and of this call's (B, K); None where there is none."""
         if attention_mask is None:
             return None
-        batch, length = input_ids.shape
+        batch, length = places_BT.shape
         if attention_mask.shape != (batch, before + length):
             raise ValueError(
                 f"attention_mask is {tuple(attention_mask.shape)}, and {batch} rows have {before + length} tokens, "
@@ -109,7 +166,7 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
                 "what a token sees depends on the length of the call in this model, padding included; give sequences "
                 "of one length, without padding"
             )
-        return padding_BK.to(input_ids.device)
+        return padding_BK.to(places_BT.device)
 
     def _init_weights(self, module: nn.Module) -> None:
         """Start parameters that were not loaded as training starts them; torch's own seed is the seed."""
@@ -124,6 +181,22 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
                     value.copy_(initial_value(start, value.shape, torch.initial_seed(), name, self.decoder.spec))
 
 
+class Embeddings(nn.Module):
+    """The decoder's embedding in the form that transformers asks; the parameter stays the decoder's."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        super().__init__()
+        # Else it would be a part of this one, and each of its parameters there twice.
+        object.__setattr__(self, "decoder", decoder)
+
+    @property
+    def weight(self) -> torch.Tensor:
+        return self.decoder.embedding
+
+    def forward(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+        return self.weight[tokens_BT]
+
+
 class Decoding(Cache):
     """A cache of transformers in the form that the decoder asks; `visibility` is that of the tokens in it."""
 
@@ -135,9 +208,9 @@ class Decoding(Cache):
         return self.kept.update(k_BGKW, v_BGKW, layer)
 
 
-def _seen(input_ids: torch.Tensor, padding_BK: torch.Tensor | None, before: int) -> Visibility | None:
+def _seen(places_BT: torch.Tensor, padding_BK: torch.Tensor | None, before: int) -> Visibility | None:
     """The visibility of the tokens in the cache; None where it is empty."""
     if not before:
         return None
-    tokens = input_ids.new_zeros((1, before))
-    return Visibility.of(tokens, None if padding_BK is None else padding_BK[:, :before], None)
+    places = places_BT.new_zeros((1, before))
+    return Visibility.of(places, None if padding_BK is None else padding_BK[:, :before], None)

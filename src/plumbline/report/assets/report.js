@@ -20,6 +20,7 @@ function sortBy(table, head) {
   const rows = [...table.tBodies[0].rows].map((row) => [key(row.cells[head.cellIndex]), row]);
   rows.sort((one, other) => compare(one[0], other[0], descending ? -1 : 1));
   table.tBodies[0].append(...rows.map((pair) => pair[1]));
+  table.classList.add("mixed"); // a row away from its group says itself which that is
 }
 
 function sortable(table) {
@@ -53,6 +54,7 @@ function searchable(table) {
       row.hidden = !words.every((word) => texts[at].includes(word));
       shown += !row.hidden;
     });
+    table.classList.toggle("searched", words.length > 0);
     found.textContent = words.length ? `${shown} of ${rows.length} rows` : "";
   });
   table.closest(".box").before(tools);

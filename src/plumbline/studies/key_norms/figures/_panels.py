@@ -95,7 +95,7 @@ def _points(arm: str, line: str, values: pd.Series) -> list[dict[str, object]]:
 
 def frame(study: Study, points: Sequence[dict[str, object]]) -> pd.DataFrame:
     """The plotted points as one frame."""
-    return pd.DataFrame(list(points), columns=["arm", "line", "step", "value"]).assign(preset=study.preset)
+    return pd.DataFrame(list(points), columns=["arm", "line", "step", "value"]).assign(preset=study.preset_named)
 
 
 def finish(
@@ -110,7 +110,7 @@ def finish(
     steps = spec_of(study, AS_PUBLISHED)
     if steps is not None:
         axes[AS_PUBLISHED].set_xlim(0, steps.train.steps)
-    words = f"{title}\npreset {study.preset} · {study.scale_label(SCALE)}"
+    words = f"{title}\npreset {study.preset_named} · {study.scale_label(SCALE)}"
     figure.suptitle(words, fontsize=8.5, x=0.01, ha="left")
     lines = [Line2D([], [], color=COLOURS[group.name], linewidth=2.2, label=group.title) for group in named(study)]
     thin = [(FIRST, "a pair's first layer"), (SECOND, "its second layer")]

@@ -65,7 +65,7 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         "How upper attention specialises too early, and the two sides from which it is held back", fontsize=8.5
     )
     rows = [{"from": start, "to": end, "holds_back": back} for start, end, back in ARROWS]
-    return Picture(figure, pd.DataFrame(rows).assign(preset=study.preset))
+    return Picture(figure, pd.DataFrame(rows).assign(preset=study.preset_named))
 
 
 def _box(axes: Axes, x: float, y: float, width: float, text: str, colour: str) -> None:

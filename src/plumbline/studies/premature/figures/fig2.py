@@ -43,7 +43,7 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
         title="red: single branch; green: gated",
         title_fontsize=6.5,
     )
-    return Picture(figure, table.assign(preset=study.preset))
+    return Picture(figure, table.assign(preset=study.preset_named))
 
 
 def _values(readings: Readings, published: Published) -> pd.DataFrame:

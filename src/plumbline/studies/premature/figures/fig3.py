@@ -68,8 +68,8 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
     marks = [grid[0, 1].plot([], [], color=colour)[0] for colour in SIDES.values()]
     hollow = grid[0, 1].plot([], [], "D", mfc="none", mec=style.GREY, ms=4.5)[0]
     figure.legend([*marks, hollow], [*SIDES, "printed (270M)"], loc="outside lower center", ncols=3, fontsize=7.5)
-    figure.suptitle(f"preset {study.preset} · {study.scale_label(BASE)}", fontsize=8, x=0.01, ha="left")
-    return Picture(figure, table.assign(preset=study.preset))
+    figure.suptitle(f"preset {study.preset_named} · {study.scale_label(BASE)}", fontsize=8, x=0.01, ha="left")
+    return Picture(figure, table.assign(preset=study.preset_named))
 
 
 def _measured(readings: Readings) -> pd.DataFrame:

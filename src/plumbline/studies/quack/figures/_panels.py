@@ -71,7 +71,7 @@ def legend(figure: Figure, grid: Grid, extra: Iterable[Line2D] = (), *, marks: b
 def title(figure: Figure, grid: Grid, words: str) -> None:
     """What is shown, at which preset and scales."""
     scales = " and ".join(grid.study.scale_label(scale) for scale in grid.scales)
-    figure.suptitle(f"{words}\npreset {grid.study.preset} · {scales}", fontsize=8.5, x=0.01, ha="left")
+    figure.suptitle(f"{words}\npreset {grid.study.preset_named} · {scales}", fontsize=8.5, x=0.01, ha="left")
 
 
 def best_taus(grid: Grid, scale: str, eta: float) -> list[str]:

@@ -55,7 +55,7 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
     legend(figure, grid, [cross])
     title(figure, grid, "Validation loss over training; of QuacK and the ablation the best tau at each base rate")
     columns = ["run", "attention", "method", "eta", "tau", "step", "validation_loss"]
-    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset))
+    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
 
 
 def _panel(axes: Axes, grid: Grid, scale: str, eta: float) -> tuple[list[dict[str, object]], list[float]]:

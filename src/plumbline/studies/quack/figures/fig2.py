@@ -56,7 +56,7 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     legend(figure, grid, extra, marks=True)
     title(figure, grid, "Final validation loss against the base rate")
     columns = ["run", "attention", "method", "eta", "tau", "best", "outcome", "stable", "validation_loss", "drawn_at"]
-    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset))
+    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
 
 
 def _panel(axes: Axes, grid: Grid, scale: str) -> list[dict[str, object]]:

@@ -57,7 +57,7 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
     legend(figure, grid)
     title(figure, grid, "Logits of the middle layer's middle head: the largest one, and how far one step moves them")
     columns = ["run", "attention", "method", "eta", "tau", "probe", "step", "value"]
-    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset))
+    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
 
 
 def _panel(axes: Axes, grid: Grid, scale: str, eta: float, probe: str) -> list[dict[str, object]]:

@@ -86,7 +86,7 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
     right.set_title("The same, against the baseline\n", fontsize=8.5)
     style.note_absent(left, absent)
     _legend(figure, study)
-    return Picture(figure, frame.assign(preset=study.preset))
+    return Picture(figure, frame.assign(preset=study.preset_named))
 
 
 def held_out(losses: Losses, method: str) -> pd.Series:

@@ -81,4 +81,4 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         figure.legend(loc="outside lower center", ncols=2, fontsize=7.5)
     style.note_absent(axes, absent)
     columns = ["run", "label", "step", "grad_norm", "terminal"]
-    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset))
+    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))

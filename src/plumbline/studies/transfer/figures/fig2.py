@@ -72,4 +72,4 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
     style.direct_labels(axes, ends)
     style.note_absent(axes, absent)
-    return Picture(figure, frame.assign(preset=study.preset))
+    return Picture(figure, frame.assign(preset=study.preset_named))

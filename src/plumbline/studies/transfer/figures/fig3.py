@@ -63,4 +63,4 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
     )
     long = values.rename_axis("method").reset_index().melt("method", var_name="task", value_name="delta")
     long["word"] = ["" if np.isfinite(value) else "no value" for value in long["delta"]]
-    return Picture(figure, long.assign(preset=study.preset))
+    return Picture(figure, long.assign(preset=study.preset_named))

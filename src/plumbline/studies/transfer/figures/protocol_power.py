@@ -52,7 +52,7 @@ def protocol_power(frames: RunFrames, study: Study, published: Published) -> Pic
     ]
     names = [f"{one}, {other}" for one in STATISTICS.values() for other in CORRECTIONS.values()]
     figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=7.5)
-    return Picture(figure, pd.DataFrame(rows).assign(preset=study.preset))
+    return Picture(figure, pd.DataFrame(rows).assign(preset=study.preset_named))
 
 
 def _nothing_works(axes: Axes, study: Study) -> list[dict[str, object]]:
