@@ -8,7 +8,7 @@ import math
 import shutil
 import tempfile
 from dataclasses import InitVar, dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from plumbline import frames
 from plumbline.results.expected import expected_runs
 from plumbline.results.runs import RunFrames, load
 from plumbline.specs import sheet
+from tests.studies.kept import kept
 from tests.studies.transfer.facts import (
     PUBLISHED,
     Run,
@@ -137,22 +138,9 @@ def _write_json(path: Path, value: dict) -> None:
     path.write_text(json.dumps(value, allow_nan=False), encoding="utf-8")
 
 
-class Unchanging(World):
-    """A world to which nothing is added once it has been read: what was read is kept."""
-
-    def load(self, *groups: str) -> RunFrames:
-        """As a world's."""
-        found = self._read.get(groups) or super().load(*groups)
-        return self._read.setdefault(groups, found)
-
-    @cached_property
-    def _read(self) -> dict[tuple[str, ...], RunFrames]:
-        return {}
-
-
 def published_world(root: Path) -> World:
     """A world whose runs give what the document prints, as far as it prints it."""
-    world = Unchanging(root, "paper")
+    world = World(root, "paper")
     for (scale, method, seed), run in right().items():
         if run.diverged is not None:
             world.diverged(scale, method, seed, run.diverged, run.norms, run.made_on, run)
@@ -169,4 +157,4 @@ def published_once() -> World:
     """The published world at paper size, made once a process. Read only."""
     root = tempfile.mkdtemp(prefix="plumbline-published-")
     atexit.register(shutil.rmtree, root, ignore_errors=True)
-    return published_world(Path(root))
+    return kept(published_world(Path(root)))
