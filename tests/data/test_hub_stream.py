@@ -43,6 +43,10 @@ def data_set(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return folder
 
 
+#: Where nothing goes by how rows lie in files: one kind of file shows it.
+ONE_KIND = pytest.mark.parametrize("data_set", ["parquet"], indirect=True)
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
@@ -93,6 +97,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[sources.Position]:
     return found
 
 
+@ONE_KIND
 def test_the_stream_stops_at_the_measured_budget(data_set: Path, tmp_path: Path) -> None:
     sequences = 900
     tokens = round((sequences + 1) * CONTEXT / 0.9)
@@ -107,6 +112,7 @@ def test_the_stream_stops_at_the_measured_budget(data_set: Path, tmp_path: Path)
     assert packed(tmp_path, sequences)["sequences"] == sequences
 
 
+@ONE_KIND
 def test_a_data_set_that_ends_first_is_named_and_kept(
     data_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -214,6 +220,7 @@ def test_what_fails_while_it_is_read_or_written_is_not_read_again(
     assert len(starts) == count and bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
 
 
+@ONE_KIND
 def test_what_is_kept_of_something_else_is_not_used(
     data_set: Path, tmp_path: Path, starts: list[sources.Position], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -232,6 +239,7 @@ def test_what_is_kept_of_something_else_is_not_used(
     assert bytes_of(out) == bytes_of(tmp_path / "less")
 
 
+@ONE_KIND
 def test_what_is_kept_and_damaged_is_not_used(data_set: Path, tmp_path: Path) -> None:
     fetch(data_set, tmp_path, tokens=9_000)
     (folder,) = tmp_path.glob(".hub-*")
@@ -248,6 +256,7 @@ def test_what_is_kept_and_damaged_is_not_used(data_set: Path, tmp_path: Path) ->
         fetch(data_set, tmp_path, tokens=12_000)
 
 
+@ONE_KIND
 def test_a_file_system_without_hard_links(
     data_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

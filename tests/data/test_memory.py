@@ -68,10 +68,11 @@ def peak(*arguments: str) -> float:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak where Linux keeps it")
-@pytest.mark.parametrize(("documents", "megabytes"), [(512, 51), (1, 50)])
+@pytest.mark.parametrize(("documents", "megabytes"), [(512, 24), (1, 20)])
 def test_large_documents_stay_within_what_the_rules_ask_for(
     stages: Stages, tmp_path: Path, documents: int, megabytes: int
 ) -> None:
+    # Measured where nothing is cut into parts: 16 MB take 1,157 MB as 512 documents, and 2,902 MB as one.
     text = ("harbour lantern meadow 1790, copper; winter.\n" * 30_000)[: 1_000_000 * megabytes // documents]
     text = (text * (1_000_000 * megabytes // documents // len(text) + 1))[: 1_000_000 * megabytes // documents]
     (tmp_path / "in").mkdir()

@@ -17,6 +17,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from plumbline.operate import console
 from snakemake_logger_plugin_plumbline import LogHandler
+from tests import warm
 from tests.operate import terminal
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
@@ -40,9 +41,7 @@ def snakemake(folder: Path, environment: dict[str, str]) -> Callable[..., subpro
 
     def run(*words: str, logger: str | None = "plumbline") -> subprocess.CompletedProcess[str]:
         chosen = ["--logger", logger] if logger else []
-        return subprocess.run(
-            [*SNAKEMAKE, *words, *chosen], cwd=folder, env=environment, capture_output=True, text=True
-        )
+        return warm.snakemake(("--cores", "1", *words, *chosen), folder, environment, timeout=300, together=False)
 
     return run
 

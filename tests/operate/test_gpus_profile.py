@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
+
 #: A rank on some devices of which it claims its own by a file that must not be there.
 JOB = """
 import os, time
@@ -41,8 +43,7 @@ rule pretrain:
 def snakemake(folder: Path, *words: str, devices: str) -> subprocess.CompletedProcess[str]:
     given = {"PLUMBLINE_DEVICES": devices, "PLUMBLINE_DEVICE_LOCKS": str(folder / "locks")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    command = [sys.executable, "-m", "snakemake", *words]
-    return subprocess.run(command, cwd=folder, env=os.environ | given | {"PATH": path}, capture_output=True, text=True)
+    return warm.snakemake(words, folder, os.environ | given | {"PATH": path}, timeout=300, together=False)
 
 
 @pytest.mark.workflow
@@ -59,11 +60,16 @@ def test_jobs_of_a_workflow_never_share_a_device(repository: Path, tmp_path: Pat
 
 def test_the_workflow_launches_by_size(repository: Path) -> None:
     """At paper size a run has whole nodes, its evaluation one device; at smoke size each has one."""
-    profile = ("--dry-run", "results/table2.csv", "--profile", "profiles/gpus", "--config")
-    paper = snakemake(repository, *profile, "preset=paper", devices="0,1,2")
+
+    def planned(preset: str) -> subprocess.CompletedProcess[str]:
+        scores = f"work/{preset}/scores/transfer/base/baseline/s42/scores.parquet"
+        words = ("--dry-run", scores, "--profile", "profiles/gpus", "--config", f"preset={preset}")
+        return snakemake(repository, *words, "studies=[transfer]", devices="0,1,2")
+
+    paper = planned("paper")
     assert paper.returncode == 0, paper.stdout[-2000:]
     found = set(re.findall(r"launch=(.*?),.*?gpu=(\d)", paper.stdout))
     torchrun = "python -m plumbline.operate.device --devices 3 torchrun --standalone --nproc-per-node=3"
     assert found == {(torchrun, "3"), ("python -m plumbline.operate.device python", "1")}
-    smoke = snakemake(repository, *profile, "preset=smoke", devices="0,1,2").stdout
+    smoke = planned("smoke").stdout
     assert set(re.findall(r"launch=(.*?),.*?gpu=(\d)", smoke)) == {("python -m plumbline.operate.device python", "1")}

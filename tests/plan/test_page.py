@@ -6,6 +6,8 @@ import csv
 import dataclasses
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +17,7 @@ from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import Estimator, estimator
 from plumbline.plan.targets import WHOLE, table
 from plumbline.project import Plan
+from plumbline.specs import sheet
 
 LONG = "a_table_of_one_s_own_with_a_very_long_name"
 
@@ -33,7 +36,15 @@ def several(whole: Plan) -> Plan:
 
 def counted(whole: Plan, **changes: float) -> Estimator:
     machine = dataclasses.replace(machines.load("h100"), **changes)
-    return estimator(whole, machine, sizes=counts.Counted(counts.update(Path(whole.counts_file), whole.runs.values())))
+    return estimator(whole, machine, sizes=sizes())
+
+
+@cache
+def sizes() -> counts.Counted:
+    """Of every model of the study at paper size, counted once."""
+    runs = sheet.load("transfer", "paper").runs.values()
+    with tempfile.TemporaryDirectory() as folder:
+        return counts.Counted(counts.update(Path(folder) / "counts.json", runs))
 
 
 @pytest.mark.parametrize("price", [0.0, 2.5, 2500.0])

@@ -19,6 +19,8 @@ from typing import Any
 
 import yaml
 
+from tests import warm
+
 STUDY = "config/studies/transfer/study.yaml"
 #: What a copy leaves out: made things at the root, caches everywhere.
 MADE = {".git", ".venv", ".snakemake", "work", "logs", "results", ".hypothesis", ".mirror"}
@@ -55,7 +57,10 @@ class Project:
         }
 
     def python(self, *arguments: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
-        """Run a Python command in this project and wait for it; both streams are in `stdout`."""
+        """Run a Python command in this project and wait for it; both streams are in `stdout`. A Snakemake starts warm,
+        beyond its imports."""
+        if arguments[:2] == ("-m", "snakemake"):
+            return warm.snakemake(arguments[2:], self.root, self.environment, timeout=timeout, together=True)
         return subprocess.run(
             [sys.executable, *arguments],
             cwd=self.root,

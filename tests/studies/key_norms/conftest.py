@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.studies.kept import kept
 from tests.studies.key_norms.world import World
 
 
 @pytest.fixture(scope="session")
 def right(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Runs at paper size that give what the document prints. Read only."""
-    return World(tmp_path_factory.mktemp("right"))
+    return kept(World(tmp_path_factory.mktemp("right")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.studies.kept import kept
 from tests.studies.quack import world
 from tests.studies.quack.world import Written
 
@@ -11,7 +12,7 @@ from tests.studies.quack.world import Written
 @pytest.fixture(scope="session")
 def right(tmp_path_factory: pytest.TempPathFactory) -> Written:
     """Runs at paper size that end as the document says. Read only."""
-    return Written(tmp_path_factory.mktemp("right"), world.right())
+    return kept(Written(tmp_path_factory.mktemp("right"), world.right()))
 
 
 @pytest.fixture(scope="session")

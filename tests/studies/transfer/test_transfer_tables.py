@@ -321,12 +321,18 @@ def test_table4_is_exact_at_paper_size_under_any_preset(tmp_path):
         assert got["delta_flops_pct"] == pytest.approx(float(row["delta_flops_pct"]), abs=0.011)
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_a_csv_is_read_as_numbers_whatever_is_missing(tables, tmp_path, name):
-    sparse = World(tmp_path, "demo")
+@pytest.fixture(scope="module")
+def sparse(tmp_path_factory):
+    """Two runs of the reference and one that diverged. Read only."""
+    world = World(tmp_path_factory.mktemp("sparse"), "demo")
     for seed, value in ((42, 0.30), (43, 0.31)):
-        sparse.completed("base", "baseline", seed, tasks_of(value), 5.0)
-    sparse.diverged("base", "ssmax", 42, 7, [(5, 1.0), (6, 9.0), (7, math.nan)])
+        world.completed("base", "baseline", seed, tasks_of(value), 5.0)
+    world.diverged("base", "ssmax", 42, 7, [(5, 1.0), (6, 9.0), (7, math.nan)])
+    return world
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_csv_is_read_as_numbers_whatever_is_missing(tables, sparse, name):
     for table in (tables[name], made(sparse, name)):
         frame = pd.read_csv(io.StringIO(render.to_csv(table)))
         words = {column.name for column in table.columns if not column.numeric}

@@ -18,6 +18,7 @@ from plumbline import frames
 from plumbline.results.expected import expected_runs
 from plumbline.results.runs import RunFrames, load
 from plumbline.specs import sheet
+from tests.studies.kept import kept
 from tests.studies.transfer.facts import (
     PUBLISHED,
     Run,
@@ -156,4 +157,4 @@ def published_once() -> World:
     """The published world at paper size, made once a process. Read only."""
     root = tempfile.mkdtemp(prefix="plumbline-published-")
     atexit.register(shutil.rmtree, root, ignore_errors=True)
-    return published_world(Path(root))
+    return kept(published_world(Path(root)))

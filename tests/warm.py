@@ -1,0 +1,96 @@
+"""Snakemakes that start warm: a process imports it once, and each start is a fork of that process.
+
+What a start imports takes over a second of a processor, and tests start Snakemake some two hundred times. A fork begins
+as `python -m snakemake` goes on once that is imported, before anything of Plumbline, which it finds by the PYTHONPATH
+that it is given. Who is interested in the process (its group, its imports, its command line) starts a real one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import runpy
+import socket
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+#: Snakemake, and what else its starts import of others.
+IMPORTED = ("snakemake.cli", "snakemake.workflow", "jinja2", "jsonschema", "msgspec", "smart_open")
+
+
+def snakemake(
+    words: tuple[str, ...], cwd: Path, environment: dict[str, str], *, timeout: float, together: bool
+) -> subprocess.CompletedProcess[str]:
+    """Run Snakemake in a folder and wait for it, its streams `together` in stdout or each in its own."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        asked = json.dumps({"words": words, "cwd": str(cwd), "environment": environment}).encode()
+        channel = _started()
+        channel.settimeout(timeout)
+        socket.send_fds(channel, [asked], [out.fileno(), (out if together else errors).fileno()])
+        answer = channel.recv(100)
+        assert answer, "the process that has imported Snakemake has ended"
+        told = []
+        for file in (out, errors):
+            file.seek(0)
+            told.append(file.read().decode())
+    return subprocess.CompletedProcess(["snakemake", *words], int(answer), *told)
+
+
+@cache
+def _started() -> socket.socket:
+    """The way to this process's server."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    # Neither PYTHONPATH nor the folder of this file is on its path: what tests run comes with each start.
+    clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
+    server = subprocess.Popen(
+        [sys.executable, "-P", __file__, str(theirs.fileno())],
+        env=clean,
+        pass_fds=[theirs.fileno()],
+        stdin=subprocess.DEVNULL,
+    )
+    theirs.close()
+    atexit.register(server.wait)
+    atexit.register(ours.close)  # the last one registered is the first one called
+    return ours
+
+
+def _serve(channel: socket.socket) -> None:
+    for name in IMPORTED:
+        importlib.import_module(name)
+    imported = {name.partition(".")[0] for name in sys.modules}
+    assert not imported & {"plumbline", "snakemake_logger_plugin_plumbline"}, "the fork's own come with PYTHONPATH"
+    gc.freeze()
+    while True:
+        message, streams, _, _ = socket.recv_fds(channel, 1 << 20, 2)
+        if not message:
+            return
+        child = os.fork()
+        if not child:
+            break
+        for stream in streams:
+            os.close(stream)
+        _, status = os.waitpid(child, 0)
+        channel.send(str(os.waitstatus_to_exitcode(status)).encode())
+    channel.close()
+    for stream, number in zip(streams, (1, 2)):
+        os.dup2(stream, number)
+        os.close(stream)
+    asked = json.loads(message)
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    sys.modules["snakemake.workflow"].Workflow._rundir = asked["cwd"]  # where it was imported, otherwise
+    found = [path for path in asked["environment"].get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.path[:0] = [asked["cwd"], *found]
+    sys.argv = ["snakemake", *asked["words"]]
+    runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
