@@ -104,9 +104,11 @@ def scored(
     of = suites.suite(suite)
     if limit is not None and limit < 1:
         raise PlumblineError(f"--limit must be at least 1, not {limit}")
-    items.read_index(items_folder, of.task_names)  # before anything slow
+    # Before anything slow: first the model, then what it is scored on.
+    ours = _is_ours(folder, tokenizer, trust_remote_code)
+    items.read_index(items_folder, of.task_names)
     os.environ.setdefault("TQDM_DISABLE", "1")
-    name, model = _model(folder, tokenizer, device, trust_remote_code)
+    name, model = _ours(folder, tokenizer, device) if ours else _hugging_face(folder, device, trust_remote_code)
     frame, _, _ = score(model, name, of, items_folder, limit, policy)
     return frame
 
@@ -127,13 +129,19 @@ def main() -> None:
         print(given.out)
 
 
-def _model(folder: Path, tokenizer: Path | None, device: str, trust_remote_code: bool) -> tuple[str, Any]:
-    """A name for the model, and the harness's view of it."""
+def _is_ours(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> bool:
+    """Whether a folder is a finished run, as opposed to a model in Hugging Face form; no weights are read.
+
+    Raises:
+        PlumblineError: it is none of the two, or does not go with the other words.
+    """
     if (folder / "outcome.json").is_file():
-        return _ours(folder, tokenizer, device)
+        return True
     if not (folder / "config.json").is_file():
+        what = "neither a finished run (outcome.json) nor a model in Hugging Face form (config.json)"
         raise PlumblineError(
-            f"{folder}: neither a finished run (outcome.json) nor a model in Hugging Face form (config.json)"
+            f"{folder}: {what if folder.is_dir() else 'there is no such folder'}; name one of a finished run or of a "
+            "model, such as work/demo/runs/transfer/base/baseline/s42"
         )
     if tokenizer is not None:
         raise PlumblineError(
@@ -144,6 +152,11 @@ def _model(folder: Path, tokenizer: Path | None, device: str, trust_remote_code:
             f"{folder}: brings code of its own (auto_map in config.json); read its .py files, and give "
             "--trust-remote-code to run them"
         )
+    return False
+
+
+def _hugging_face(folder: Path, device: str, trust_remote_code: bool) -> tuple[str, Any]:
+    """A name for the model, and the harness's view of it."""
     from lm_eval.models.huggingface import HFLM
 
     words = {"device": device, "dtype": "float32", "batch_size": 8, "trust_remote_code": trust_remote_code}
@@ -163,6 +176,7 @@ def _brings_code(folder: Path) -> bool:
 
 
 def _ours(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
+    """A run's id, and the harness's view of its model."""
     from tokenizers import Tokenizer
 
     from plumbline.evaluate.adapter import CheckpointLM
