@@ -2,8 +2,9 @@
 
 Items are those that the workflow makes (``work/PRESET/corpora/CORPUS/items/SUITE``), or that ``python -m
 plumbline.evaluate.items`` does; among them are proxies where a source has no items, and each line says which. A Hugging
-Face folder is scored by the harness's own `hf` model, in float32; no hub is asked. One that brings code of its own, as
-``plumbline export`` writes them, is refused unless --trust-remote-code says that the code may run.
+Face folder is scored by the harness's `hf` model, in float32, and an answer that is longer than the model reads in
+windows; no hub is asked. One that brings code of its own, as ``plumbline export`` writes them, is refused unless
+--trust-remote-code says that the code may run.
 """
 
 from __future__ import annotations
@@ -157,11 +158,11 @@ def _is_ours(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> b
 
 def _hugging_face(folder: Path, device: str, trust_remote_code: bool) -> tuple[str, Any]:
     """A name for the model, and the harness's view of it."""
-    from lm_eval.models.huggingface import HFLM
+    from plumbline.evaluate.hugging_face import HuggingFaceLM
 
     words = {"device": device, "dtype": "float32", "batch_size": 8, "trust_remote_code": trust_remote_code}
     try:
-        model = HFLM(pretrained=str(folder), **words)
+        model = HuggingFaceLM(pretrained=str(folder), **words)
     except (OSError, ValueError, KeyError) as error:
         raise PlumblineError(f"{folder}: transformers cannot read it ({error})") from error
     return f"hf:{folder.resolve().name}", model
