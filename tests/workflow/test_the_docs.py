@@ -57,10 +57,16 @@ ELSEWHERE = {
     "python -m plumbline.theory.eliminate_query gpt2_one_head": THEORY.format("a_one_headed_gpt2_of_the_library"),
     "python -m plumbline.theory.eliminate_query llama": REFUSED,
 }  # fmt: skip
-#: Pages of which another test carries out every command, as it stands there.
+#: Pages from which another test takes the commands that it carries out.
 WHOLE_PAGES = {
     "docs/command.md": PAGE_ON_THE_COMMAND,
     "docs/your-own-data.md": "test_token_files.py::test_the_packs_hold_the_files_ids",
+}
+#: What is said more where a command is tried, so that little is trained, scored and read.
+LITTLE = {
+    "plumbline train": ("--set", "train.steps=2", "--preset", "smoke"),
+    "plumbline score": ("--limit", "1"),
+    "plumbline probe": ("--sequences", "1"),
 }
 #: Not this project's, or the set-up that `.ci/run` itself begins with.
 NOT_OURS = ("git clone", "make setup", "source .venv", "sacct ", "chgrp", "find ", "umask")
@@ -108,11 +114,7 @@ def as_a_trial(command: str) -> list[str]:
     words = shlex.split(command.replace("work/demo", "work/smoke").replace(" METHOD ", " softpick "))
     if words[0] in ("snakemake", "make"):
         return [words[0], "--dry-run", *words[1:]]
-    if words[:2] == ["plumbline", "train"]:
-        return [*words, "--set", "train.steps=2", "--preset", "smoke"]
-    if words[:2] == ["plumbline", "score"]:
-        return [*words, "--limit", "1"]
-    return words
+    return [*words, *LITTLE.get(" ".join(words[:2]), ())]
 
 
 @pytest.mark.parametrize("command", HERE, ids=[f"{page}: {command}" for command, page in HERE.items()])
