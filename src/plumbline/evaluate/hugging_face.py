@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,11 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 class HuggingFaceLM(HFLM):
     """A model in Hugging Face form. The harness's own ends with a bare assertion where an answer alone is longer than
     the context; here it is scored in the harness's rolling windows, as `CheckpointLM` does."""
+
+    def loglikelihood(self, requests: list[Any], disable_tqdm: bool | None = None) -> list[tuple[float, bool]]:
+        """The harness's own, whose bars are for a terminal."""
+        hidden = not sys.stderr.isatty() if disable_tqdm is None else disable_tqdm
+        return super().loglikelihood(requests, disable_tqdm=hidden)
 
     def _loglikelihood_tokens(
         self, requests: Sequence[tuple[Any, list[int], list[int]]], *words: Any, **others: Any
