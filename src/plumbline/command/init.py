@@ -24,7 +24,16 @@ HARMLESS = {".git", ".venv"}
 #: Entries in the way that are named, before it is only said how many more there are.
 NAMED = 5
 README = Path(__file__).with_name("new_project.md")
-IGNORED = ["/.venv/", "/work/", "/results/*", "!/results/README.md", "/.snakemake/", "/logs/", "/exports/", "__pycache__/"]
+IGNORED = [
+    "/.venv/",
+    "/work/",
+    "/results/*",
+    "!/results/README.md",
+    "/.snakemake/",
+    "/logs/",
+    "/exports/",
+    "__pycache__/",
+]
 
 
 def contents() -> dict[str, Path | str]:
