@@ -72,8 +72,11 @@ def test_an_upgrade_replaces_what_is_as_it_was_written_and_names_the_rest(
     assert (project / "config/machines.yaml").read_text() == (project / "config/suites/climb12.yaml").read_text()
     assert (project / "Snakefile").read_text() == "newer\n" and (project / "examples/cosine.yaml").exists()
     assert [line.partition(":")[0] for line in init.upgrade(project)] == [machines], "until they are one"
+    with pytest.raises(PlumblineError, match=r"--upgrade: .*nothere is no project that .* leave out --upgrade"):
+        init.upgrade(project / "nothere")
+    (project / ".plumbline.json").write_text("[]")
     with pytest.raises(PlumblineError, match=r"--upgrade: .*\.plumbline\.json does not say"):
-        init.upgrade(project / "config")
+        init.upgrade(project)
 
 
 def test_an_upgrade_writes_through_no_link_and_over_nothing_in_the_way(

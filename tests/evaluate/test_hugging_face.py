@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer
 
-from plumbline.evaluate import harness, schema
+from plumbline.evaluate import harness
 from plumbline.evaluate.adapter import CheckpointLM
 from plumbline.evaluate.checkpoint import FinishedRun
 from plumbline.model import hf
 from plumbline.specs.suites import suite
+from tests.evaluate.test_adapter import requests
 
 
 def logprobs(model, path: Path, task: str, limit: int) -> list[float]:
@@ -24,12 +24,12 @@ def logprobs(model, path: Path, task: str, limit: int) -> list[float]:
 @pytest.fixture
 def both(finished: Path, tokenizer_file: Path, tmp_path: Path):
     """Our adapter, and the harness's model of the same weights in Hugging Face form."""
-    from lm_eval.models.huggingface import HFLM
+    from plumbline.evaluate.hugging_face import HuggingFaceLM
 
     run = FinishedRun.read(finished)
     hf.export(run.model(), tokenizer_path=tokenizer_file, directory=tmp_path / "llama")
     ours = CheckpointLM(run.model(), Tokenizer.from_file(str(tokenizer_file)), context=run.spec.model.context)
-    theirs = HFLM(pretrained=str(tmp_path / "llama"), device="cpu", dtype="float32", batch_size=8)
+    theirs = HuggingFaceLM(pretrained=str(tmp_path / "llama"), device="cpu", dtype="float32", batch_size=8)
     assert theirs.max_length == ours.context
     return ours, theirs
 
@@ -41,22 +41,21 @@ def test_made_up_items(both, items_folder: Path, task: str):
     assert ours == pytest.approx(theirs, rel=1e-5, abs=1e-3)
 
 
-def test_real_items(both, shared: Path, tmp_path: Path):
-    """Real questions are long for a context of 64 tokens, so most of them are cut on the left by both.
+def test_an_answer_longer_than_the_context(both):
+    """The harness's own model ends there with an assertion that says nothing."""
+    long = " ".join(f"harbour {number}" for number in range(60))
+    pairs = requests(("Ships", f" {long}"), ("Ships", " harbour"), ("", long))
+    ours, theirs = (model.loglikelihood(pairs, disable_tqdm=True) for model in both)
+    assert len(both[0].tok_encode(long)) > 2 * both[0].context
+    assert [greedy for _, greedy in ours] == [greedy for _, greedy in theirs]
+    assert [score for score, _ in ours] == pytest.approx([score for score, _ in theirs], rel=1e-5, abs=1e-3)
 
-    The harness's model refuses a choice that alone is longer than the context; such items are left out.
-    """
+
+def test_real_items(both, shared: Path):
+    """Real questions are long for a context of 64 tokens, so most of them are cut on the left by both."""
     source = shared / "evaldata" / "piqa.jsonl"
     if not source.is_file():
         pytest.skip("no real items beside the repository")
-    model = both[0]
-    items = [
-        item
-        for item in schema.read("piqa", source, limit=100)
-        if max(len(model.tok_encode(f" {item[key]}")) for key in ("sol1", "sol2")) <= model.context
-    ]
-    path = tmp_path / "piqa.jsonl"
-    path.write_text("".join(json.dumps(item) + "\n" for item in items))
-    ours, theirs = (logprobs(model, path, "piqa", 24) for model in both)
-    assert len(items) >= 20
+    ours, theirs = (logprobs(model, source, "piqa", 24) for model in both)
+    assert len(ours) == 48
     assert ours == pytest.approx(theirs, rel=1e-5, abs=1e-3)

@@ -62,8 +62,9 @@ def test_a_model_with_code_of_its_own_is_scored_where_that_may_run(
 def test_a_folder_of_no_model_and_a_tokenizer_too_many(
     finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(PlumblineError, match=r"neither a finished run .* nor a model in Hugging Face form"):
-        verb(monkeypatch, score, tmp_path, "--items", items_folder)
+    # The model before its items, which are not there either.
+    with pytest.raises(PlumblineError, match=r"neither a finished run .* nor a model in Hugging Face form .*; name "):
+        verb(monkeypatch, score, tmp_path, "--items", tmp_path)
     with pytest.raises(PlumblineError, match=r"--tokenizer is missing; give that of the run's corpus"):
         verb(monkeypatch, score, finished, "--items", items_folder)
     (tmp_path / "config.json").write_text("{}")

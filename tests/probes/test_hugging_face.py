@@ -14,7 +14,9 @@ import transformers
 from torch.nn.functional import cross_entropy
 
 from plumbline.model.hf import export
+from plumbline.probes import __main__ as command
 from plumbline.probes import read
+from plumbline.probes._transformers import STYLES
 from plumbline.probes.attention_statistics import AttentionStatistics
 from tests.probes.helpers import scrambled, tokens
 from tests.probes.hugging_face import CONFIGS, made, probed
@@ -212,3 +214,8 @@ def test_our_export_reads_as_our_model(monkeypatch: pytest.MonkeyPatch, tmp_path
     expected = read(model, [AttentionStatistics()], batch_BT)
     assert frame[["probe", "layer", "head"]].values.tolist() == [[r.probe, r.layer, r.head] for r in expected]
     assert frame.value.tolist() == pytest.approx([reading.value for reading in expected], rel=1e-5)
+
+
+def test_the_help_names_every_family_that_is_read() -> None:
+    words = command.arguments().format_help().lower().replace("-", "")
+    assert [kind for kind in STYLES if kind.replace("_", "") not in words] == []

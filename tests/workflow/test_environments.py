@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from importlib import metadata
+from importlib.metadata import packages_distributions
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +33,8 @@ def lock(repository: Path) -> dict[str, Version]:
     return {canonicalize_name(name): Version(version) for name, _, version in (line.partition("==") for line in pins)}
 
 
-def test_the_lock_is_what_the_project_needs_no_more_and_no_less(project: dict, lock: dict[str, Version]) -> None:
-    """Requirements of requirements included, each satisfied by its pin; as the installed packages state them."""
-    declared = project["project"]
-    texts = declared["dependencies"] + declared["optional-dependencies"]["test"] + project["build-system"]["requires"]
+def with_what_they_need(texts: list[str], lock: dict[str, Version]) -> set[str]:
+    """Names of requirements, and of theirs, each satisfied by its pin; as the installed packages state them."""
     waiting = [Requirement(text) for text in texts]
     reached, seen = set(), set()
     while waiting:
@@ -49,7 +50,31 @@ def test_the_lock_is_what_the_project_needs_no_more_and_no_less(project: dict, l
             further = Requirement(line)
             if not further.marker or any(further.marker.evaluate({"extra": extra}) for extra in ("", *needed.extras)):
                 waiting.append(further)
-    assert set(lock) == reached
+    return reached
+
+
+def test_the_lock_is_what_the_project_needs_no_more_and_no_less(project: dict, lock: dict[str, Version]) -> None:
+    declared = project["project"]
+    texts = declared["dependencies"] + declared["optional-dependencies"]["test"] + project["build-system"]["requires"]
+    assert set(lock) == with_what_they_need(texts, lock)
+
+
+def test_what_is_imported_comes_with_the_wheel(repository: Path, project: dict, lock: dict[str, Version]) -> None:
+    """By the package, and by the harness's `hf` model: what tests need is not there where it is installed."""
+    declared = project["project"]
+    optional = [text for extra in ("gpu", "tensorboard", "mlflow") for text in declared["optional-dependencies"][extra]]
+    there = with_what_they_need(declared["dependencies"], lock) | {Requirement(text).name for text in optional}
+    harness = Path(find_spec("lm_eval").origin).parent / "models/huggingface.py"
+    imported = set()
+    for file in (harness, *repository.glob("src/**/*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(node.module.partition(".")[0])
+    owners = {module: {canonicalize_name(name) for name in names} for module, names in packages_distributions().items()}
+    owners.pop("plumbline", None)
+    assert [module for module in sorted(imported) if owners.get(module, there).isdisjoint(there)] == []
 
 
 def test_what_runs_here_is_what_is_locked(lock: dict[str, Version]) -> None:

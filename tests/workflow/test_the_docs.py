@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.evaluate.checkpoint import FinishedRun
+from plumbline.model import hf
 from tests.workflow.project import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
@@ -18,29 +20,57 @@ pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "examples/**/README.md", "records/*.md", "*/README.md")
 
 BEFORE = "test_before_a_run.py::test_what_docs_say_to_do_before_a_run_on_a_cluster"
+CLUSTER = "../cluster/test_cluster.py::test_smoke_preset_through_the_cluster"
+END_TO_END = "test_end_to_end.py::test_{}"
 PAPER = "test_dry_run.py::test_profile_slurm_plans_the_paper_preset_to_the_letter"
+REFUSED = "../theory/test_eliminate_query_refusals.py::test_norms_between_and_skips"
+RECORD = "test_a_sixth_study.py::test_a_record_of_its_bundle_is_made_again_at_its_commit"
+THEORY = "../theory/test_eliminate_query.py::test_{}"
 VERDICT = "test_a_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
-#: What another test carries out, by how the command begins.
+WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
+PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command")
+#: What another test carries out, by how the command begins: the same words at smoke, with the names of its own world.
 ELSEWHERE = {
     "make test": ".ci/run",
     "snakemake results/table2.csv --profile slurm -n": PAPER,
     "python -m plumbline.operate.check results/table2.csv --profile slurm": BEFORE,
     "python -m plumbline.plan --profile slurm": BEFORE,
-    "snakemake results/table2.csv --profile slurm --profile my-site": BEFORE,
+    "snakemake results/table2.csv --profile slurm --profile my-site --dry-run": BEFORE,
+    # On the lab cluster; its overlay stands in for my-site, and a table of ten runs for that of 26.
+    "snakemake results/table2.csv --profile slurm --profile my-site": CLUSTER,
     "snakemake results/verdict/cosine.md": VERDICT,
-}
-#: Pages of which another test carries out every command.
+    "snakemake results/mine/table2.csv":
+        "test_a_method_of_ones_own.py::test_it_is_trained_beside_the_reference_runs_that_are_there",
+    "snakemake results/table2.csv --config 'data={source: local}' 'studies=[transfer]'":
+        "test_token_files.py::test_the_packs_hold_the_files_ids",
+    "snakemake work/demo/corpora/climbmix/": PAGE_ON_THE_COMMAND,
+    "snakemake bundle": "test_a_sixth_study.py::test_its_bundle_has_everything_of_it_and_of_no_other_study",
+    "plumbline rebuild results/": END_TO_END.format("its_bundle_is_made_again_elsewhere_byte_for_byte"),
+    "plumbline rebuild records/": RECORD,
+    "python -m plumbline.bundle.records": RECORD,
+    "pip wheel --no-deps": WHEEL,
+    "pip install dist/plumbline_lm": WHEEL,
+    "pip install --no-deps --no-build-isolation --editable examples/": VERDICT,
+    "plumbline init my-project": WHEEL,
+    "cd my-project && snakemake -n": WHEEL,
+    "python -m plumbline.theory.eliminate_query norm_free_run": THEORY.format("logits_stay_and_w_q_goes"),
+    "python -m plumbline.theory.eliminate_query gpt2_one_head": THEORY.format("a_one_headed_gpt2_of_the_library"),
+    "python -m plumbline.theory.eliminate_query llama": REFUSED,
+}  # fmt: skip
+#: Pages from which another test takes the commands that it carries out.
 WHOLE_PAGES = {
-    "docs/command.md": "test_end_to_end.py::test_the_commands_of_the_page_on_the_command",
-    "docs/eliminate_query.md": "../theory/test_eliminate_query.py::test_logits_stay_and_w_q_goes",
+    "docs/command.md": PAGE_ON_THE_COMMAND,
     "docs/your-own-data.md": "test_token_files.py::test_the_packs_hold_the_files_ids",
-    "docs/your-own.md": "../test_your_own_page.py::test_the_commands_of_a_trial_and_of_another_size_can_be_meant",
-    "docs/bundle.md": "test_end_to_end.py::test_its_bundle_is_made_again_elsewhere_byte_for_byte",
-    # Minutes, and the history of a clone: its archives' bytes are what the test looks at.
-    "records/README.md": "../bundle/test_records.py::test_the_records_that_are_here_are_whole",
+}
+#: What is said more where a command is tried, so that little is trained, scored, read and shown.
+LITTLE = {
+    "snakemake results/table2.csv": ("--config", "preset=smoke"),
+    "plumbline train": ("--set", "train.steps=2", "--preset", "smoke"),
+    "plumbline score": ("--limit", "1"),
+    "plumbline probe": ("--sequences", "1"),
 }
 #: Not this project's, or the set-up that `.ci/run` itself begins with.
-NOT_OURS = ("git clone", "make setup", "source .venv", "sacct ", "pip install", "chgrp", "find ", "umask")
+NOT_OURS = ("git clone", "make setup", "source .venv", "sacct ", "chgrp", "find ", "umask")
 
 
 def commands(repository: Path) -> list[tuple[str, str]]:
@@ -56,36 +86,40 @@ def commands(repository: Path) -> list[tuple[str, str]]:
 
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-HERE = [
-    (page, command)
+#: The commands that are tried here, each once, and the last page that it stands on.
+HERE = {
+    command: page
     for page, command in commands(REPOSITORY)
     if page not in WHOLE_PAGES and not command.startswith((*ELSEWHERE, *NOT_OURS))
-]
+}
 
 
 @pytest.fixture(scope="module")
 def read(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """The finished project, in a copy that commands may change; and a file of numbers."""
+    """The finished project, in a copy that commands may change; a file of numbers, and a model in Hugging Face form."""
     root = tmp_path_factory.mktemp("docs") / "project"
     shutil.copytree(finished.root, root, symlinks=True)
     rows = [
         f"{method},{seed},{loss}" for method in ("adamw", "cosine") for seed, loss in ((1, 3.2), (2, 3.3), (3, 3.1))
     ]
     (root / "results.csv").write_text("\n".join(["method,seed,val_loss", *rows]) + "\n")
+    tokenizer = root / "work/smoke/corpora/climbmix/tokenizer/tokenizer.json"
+    hf.export(FinishedRun.read(root / "work/smoke/runs/transfer/base/baseline/s42").model(), tokenizer, root / "FOLDER")
     yield Project(root)
     shutil.rmtree(root)
 
 
 def as_a_trial(command: str) -> list[str]:
-    """The words of a command as it is tried: what would train is planned alone, and a demo's files are smoke's."""
+    """The words of a command as it is tried: what a workflow would do is planned alone, a demo's files are smoke's, and
+    little is trained, scored, read and shown."""
     words = shlex.split(command.replace("work/demo", "work/smoke").replace(" METHOD ", " softpick "))
-    if words[0] in ("snakemake", "make"):
+    if words[0] in ("snakemake", "make") and "--report" not in words:
         return [words[0], "--dry-run", *words[1:]]
-    return words
+    return [*words, *LITTLE.get(" ".join(words[:2]), ())]
 
 
-@pytest.mark.parametrize(("page", "command"), HERE, ids=[f"{page}: {command}" for page, command in HERE])
-def test_a_command_does_what_it_says(read: Project, page: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", HERE, ids=[f"{page}: {command}" for command, page in HERE.items()])
+def test_a_command_does_what_it_says(read: Project, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLUMBLINE_DEVICES", "0")  # as `profiles/gpus` asks nvidia-smi
     program, *words = as_a_trial(command)
     if program == "make":
@@ -101,7 +135,7 @@ def test_a_command_does_what_it_says(read: Project, page: str, command: str, mon
 @pytest.mark.parametrize("test", sorted({*ELSEWHERE.values(), *WHOLE_PAGES.values()} - {".ci/run"}))
 def test_the_test_that_is_named_is_there(test: str) -> None:
     file, _, name = test.partition("::")
-    assert re.search(rf"^def {name}\(", (Path(__file__).parent / file).read_text(), re.M)
+    assert re.search(rf"^ *def {name}\(", (Path(__file__).parent / file).read_text(), re.M)
 
 
 def test_what_is_carried_out_elsewhere_is_still_on_a_page(repository: Path) -> None:

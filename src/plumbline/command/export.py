@@ -67,7 +67,7 @@ def find(run: str, preset: str | None) -> Found:
     if named is None:
         known = nearest(run, planned.runs)
         raise PlumblineError(
-            f"{run} is no folder, and no run at preset {planned.name}{known}; plumbline ls runs lists them"
+            f"{run} is no folder, and no run at preset {planned.name} (plumbline ls runs lists them){known}"
         )
     outcome = planned.run_file(named, "outcome.json")
     if not (planned.root / outcome).is_file():
@@ -84,13 +84,12 @@ def main() -> None:
     """The verb."""
     given = arguments().parse_args()
     found = find(given.run, given.preset)
-    tokenizer = given.tokenizer or found.tokenizer
-    if tokenizer is None:
-        raise PlumblineError("--tokenizer is missing; give the tokenizer.json of the run's corpus")
     from plumbline.evaluate.checkpoint import FinishedRun
     from plumbline.export.write import export_hf
 
-    spec = FinishedRun.read(found.folder).spec
+    spec, tokenizer = FinishedRun.read(found.folder).spec, given.tokenizer or found.tokenizer
+    if tokenizer is None:
+        raise PlumblineError("--tokenizer is missing; give the tokenizer.json of the run's corpus")
     out = given.out or Path("exports") / spec.preset / spec.key.replace("/", "-")
     scores = given.scores or found.scores
     done = export_hf(

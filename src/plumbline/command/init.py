@@ -24,7 +24,16 @@ HARMLESS = {".git", ".venv"}
 #: Entries in the way that are named, before it is only said how many more there are.
 NAMED = 5
 README = Path(__file__).with_name("new_project.md")
-IGNORED = ["/.venv/", "/work/", "/results/*", "!/results/README.md", "/.snakemake/", "/logs/", "__pycache__/"]
+IGNORED = [
+    "/.venv/",
+    "/work/",
+    "/results/*",
+    "!/results/README.md",
+    "/.snakemake/",
+    "/logs/",
+    "/exports/",
+    "__pycache__/",
+]
 
 
 def contents() -> dict[str, Path | str]:
@@ -123,6 +132,11 @@ def _record(folder: Path, files: dict[str, str]) -> None:
 
 def _recorded(folder: Path) -> dict[str, Any]:
     path = folder / PROJECT
+    if not path.is_file():
+        raise PlumblineError(
+            f"--upgrade: {folder} is no project that `plumbline init` wrote (it has no {PROJECT}); name the folder of "
+            "one, or leave out --upgrade to write a new one"
+        )
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(content["files"], dict):
@@ -130,7 +144,8 @@ def _recorded(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise PlumblineError(
-        f"--upgrade: {path} does not say what was written there; `plumbline init` a new folder instead"
+        f"--upgrade: {path} does not say what was written there; write a new one elsewhere (`plumbline init FOLDER`), "
+        "and bring your changes over"
     )
 
 

@@ -108,7 +108,7 @@ def main() -> int:
     if given.run.count("/") != 3 or given.run not in planned.runs:
         known = nearest(given.run, planned.runs)
         raise PlumblineError(
-            f"there is no run {given.run!r} at preset {planned.name}{known}; plumbline ls runs lists them"
+            f"there is no run {given.run!r} at preset {planned.name} (plumbline ls runs lists them){known}"
         )
     run = planned.runs[given.run]
     spec = changed(run.spec, given.changes)

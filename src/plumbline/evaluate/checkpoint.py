@@ -100,7 +100,10 @@ class FinishedRun:
 
 def _json(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise PlumblineError(f"there is no {path}; the run has not finished")
+        raise PlumblineError(
+            f"there is no {path}; the run has not finished: give the command that trains it again, or name the folder "
+            "of a finished one, such as work/demo/runs/transfer/base/baseline/s42"
+        )
     try:
         return parse_json(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:

@@ -2,8 +2,9 @@
 
 Items are those that the workflow makes (``work/PRESET/corpora/CORPUS/items/SUITE``), or that ``python -m
 plumbline.evaluate.items`` does; among them are proxies where a source has no items, and each line says which. A Hugging
-Face folder is scored by the harness's own `hf` model, in float32; no hub is asked. One that brings code of its own, as
-``plumbline export`` writes them, is refused unless --trust-remote-code says that the code may run.
+Face folder is scored by the harness's `hf` model, in float32, and an answer that is longer than the model reads in
+windows; no hub is asked. One that brings code of its own, as ``plumbline export`` writes them, is refused unless
+--trust-remote-code says that the code may run.
 """
 
 from __future__ import annotations
@@ -104,9 +105,11 @@ def scored(
     of = suites.suite(suite)
     if limit is not None and limit < 1:
         raise PlumblineError(f"--limit must be at least 1, not {limit}")
-    items.read_index(items_folder, of.task_names)  # before anything slow
+    # Before anything slow: first the model, then what it is scored on.
+    ours = _is_ours(folder, tokenizer, trust_remote_code)
+    items.read_index(items_folder, of.task_names)
     os.environ.setdefault("TQDM_DISABLE", "1")
-    name, model = _model(folder, tokenizer, device, trust_remote_code)
+    name, model = _ours(folder, tokenizer, device) if ours else _hugging_face(folder, device, trust_remote_code)
     frame, _, _ = score(model, name, of, items_folder, limit, policy)
     return frame
 
@@ -127,13 +130,19 @@ def main() -> None:
         print(given.out)
 
 
-def _model(folder: Path, tokenizer: Path | None, device: str, trust_remote_code: bool) -> tuple[str, Any]:
-    """A name for the model, and the harness's view of it."""
+def _is_ours(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> bool:
+    """Whether a folder is a finished run, as opposed to a model in Hugging Face form; no weights are read.
+
+    Raises:
+        PlumblineError: it is none of the two, or does not go with the other words.
+    """
     if (folder / "outcome.json").is_file():
-        return _ours(folder, tokenizer, device)
+        return True
     if not (folder / "config.json").is_file():
+        what = "neither a finished run (outcome.json) nor a model in Hugging Face form (config.json)"
         raise PlumblineError(
-            f"{folder}: neither a finished run (outcome.json) nor a model in Hugging Face form (config.json)"
+            f"{folder}: {what if folder.is_dir() else 'there is no such folder'}; name one of a finished run or of a "
+            "model, such as work/demo/runs/transfer/base/baseline/s42"
         )
     if tokenizer is not None:
         raise PlumblineError(
@@ -144,11 +153,16 @@ def _model(folder: Path, tokenizer: Path | None, device: str, trust_remote_code:
             f"{folder}: brings code of its own (auto_map in config.json); read its .py files, and give "
             "--trust-remote-code to run them"
         )
-    from lm_eval.models.huggingface import HFLM
+    return False
+
+
+def _hugging_face(folder: Path, device: str, trust_remote_code: bool) -> tuple[str, Any]:
+    """A name for the model, and the harness's view of it."""
+    from plumbline.evaluate.hugging_face import HuggingFaceLM
 
     words = {"device": device, "dtype": "float32", "batch_size": 8, "trust_remote_code": trust_remote_code}
     try:
-        model = HFLM(pretrained=str(folder), **words)
+        model = HuggingFaceLM(pretrained=str(folder), **words)
     except (OSError, ValueError, KeyError) as error:
         raise PlumblineError(f"{folder}: transformers cannot read it ({error})") from error
     return f"hf:{folder.resolve().name}", model
@@ -163,6 +177,7 @@ def _brings_code(folder: Path) -> bool:
 
 
 def _ours(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
+    """A run's id, and the harness's view of its model."""
     from tokenizers import Tokenizer
 
     from plumbline.evaluate.adapter import CheckpointLM

@@ -5,14 +5,14 @@
     plumbline leftovers --remove finished work/paper/state/transfer/base
     plumbline leftovers --afresh work/paper/state/transfer/base/softpick/s42
 
-| kind        | what it is                                                                                       |
-|-------------|--------------------------------------------------------------------------------------------------|
-| `finished`  | the state of a run whose outputs are there. Without it, outputs that are deleted are trained again |
-| `other-run` | the state of a run that had this place before; it comes back when its configuration does          |
-| `set-aside` | state that somebody asked to start afresh from                                                    |
-| `damaged`   | checkpoints and records that were not as they were written, archives that were not the pinned ones |
-| `half`      | what a trainer that was killed was about to write                                                 |
-| `fetched`   | what was read of a hub's data set: a fetch goes on from it, or from its documents to more of them |
+what they are, by kind:
+
+    `finished`   the state of a run whose outputs are there; without it, outputs that are deleted are trained again
+    `other-run`  the state of a run that had this place before; it comes back when its configuration does
+    `set-aside`  state that somebody asked to start afresh from
+    `damaged`    checkpoints and records that were not as they were written, archives that were not the pinned ones
+    `half`       what a trainer that was killed was about to write
+    `fetched`    what was read of a hub's data set: a fetch goes on from it, or from its documents to more of them
 
 Nothing is removed unasked, nor from under a trainer that is at work. `--afresh` sets the state of a run aside, so that
 its next start begins at step 0.

@@ -4,8 +4,8 @@
 online probes read during training is added. A run that diverged gives what it reached, and for the end its last finite
 weights, at their own step; the points beyond are named in the frame's metadata and on stderr.
 
-``--checkpoint`` reads one model, with every probe's default options: the folder of a run of ours, or of a Llama, GPT-2
-or GPT-NeoX in Hugging Face form.
+``--checkpoint`` reads one model, with every probe's default options: the folder of a run of ours, or of a Llama,
+Mistral, Qwen2, GPT-2 or GPT-NeoX in Hugging Face form, as `save_pretrained` writes it.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def open_checkpoint(folder: Path, device: torch.device) -> Checkpoint:
         return _hugging_face(folder, device)
     raise PlumblineError(
         f"--checkpoint: {folder} holds neither manifest.json (a run of ours) nor {model_folder.SPEC} (a model of ours) "
-        "nor config.json (a model in Hugging Face form)"
+        "nor config.json (a model in Hugging Face form); name the folder of one of these"
     )
 
 

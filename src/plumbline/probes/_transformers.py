@@ -1,4 +1,4 @@
-"""Where probes read models of the Hugging Face library: Llama, GPT-2, GPT-NeoX, and what is built like them.
+"""Where probes read models of the Hugging Face library: Llama, Mistral, Qwen2, GPT-2 and GPT-NeoX.
 
 Modules are watched from outside, as anybody could with a forward hook. Queries and keys after positions, and the factor
 that scales their products, are what the library itself hands to its attention function: one of our own is registered

@@ -1,4 +1,8 @@
-"""How many seeds a gain of a given size needs before a two-sample t test can be expected to see it."""
+"""How many seeds a gain of a given size needs before a two-sample t test can be expected to see it.
+
+Source: ours. The transfer study gives a test and a number of seeds (sections 3.3 and 6) and no power; what is here is
+the textbook's, by noncentral t.
+"""
 
 from __future__ import annotations
 

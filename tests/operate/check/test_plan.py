@@ -56,6 +56,8 @@ def test_snakemakes_sentence_is_found_among_its_words() -> None:
     of_a_job = "InputException in rule a, line 2:\nError:\n  PlumblineError: nothing makes x\nWildcards:\n a=b\n"
     assert _sentence(of_a_job) == "nothing makes x"
     assert _sentence("usage: snakemake\n\nsnakemake: error: unknown option\n") == "snakemake: error: unknown option"
+    of_a_profile = "snakemake: error: Couldn't parse config file: PlumblineError: nvidia-smi names no GPU; name them\n"
+    assert _sentence(of_a_profile) == "nvidia-smi names no GPU; name them"
 
 
 def on_slurm(root: Path, account: str) -> Planned:

@@ -142,4 +142,7 @@ def _sentence(said: str) -> str:
     heads = [number for number, line in enumerate(lines) if re.search(r"(Error|Exception)\b.*:$", line)]
     last = lines[heads[-1] + 1 :] if heads else lines[-1:]
     ends = [number for number, line in enumerate(last) if re.match(r"(Wildcards|Traceback):$|File \"", line)]
-    return " ".join(last[: ends[0]] if ends else last).removeprefix("PlumblineError: ")
+    sentence = " ".join(last[: ends[0]] if ends else last)
+    # What others (a profile's reader, say) put before one of ours says nothing more.
+    _, ours, said = sentence.partition("PlumblineError: ")
+    return said if ours else sentence
