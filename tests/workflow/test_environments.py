@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -57,6 +58,17 @@ def test_the_lock_is_what_the_project_needs_no_more_and_no_less(project: dict, l
     declared = project["project"]
     texts = declared["dependencies"] + declared["optional-dependencies"]["test"] + project["build-system"]["requires"]
     assert set(lock) == with_what_they_need(texts, lock)
+
+
+def test_every_pin_is_for_the_oldest_python(project: dict, lock: dict[str, Version]) -> None:
+    """As pip reads it there: one that wants a later patch of it ends the set-up."""
+    oldest = project["project"]["requires-python"].removeprefix(">=") + ".0"
+    wanted = {
+        name: SpecifierSet(metadata.metadata(name).get("Requires-Python") or "")
+        for name, version in lock.items()
+        if Version(metadata.version(name)).public == str(version)
+    }
+    assert {name: str(needed) for name, needed in wanted.items() if not needed.contains(oldest)} == {}
 
 
 def test_what_is_imported_comes_with_the_wheel(repository: Path, project: dict, lock: dict[str, Version]) -> None:
