@@ -37,6 +37,8 @@ def arguments() -> argparse.ArgumentParser:
     add("--mlflow", metavar="URI", help="let MLflow see the run: a tracking server, or a folder")
     add("--strategy", choices=("ddp", "fsdp"), default="ddp", help="with several ranks (default: %(default)s)")
     add("--compile", action="store_true", help="torch.compile the model")
+    add("--attention", choices=("auto", "reference"), default="auto",
+        help="reference: explicit weights in place of every fused kernel (default: %(default)s)")  # fmt: skip
     add("--report-seconds", type=float, default=5.0, help="least time between two progress lines")
     add("--lease-seconds", type=float, default=120.0, help="a silent trainer is taken for dead after this long")
     add("--wait-seconds", type=float, default=180.0, help="how long to wait for another trainer of this run")

@@ -25,6 +25,7 @@ class Settings:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     strategy: Literal["ddp", "fsdp"] = "ddp"
     compile: bool = False
+    attention: Literal["auto", "reference"] = "auto"
     checkpoint_seconds: float | None = None
     checkpoint_steps: int | None = None
     keep: int = 3
@@ -37,4 +38,5 @@ class Settings:
 
     def circumstances(self) -> dict[str, Any]:
         """What, beside spec and data, a deterministic fault may hang on."""
-        return {"micro_batch": self.micro_batch, "device": self.device, "strategy": self.strategy}
+        found = {"micro_batch": self.micro_batch, "device": self.device, "strategy": self.strategy}
+        return found | {"attention": self.attention}
