@@ -42,7 +42,7 @@ MIXERS = {
 
 def mixer(kernel: str) -> Mixer:
     """A mixer of the transfer study's paper size, without memory."""
-    model = sheet.load("transfer", "paper").run("base", "baseline", 42).spec.model.to_dict()
+    model = sheet.load("transfer", "paper").runs["transfer/base/baseline/s42"].spec.model.to_dict()
     return on_meta(ModelSpec.from_dict(model | {"mixer": MIXERS[kernel], "layers": 1})).blocks[0].attention.mixer
 
 

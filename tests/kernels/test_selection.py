@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from plumbline.kernels.selection import CHUNKED, SDPA, TABLE, chosen, lacking
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
 from plumbline.model.mixers import softmax
+from plumbline.specs import code
 from plumbline.specs.spec import ModelSpec
 from tests.model.attention_cases import inputs, mixer, padded, plain
 from tests.model.methods import ALL, overlay
@@ -62,7 +64,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (said["asked"], said["kernel"]) == ("auto", CHUNKED) and "softpick" in said["notice"]
 
 
-@pytest.mark.parametrize("name", ["baseline", "ssmax", "diff_attn", "diff_attn.official", "softpick", "gated_qknorm"])
+@pytest.mark.parametrize("name", ["baseline", "ssmax", "diff_attn", "diff_attn.official", "softpick"])
 def test_the_reference_can_be_forced(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same model, with no call of torch's fused attention."""
     model = create(ModelSpec.from_dict(overlay(name)), init_seed=5)
@@ -100,3 +102,26 @@ def test_what_folds_into_softmax_asks_for_a_fused_kernel(name: str, monkeypatch:
     assert (k[1] < q[1] and call["enable_gqa"]) or official
     built(*arguments, padded(9, left=2, right=3))
     assert calls[1]["attn_mask"] is not None and not calls[1]["is_causal"]
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """Modules that are imported anywhere below a node."""
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return names | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+
+
+def test_kernels_know_no_model_and_a_cpu_never_imports_triton() -> None:
+    """Mixers import a kernel inside the call that takes it."""
+    for path in sorted(code.PACKAGE.rglob("*.py")):
+        tree, folder = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(code.PACKAGE).parts[0]
+        if folder == "kernels":
+            ours = {name for name in imported(tree) if name.startswith("plumbline")}
+            assert ours <= {"plumbline", "plumbline.cli"} | {name for name in ours if ".kernels." in name}, path
+            continue
+        at_once = set().union(
+            *(imported(node) for node in tree.body if not isinstance(node, (ast.ClassDef, ast.FunctionDef)))
+        )
+        assert not {name for name in at_once if name.partition(".")[0] == "triton"}, path
+        assert {name for name in at_once if name.startswith("plumbline.kernels")} <= {"plumbline.kernels.selection"}, (
+            path
+        )
