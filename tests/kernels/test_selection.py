@@ -70,7 +70,10 @@ def test_the_reference_can_be_forced(name: str, monkeypatch: pytest.MonkeyPatch)
     model = create(ModelSpec.from_dict(overlay(name)), init_seed=5)
     tokens_BT = torch.randint(0, 97, (2, 12), generator=torch.Generator().manual_seed(7))
     kernel = model.blocks[0].attention.mixer.kernel
-    assert choose(model, "auto", "cuda", torch.bfloat16) == {"asked": "auto", "kernel": kernel, "notice": None}
+    monkeypatch.setattr(selection.metadata, "version", lambda name: f"{name} 3.7.1")
+    version = None if kernel == SDPA else "triton 3.7.1"
+    said = {"asked": "auto", "kernel": kernel, "triton": version, "notice": None}
+    assert choose(model, "auto", "cuda", torch.bfloat16) == said
     expected = model(tokens_BT)
     monkeypatch.setattr(softmax, "scaled_dot_product_attention", None)
     assert choose(model, "reference", "cuda", torch.bfloat16)["kernel"] == CHUNKED

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Literal
 
 import torch
@@ -65,6 +66,12 @@ def chosen(kernel: str | None, device: str, dtype: torch.dtype, *, plain: bool =
     if row is None or not row.takes(device, dtype, plain) or (row.module is not None and not TRITON_INSTALLED):
         return CHUNKED
     return kernel
+
+
+def triton_version(kernel: str) -> str | None:
+    """The version of Triton that `kernel` is compiled with; None where it has no use for one."""
+    row = TABLE.get(kernel)
+    return None if row is None or row.module is None else metadata.version("triton")
 
 
 def lacking(kernel: str | None, device: str, dtype: torch.dtype, *, asked: Asked = "auto") -> str | None:

@@ -93,8 +93,8 @@ def blocks_for(q_BHTW: torch.Tensor) -> Blocks:
 
     Chosen by the sizes that the compiler reports (benchmarks/attention_kernels.md), not by time.
     """
-    held = 128 if q_BHTW.dtype.itemsize == 2 else 64
-    return Blocks(held=held // 2 if q_BHTW.shape[-1] > 64 else held, walked=32)
+    padded, size = triton.next_power_of_2(q_BHTW.shape[-1]), q_BHTW.dtype.itemsize
+    return Blocks(held=max(32, min(128, 128 * 64 * 2 // (max(padded, 64) * size))), walked=32)
 
 
 def strides(*tensors: torch.Tensor) -> tuple[int, ...]:

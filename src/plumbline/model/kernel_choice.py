@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from plumbline.kernels.selection import Asked, chosen, lacking
+from plumbline.kernels.selection import Asked, chosen, lacking, triton_version
 from plumbline.model.decoder import Decoder
 
 
@@ -14,15 +14,13 @@ def choose(model: Decoder, asked: Asked, device: str, dtype: torch.dtype) -> dic
     """Have all layers' attention go the way that is `asked` for, and say for a manifest what that is.
 
     Returns:
-        `asked`; `kernel`: what a call without padding and cache goes through, in `dtype` on `device`; `notice`: what
-        is not installed and would be used, or None.
+        `asked`; `kernel`: what a call without padding and cache goes through, in `dtype` on `device`; `triton`: the
+        version that compiles it, or None; `notice`: what is not installed and would be used, or None.
     """
     mixers = [block.attention.mixer for block in model.blocks]
     for mixer in mixers:
         mixer.attention = asked
-    kernel = mixers[0].kernel
-    return {
-        "asked": asked,
-        "kernel": chosen(kernel, device, dtype, asked=asked),
-        "notice": lacking(kernel, device, dtype, asked=asked),
-    }
+    own = mixers[0].kernel
+    kernel = chosen(own, device, dtype, asked=asked)
+    notice = lacking(own, device, dtype, asked=asked)
+    return {"asked": asked, "kernel": kernel, "triton": triton_version(kernel), "notice": notice}
