@@ -2,7 +2,8 @@
 
 Whether a kernel is interpreted is decided for good when its file is imported, for Triton's own library too. So all of
 them are imported here, when tests are collected, and the variable is taken away again: processes that other tests start
-are none of its business.
+are none of its business. Where there is a CUDA device the same tests run on it, compiled, in blocks as they are chosen;
+those that look into the interpreter are skipped then.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+import torch
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 KERNELS = ("bounded", "softpick", "softpick_original", "sigmoid", "selective")
 
 
@@ -22,7 +25,7 @@ def interpreted() -> dict[str, ModuleType]:
     """The kernels' modules by name; none without Triton."""
     if importlib.util.find_spec("triton") is None:
         return {}
-    os.environ["TRITON_INTERPRET"] = "1"
+    os.environ["TRITON_INTERPRET"] = "1" if DEVICE == "cpu" else "0"
     try:
         return {name: importlib.import_module(f"plumbline.kernels.{name}") for name in KERNELS}
     finally:
@@ -34,11 +37,14 @@ MODULES = interpreted()
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
-    """All kernels, in small blocks, and a table that lets the CPU take them."""
+    """All kernels, interpreted in small blocks with a table that lets the CPU take them; or on the device."""
     from plumbline.kernels import selection, tiles
 
     if not MODULES:
         pytest.skip("Triton is not installed")
+    if DEVICE == "cuda":
+        yield MODULES
+        return
     assert tiles.INTERPRETED, "Triton was imported, uninterpreted, before these tests were collected"
     # Triton loads more of itself at the first launch, and looks again.
     monkeypatch.setenv("TRITON_INTERPRET", "1")

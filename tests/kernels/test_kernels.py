@@ -16,12 +16,16 @@ import torch
 from plumbline.kernels.costs import COSTS, Shape, kept, operations
 from plumbline.model.decoder import create
 from plumbline.model.mixers._base import Mixer
+from plumbline.model.visibility import Visibility
 from plumbline.specs.spec import ModelSpec
 from tests.conftest import REPOSITORY
-from tests.kernels.conftest import KERNELS
-from tests.model.attention_cases import plain
+from tests.kernels.conftest import DEVICE, KERNELS
 from tests.model.methods import overlay
 from tests.model_specs import small
+
+#: Blocks of 32 and 16 that the last one fills in part; on a GPU, blocks are larger.
+LENGTH = 37 if DEVICE == "cpu" else 300
+interpreter_only = pytest.mark.skipif(DEVICE != "cpu", reason="looks into the interpreter")
 
 #: Every reading of a mixer that has a kernel, by its options.
 READINGS: dict[str, dict[str, Any]] = {
@@ -43,6 +47,11 @@ READINGS: dict[str, dict[str, Any]] = {
 ONE_EACH = ["softmax_cap", "softpick", "softpick original", "sigmoid per head", "selective"]
 
 
+def plain(length: int) -> Visibility:
+    """Causal visibility of one unpadded call."""
+    return Visibility.of(torch.zeros(1, length, dtype=torch.long, device=DEVICE), None, None)
+
+
 def built(reading: str, *, width: int = 32, heads: int = 4, groups: int = 2) -> Mixer:
     """A mixer with its parameters off their start, in double precision."""
     sizes = {"width": heads * width, "heads": heads, "key_value_heads": groups, "head_width": width, "layers": 1}
@@ -50,7 +59,7 @@ def built(reading: str, *, width: int = 32, heads: int = 4, groups: int = 2) -> 
     generator = torch.Generator().manual_seed(11)
     for value in mixer.parameters():
         value.data += 0.5 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
-    return mixer
+    return mixer.to(DEVICE)
 
 
 def drawn(
@@ -59,14 +68,14 @@ def drawn(
     """Queries, keys and values as projections leave them, the axis of heads not the outer one."""
     generator = torch.Generator().manual_seed(0)
     shapes = [(batch, length, number, width) for number in (heads, mixer.groups, mixer.groups)]
-    return [(1.5 * torch.randn(shape, generator=generator)).to(dtype).transpose(1, 2) for shape in shapes]
+    return [(1.5 * torch.randn(shape, generator=generator)).to(DEVICE, dtype).transpose(1, 2) for shape in shapes]
 
 
 def results(path: Any, inputs: list[torch.Tensor], parameters: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """The output, and the gradients of inputs and parameters for a fixed one of the output."""
     leaves = [x.detach().requires_grad_() for x in inputs]
     out = path(*leaves, plain(inputs[0].shape[2]))
-    do = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(out.dtype)
+    do = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(out)
     return out.detach(), *torch.autograd.grad(out, [*leaves, *parameters], do)
 
 
@@ -89,15 +98,15 @@ def compare(mixer: Mixer, inputs: list[torch.Tensor], tolerance: float) -> tuple
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_a_kernel_is_its_reference(kernels: dict[str, ModuleType], reading: str) -> None:
-    """37 positions: blocks of 32 and 16 that the last one fills by a third; four heads in two groups."""
+    """Four heads in two groups; in selective attention of halved keys and values, in one."""
     mixer = built(reading)
-    compare(mixer, drawn(mixer, 37, 32), 5e-6)
+    compare(mixer, drawn(mixer, LENGTH, 32, batch=1), 5e-6)
 
 
 @pytest.mark.parametrize(("reading", "width"), list(zip(ONE_EACH, (48, 64, 16, 72, 128))))
 def test_heads_of_other_widths(kernels: dict[str, ModuleType], reading: str, width: int) -> None:
     mixer = built(reading, width=width)
-    compare(mixer, drawn(mixer, 20, width, batch=1), 5e-6)
+    compare(mixer, drawn(mixer, 20, width), 5e-6)
 
 
 @pytest.mark.parametrize("reading", ONE_EACH)
@@ -105,7 +114,7 @@ def test_bfloat16(kernels: dict[str, ModuleType], reading: str) -> None:
     """Weights enter products as bfloat16, as in the reference; sums and statistics are float32. (The interpreter cuts
     to bfloat16 where a GPU rounds, which is the larger error.)"""
     mixer = built(reading)
-    compare(mixer, drawn(mixer, 37, 32, batch=1, dtype=torch.bfloat16), 2.5e-2)
+    compare(mixer, drawn(mixer, LENGTH, 32, batch=1, dtype=torch.bfloat16), 2.5e-2)
 
 
 @pytest.mark.parametrize("length", [1, 18])
@@ -115,7 +124,7 @@ def test_equal_and_huge_scores(kernels: dict[str, ModuleType], reading: str, len
     mixer = built(reading, width=16)
     q, k, v = drawn(mixer, length, 16, batch=1)
     # Scores of +-1000 and 500. What is kept of a row is a number of that size, of which float32 knows 1e-4.
-    huge = torch.full_like(k, 250.0) * torch.tensor([1.0, -1.0, 0.5]).repeat(6)[:length, None]
+    huge = torch.full_like(k, 250.0) * torch.tensor([1.0, -1.0, 0.5], device=DEVICE).repeat(6)[:length, None]
     compare(mixer, [torch.ones_like(q), huge, v], 1e-4)
     # Whole numbers, whose products are the same in any order of summing.
     same = [q.round(), k[:, :, :1].round().expand_as(k), v]
@@ -133,6 +142,7 @@ def test_equal_rows_are_dead_at_any_size(kernels: dict[str, ModuleType]) -> None
     assert not out.any()
 
 
+@interpreter_only
 def test_without_a_gradient_softpick_makes_its_output_alone(kernels: dict[str, ModuleType]) -> None:
     mixer = built("softpick").float()
     inputs = drawn(mixer, 20, 32, batch=1)
@@ -164,6 +174,7 @@ class _Products:
         self.builder.create_dot = self.made
 
 
+@interpreter_only
 @pytest.mark.parametrize("reading", ONE_EACH)
 def test_costs_are_what_kernels_do(
     kernels: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, reading: str
@@ -174,8 +185,8 @@ def test_costs_are_what_kernels_do(
     mixer = built(reading).float()
     kernel = mixer.kernel or ""
     monkeypatch.setattr(kernels[kernel], "blocks_for", lambda q_BHTW: Blocks(held=16, walked=16))
-    inputs = [x.bfloat16().requires_grad_() for x in drawn(mixer, 48, 32)]
-    shape = Shape(batch=2, heads=4, groups=mixer.groups, out=mixer.output_heads, length=48, width=32)
+    inputs = [x.bfloat16().requires_grad_() for x in drawn(mixer, 32, 32, batch=1)]
+    shape = Shape(batch=1, heads=4, groups=mixer.groups, out=mixer.output_heads, length=32, width=32)
     saved: dict[int, int] = {}
 
     def pack(x: torch.Tensor) -> torch.Tensor:
@@ -183,7 +194,7 @@ def test_costs_are_what_kernels_do(
         return x
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x), _Products() as forward:
-        out = mixer(*inputs, plain(48))
+        out = mixer(*inputs, plain(32))
     with _Products() as backward:
         out.sum().backward()
     bias = sum(value.numel() * 4 for value in mixer.parameters()) and 4 * 4
@@ -194,13 +205,13 @@ def test_costs_are_what_kernels_do(
 def test_a_model_trains_through_a_kernel(kernels: dict[str, ModuleType]) -> None:
     """Rotated queries of one layout and values of another, under autocast, against explicit weights."""
     spec = ModelSpec.from_dict(overlay("selective_qknorm", layers=2))
-    tokens_BT = torch.randint(0, 97, (2, 19), generator=torch.Generator().manual_seed(7))
+    tokens_BT = torch.randint(0, 97, (2, 19), generator=torch.Generator().manual_seed(7)).to(DEVICE)
     losses, gradients = {}, {}
     for way in ("auto", "reference"):
-        model = create(spec, init_seed=5)
+        model = create(spec, init_seed=5, device=DEVICE)
         for block in model.blocks:
             block.attention.mixer.attention = way
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast(DEVICE, dtype=torch.bfloat16):
             logits_BTV = model(tokens_BT)
         losses[way] = logits_BTV.square().mean()
         losses[way].backward()
@@ -210,6 +221,7 @@ def test_a_model_trains_through_a_kernel(kernels: dict[str, ModuleType]) -> None
     assert 0 < apart < 2e-2
 
 
+@interpreter_only
 def test_a_compiler_takes_them_for_a_gpu(kernels: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
     """What the interpreter does not see: types that meet, shared memory of an H100 and of a smaller one."""
     monkeypatch.delenv("TRITON_INTERPRET")

@@ -58,7 +58,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         ("softpick", "cuda", "reference"),
         (SDPA, "cuda", "auto"),
     ):
-        assert lacking(kernel, device, torch.bfloat16, asked=asked) is None  # type: ignore[arg-type]
+        assert lacking(kernel, device, torch.bfloat16, asked=asked) is None
     model = create(small(mixer={"name": "softpick"}), init_seed=0)
     said = choose(model, "auto", "cuda", torch.bfloat16)
     assert (said["asked"], said["kernel"]) == ("auto", CHUNKED) and "softpick" in said["notice"]

@@ -39,8 +39,9 @@ _SINGLE = {"bias", "db", "top", "inverse", "log_sum", "delta"}
 _NUMBERS = {"scale", "cap", "count", "epsilon"}
 
 
-def compiled(width: int, dtype: torch.dtype, capability: int) -> Iterator[dict[str, Any]]:
-    """What the compiler says of each kernel at the transfer study's 32 heads in 8 groups.
+def compiled(width: int, dtype: torch.dtype, capability: int, *, every: bool = True) -> Iterator[dict[str, Any]]:
+    """What the compiler says of each kernel at the transfer study's 32 heads in 8 groups; `every`: with all its options,
+    not the first alone.
 
     `shared`: bytes of shared memory a program; `registers` a thread; `spilled`: bytes a thread that did not fit.
     """
@@ -49,7 +50,7 @@ def compiled(width: int, dtype: torch.dtype, capability: int) -> Iterator[dict[s
     common = sizes(q_BHTW, q_BHTW[:, :8], blocks)
     for kernel, variants in OPTIONS.items():
         module = importlib.import_module(f"plumbline.kernels.{kernel}")
-        for options in variants:
+        for options in variants if every else variants[:1]:
             for name in PASSES:
                 made = _compile(getattr(module, name), common | options | {"KEEP": True}, dtype, capability, blocks)
                 registers, spilled = _registers(made.asm["ptx"], capability)
@@ -99,8 +100,9 @@ def main() -> int:
     parser.add_argument("--capability", type=int, default=90, help="of the GPU, as 80 or 90 (default: %(default)s)")
     parser.add_argument("--width", type=int, default=64, help="of a head (default: %(default)s)")
     parser.add_argument("--type", choices=("bfloat16", "float32"), default="bfloat16")
+    parser.add_argument("--every", action="store_true", help="with all options of a kernel, not the first alone")
     given = parser.parse_args()
-    for row in compiled(given.width, getattr(torch, given.type), given.capability):
+    for row in compiled(given.width, getattr(torch, given.type), given.capability, every=given.every):
         print(json.dumps(row), flush=True)
     return 0
 

@@ -81,5 +81,5 @@ def lacking(kernel: str | None, device: str, dtype: torch.dtype, *, asked: Asked
         return None
     return (
         f"Triton is not installed, so the weights of kernel {kernel!r} are explicit, in chunks of queries: the same "
-        "numbers up to rounding, slower and with more memory; pip install 'plumbline-lm[gpu]' brings it"
+        "numbers up to rounding, slower and with more memory; pip install triton brings it"
     )

@@ -254,9 +254,9 @@ class _Softpick(torch.autograd.Function):
     @staticmethod
     def forward(ctx, q_BHTW, k_BGTW, v_BGTW, scale: float, count: float | None, keep: bool, blocks: Blocks):
         q, k, v = (rows_apart(x) for x in (q_BHTW, k_BGTW, v_BGTW))
-        # Where nothing is kept, no kernel writes there.
+        # Where nothing is kept, nothing is written to r and the numbers of rows.
         o, r = empty_by_token(q), empty_by_token(q) if keep else q
-        top, inverse = (q.new_empty(q.shape[:3] if keep else (0,), dtype=torch.float32) for _ in range(2))
+        top, inverse = (q.new_empty(q.shape[:3], dtype=torch.float32) for _ in range(2))
         constants = sizes(q, k, blocks) | {"VISIBLE": count is None}
         numbers = (*strides(q, k, v), scale, count or 1.0, q.shape[2])
         _forward[grid(q, blocks)](q, k, v, o, r, top, inverse, *numbers, KEEP=keep, **constants)
