@@ -40,10 +40,10 @@ _NUMBERS = {"scale", "cap", "count", "epsilon"}
 
 
 def compiled(width: int, dtype: torch.dtype, capability: int, *, every: bool = True) -> Iterator[dict[str, Any]]:
-    """What the compiler says of each kernel at the transfer study's 32 heads in 8 groups; `every`: with all its options,
-    not the first alone.
+    """What the compiler says of each kernel at the transfer study's 32 heads in 8 groups.
 
-    `shared`: bytes of shared memory a program; `registers` a thread; `spilled`: bytes a thread that did not fit.
+    `every`: with all options of a kernel, not the first alone. `shared`: bytes of shared memory a program; `registers`
+    a thread; `spilled`: bytes of a thread that did not fit into them.
     """
     q_BHTW = torch.empty(1, 32, 1, width, dtype=dtype)
     blocks = blocks_for(q_BHTW)

@@ -12,6 +12,7 @@ class Settings:
     """The command line of the trainer.
 
     Units: `micro_batch` sequences on one rank, `*_seconds` seconds, `checkpoint_steps` optimizer steps.
+    `attention`: "reference" has explicit weights in place of every fused kernel.
     `lease_seconds`: a lease whose heartbeat is older is stale. `wait_seconds`: how long to wait for another trainer.
     `starts_without_progress`: starts from one step that fell to a fault in the loop, after which a run is given up (0:
     never).
