@@ -195,7 +195,11 @@ def test_what_was_not_recorded_is_said_and_not_compared(world: World) -> None:
 
 def test_what_runs_were_made_with_is_noted_where_it_differs(world: World) -> None:
     two = [MANIFEST["code"][0], {"code_sha256": "5" * 64, "torch": "2.14.0", "steps": [20]}]
-    manifest(world, SOFTPICK, device="cuda", device_name="A GPU", code=two, tf32=None)
+    way = {"asked": "auto", "kernel": "sdpa", "notice": None}
+    for path in (world.root / "runs").rglob("manifest.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"attention": way}))
+    forced = {"asked": "reference", "kernel": "chunked", "notice": None}
+    manifest(world, SOFTPICK, device="cuda", device_name="A GPU", code=two, tf32=None, attention=forced)
     manifest(world, LARGE, code=[{"code_sha256": "6" * 64, "torch": "2.13.0", "steps": [0]}], tf32=None)
     scores(world, SOFTPICK, device="cuda")
     assert read(world).notes == (
@@ -203,6 +207,7 @@ def test_what_runs_were_made_with_is_noted_where_it_differs(world: World) -> Non
         f"Not all runs were made with the same code: 555555555555 (4 runs), 666666666666 ({LARGE}).",
         f"Not all runs were made with the same device: cpu x86_64 (4 runs), cuda A GPU ({SOFTPICK}).",
         f"Not all runs were made with the same TF32: off (3 runs), not recorded ({SOFTPICK}, {LARGE}).",
+        f"Not all runs were made with the same way of attention: auto (4 runs), reference ({SOFTPICK}).",
         f"Not all scores were made with the same device: cpu (4 runs), cuda ({SOFTPICK}).",
     )
     assert read(world).mixed == ()

@@ -49,6 +49,7 @@ def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) ->
     assert manifest["tokens"] == 12 * 256 and manifest["spec"] == spec.to_dict()
     assert (manifest["micro_batch"], manifest["accumulation"], manifest["world_size"]) == (8, 1, 1)
     assert manifest["attempts"] == 1 and manifest["resumed_from"] == []
+    assert manifest["attention"] == {"asked": "auto", "kernel": "sdpa", "triton": None, "notice": None}
     weights = load_file(out / "model.safetensors")
     assert manifest["parameters"] == sum(value.numel() for value in weights.values())
     kept = sorted(path.name for path in (undisturbed / "state").glob("step-*"))
@@ -56,6 +57,19 @@ def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) ->
     lines = (undisturbed / "state" / "progress.jsonl").read_text().splitlines()
     events = [json.loads(line)["event"] for line in lines]
     assert events[0] == "start" and events[-1] == "completed" and events.count("step") == 12
+
+
+def test_explicit_weights_can_be_asked_for_and_stand_in_the_manifest(
+    packs: Path, tmp_path: Path, undisturbed: Path
+) -> None:
+    """The same run up to rounding, under the same id."""
+    assert train(run_spec(), settings(packs, tmp_path, attention="reference")) == 0
+    found, other = read(tmp_path / "out/outcome.json"), read(undisturbed / "out/outcome.json")
+    assert found["run_id"] == other["run_id"]
+    assert found["validation_loss"] == pytest.approx(other["validation_loss"], rel=1e-4)
+    said = read(tmp_path / "out/manifest.json")
+    way = {"asked": "reference", "kernel": "chunked", "triton": None, "notice": None}
+    assert said["attention"] == said["starts"][0]["attention"] == way
 
 
 def test_the_same_run_gives_the_same_bytes(packs: Path, tmp_path: Path, undisturbed: Path) -> None:

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 #: What comes along with a CUDA build of the pinned torch; a CPU build has none of it.
-OF_CUDA = ("nvidia-", "cuda-", "triton")
+OF_CUDA = ("nvidia-", "cuda-")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ rule pretrain:
 
     The state directory is no output: Snakemake deletes outputs of failed jobs, and the state is what an interrupted
     run goes on from. How it is launched (one process, torchrun, srun), and with which flags that cannot change what a
-    run computes beyond rounding (--micro-batch, --checkpoint-steps, --strategy), is a matter of machines:
+    run computes beyond rounding (--micro-batch, --checkpoint-steps, --strategy, --attention), is a matter of machines:
     resources.launch and resources.trainer_flags, words of a command line that a shell reads as the profile has them.
     """
     input:

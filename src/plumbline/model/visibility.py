@@ -53,9 +53,12 @@ class Visibility:
 
     def count_B1Q1(self, n: KeyCount, context: int) -> torch.Tensor:
         """The number of keys of each query's row as `n` reads it, in float32; `context` is the training length."""
-        if n == "visible":
-            return self.visible_B1Q1
-        return torch.full_like(self.visible_B1Q1, float(context if n == "context" else self.length))
+        same = self.same_count(n, context)
+        return self.visible_B1Q1 if same is None else torch.full_like(self.visible_B1Q1, same)
+
+    def same_count(self, n: KeyCount, context: int) -> float | None:
+        """The number that `count_B1Q1` gives every row; None where each has its own, the keys that its query sees."""
+        return None if n == "visible" else float(context if n == "context" else self.length)
 
     def rows(self, start: int, stop: int) -> Visibility:
         """The part for the queries start..stop-1; without the keys after them where the positions are plain."""

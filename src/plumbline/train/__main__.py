@@ -42,6 +42,8 @@ def arguments() -> argparse.ArgumentParser:
         action="store_true",
         help="keep only the residual stream between layers for the backward pass: less memory, a third more work",
     )
+    add("--attention", choices=("auto", "reference"), default="auto",
+        help="reference: explicit weights in place of every fused kernel (default: %(default)s)")  # fmt: skip
     add("--report-seconds", type=float, default=5.0, help="least time between two progress lines")
     add("--lease-seconds", type=float, default=120.0, help="a silent trainer is taken for dead after this long")
     add("--wait-seconds", type=float, default=180.0, help="how long to wait for another trainer of this run")

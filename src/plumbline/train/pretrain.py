@@ -12,6 +12,7 @@ import torch
 
 from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
 from plumbline.model.decoder import create
+from plumbline.model.kernel_choice import choose
 from plumbline.specs.spec import RunSpec, require_present_code
 from plumbline.train import interventions, outcome, packs, provenance, randomness, snapshot
 from plumbline.train.batch import Batching
@@ -185,6 +186,8 @@ class _Run:
         model = create(spec.model, spec.init_seed, group.device)
         model.recompute = settings.recompute
         self.parameters = sum(value.numel() for value in model.parameters())
+        dtype = torch.bfloat16 if spec.train.precision == "bfloat16" else torch.float32
+        self.attention = choose(model, settings.attention, group.device.type, dtype)
         if settings.micro_batch is None and group.device.type == "cuda" and settings.strategy == "ddp":
             batching = fitted(batching, model, spec, group)
         group.poll(self.stop)
@@ -228,11 +231,16 @@ class _Run:
                 made_with=self.made_with,
             )
         )
-        progress.say(f"{self.parameters:,} parameters on {group.device}; {batching.describe()}; {optimizer.describe()}")
+        progress.say(
+            f"{self.parameters:,} parameters on {group.device}; attention by {self.attention['kernel']}; "
+            f"{batching.describe()}; {optimizer.describe()}"
+        )
+        if self.attention["notice"]:
+            progress.say(self.attention["notice"])
         if self.started:
             cut: dict[str, Any] = {"micro_batch": batching.micro_batch, "accumulation": batching.accumulation}
             cut |= {"world_size": group.world, "strategy": settings.strategy, "compiled": settings.compile}
-            cut |= {"recompute": settings.recompute}
+            cut |= {"recompute": settings.recompute, "attention": self.attention}
             guarded(settings.state, lambda: self.state.amend(**cut))
         if found is not None:
             with readable(found.path):
@@ -277,6 +285,7 @@ class _Run:
             "strategy": self.settings.strategy,
             "compiled": self.settings.compile,
             "recompute": self.settings.recompute,
+            "attention": self.attention,
             "micro_batch": batching.micro_batch,
             "accumulation": batching.accumulation,
             "world_size": self.group.world,

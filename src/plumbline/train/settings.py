@@ -13,6 +13,7 @@ class Settings:
 
     Units: `micro_batch` sequences on one rank, `*_seconds` seconds, `checkpoint_steps` optimizer steps.
     `micro_batch` None: a whole share; on a GPU, but for fsdp, the largest that its memory holds, found by trying.
+    `attention`: "reference" has explicit weights in place of every fused kernel.
     `lease_seconds`: a lease whose heartbeat is older is stale. `wait_seconds`: how long to wait for another trainer.
     `starts_without_progress`: starts from one step that fell to a fault in the loop, after which a run is given up (0:
     never).
@@ -27,6 +28,7 @@ class Settings:
     strategy: Literal["ddp", "fsdp"] = "ddp"
     compile: bool = False
     recompute: bool = False
+    attention: Literal["auto", "reference"] = "auto"
     checkpoint_seconds: float | None = None
     checkpoint_steps: int | None = None
     keep: int = 3
@@ -44,4 +46,5 @@ class Settings:
             "device": self.device,
             "strategy": self.strategy,
             "recompute": self.recompute,
+            "attention": self.attention,
         }

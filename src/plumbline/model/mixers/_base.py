@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from plumbline.kernels.selection import Asked, chosen
 from plumbline.model.cache import Cache
 from plumbline.model.precision import widened, without_autocast
 from plumbline.model.visibility import Visibility
@@ -33,6 +34,10 @@ class Mixer(nn.Module):
     #: Multiplications for each pair of query and key beside a score of every query head and a value of every output
     #: head, as `forward` makes them.
     extra_products = 0
+    #: The row of `plumbline.kernels.selection` that these weights fold into; None: there is none.
+    kernel: str | None = None
+    #: "reference" has every call make explicit weights.
+    attention: Asked = "auto"
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()
@@ -63,6 +68,11 @@ class Mixer(nn.Module):
     ) -> torch.Tensor:
         """Head outputs (B, output heads, Q, W). `cache` is for mixers that remember more than keys and values."""
         return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+
+    def path(self, q_BHQW: torch.Tensor, visibility: Visibility) -> str:
+        """What this call goes through: `kernel`, or `CHUNKED`."""
+        device = q_BHQW.device.type
+        return chosen(self.kernel, device, kernel_type(q_BHQW), plain=visibility.plain, asked=self.attention)
 
     def reference(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
@@ -99,6 +109,24 @@ class Mixer(nn.Module):
     def per_query_head(self, x_BGKW: torch.Tensor, heads: int) -> torch.Tensor:
         """Repeat key/value heads so that there is one for each query head."""
         return x_BGKW.repeat_interleave(heads // self.groups, dim=1)
+
+
+def kernel_type(*tensors: torch.Tensor) -> torch.dtype:
+    """The one type in which a kernel takes `tensors`: autocast's where it is on, as torch's own does, else the widest
+    of theirs."""
+    device = tensors[0].device.type
+    if device != "meta" and torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    dtype = tensors[0].dtype
+    for other in tensors[1:]:
+        dtype = torch.promote_types(dtype, other.dtype)
+    return dtype
+
+
+def for_kernel(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """`tensors` in the type of `kernel_type`."""
+    dtype = kernel_type(*tensors)
+    return tuple(x.to(dtype) for x in tensors)
 
 
 def grouped_matmul(left_BHQX: torch.Tensor, right_BGXY: torch.Tensor) -> torch.Tensor:

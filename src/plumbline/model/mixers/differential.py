@@ -9,6 +9,7 @@ import torch
 from torch.nn.functional import layer_norm, pad
 
 from plumbline.cli import PlumblineError
+from plumbline.kernels.selection import SDPA
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, masked_softmax, weighted, widened
 from plumbline.model.mixers.softmax import fused_softmax
@@ -35,6 +36,8 @@ class Differential(Mixer):
     has it. Source: transfer study, appendix B.7; the first two readings have the parameter count of its Table 4.
     Norms are over one token's head, never over time.
     """
+
+    kernel = SDPA
 
     def __init__(
         self,
@@ -122,6 +125,8 @@ class Differential(Mixer):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
+        if self.path(q_BHQW, visibility) != SDPA:
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
         if self.variant == "official":
             # Both maps of a pair belong to one key group, so v's pairs are repeated once for each map.
             v_BGKX = paired(v_BGKW)

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from plumbline.cli import PlumblineError
 from plumbline.model.cache import Cache
-from plumbline.model.mixers._base import Mixer, masked_softmax, weighted
+from plumbline.model.mixers._base import Mixer, for_kernel, masked_softmax, weighted
 from plumbline.model.visibility import Visibility
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
@@ -45,6 +45,8 @@ class Selective(Mixer):
     ) -> None:
         super().__init__(model, layer)
         self.variant, self.gated = variant, mask == "after"
+        # A sum over queries crosses all tiles: there is no kernel for it.
+        self.kernel = None if variant == "original" else "selective"
         if variant == "masking_heads":
             self.output_heads = model.heads - model.key_value_heads
             if not self.output_heads:
@@ -126,6 +128,12 @@ class Selective(Mixer):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
+        if self.kernel is not None and self.path(q_BHQW, visibility) == self.kernel:
+            from plumbline.kernels.selective import selective
+
+            attends = self.variant == "halved_key_values"
+            inputs = for_kernel(q_BHQW, k_BGKW, v_BGKW)
+            return selective(*inputs, scale=self.scale, attends=attends, after=self.gated)
         if self.variant != "original":
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
         queries = q_BHQW.shape[2]

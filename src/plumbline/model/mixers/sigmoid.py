@@ -6,7 +6,8 @@ from typing import Literal
 
 import torch
 
-from plumbline.model.mixers._base import Mixer, weighted
+from plumbline.model.cache import Cache
+from plumbline.model.mixers._base import Mixer, for_kernel, weighted
 from plumbline.model.roles import Constant, parameter
 from plumbline.model.visibility import Visibility
 from plumbline.specs.components import component
@@ -23,6 +24,8 @@ class Sigmoid(Mixer):
     `n`: the training context, all keys of the call, or the keys that the query sees; the study does not say which.
     Only the second depends on what follows a token.
     """
+
+    kernel = "sigmoid"
 
     def __init__(
         self,
@@ -57,6 +60,22 @@ class Sigmoid(Mixer):
         """Divides head outputs instead of weights: one pass less, and no weight too small for bfloat16."""
         gates_BHQK, divisor_B1Q1 = self._gates(q_BHQW, k_BGKW, visibility)
         return (weighted(gates_BHQK, v_BGKW) / divisor_B1Q1).to(v_BGKW.dtype)
+
+    def forward(
+        self,
+        q_BHQW: torch.Tensor,
+        k_BGKW: torch.Tensor,
+        v_BGKW: torch.Tensor,
+        visibility: Visibility,
+        cache: Cache | None = None,
+    ) -> torch.Tensor:
+        if self.path(q_BHQW, visibility) != self.kernel:
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+        from plumbline.kernels.sigmoid import sigmoid_attention
+
+        bias_H = None if self.bias is None else self.bias.expand(q_BHQW.shape[1])
+        count = visibility.same_count(self.n, self.context)
+        return sigmoid_attention(*for_kernel(q_BHQW, k_BGKW, v_BGKW), bias_H, scale=self.scale, count=count)
 
     def _gates(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+from plumbline.kernels.selection import SDPA
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, masked_softmax
 from plumbline.model.visibility import Visibility
@@ -14,6 +15,8 @@ from plumbline.specs.components import component
 @component
 class Softmax(Mixer):
     """weights = softmax(q k / sqrt(head width)) over the visible keys."""
+
+    kernel = SDPA
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
         return masked_softmax(self.scores(q_BHQW, k_BGKW), visibility)
@@ -26,6 +29,8 @@ class Softmax(Mixer):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
+        if self.path(q_BHQW, visibility) != SDPA:
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
         return fused_softmax(q_BHQW, k_BGKW, v_BGKW, visibility, self.scale)
 
 

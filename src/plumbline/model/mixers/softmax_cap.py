@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.model.mixers._base import Mixer, masked_softmax
+from plumbline.model.cache import Cache
+from plumbline.model.mixers._base import Mixer, for_kernel, masked_softmax
 from plumbline.model.visibility import Visibility
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
@@ -15,8 +16,11 @@ class SoftmaxCap(Mixer):
     """weights = softmax(clamp(z, -cap, cap)), z the scaled scores.
 
     Source: transfer study, appendix B.13: a hard clip at +-50. Equal to softmax while all |z| < cap. A score outside
-    gets no gradient, so that a head whose scores have left the range is not called back.
+    gets no gradient, so that a head whose scores have left the range is not called back. (The cap of flash attention's
+    own kernels is another function, cap tanh(z / cap), and none of these weights.)
     """
+
+    kernel = "bounded"
 
     def __init__(self, model: ModelSpec, layer: int, *, cap: float = 50.0) -> None:
         super().__init__(model, layer)
@@ -24,3 +28,17 @@ class SoftmaxCap(Mixer):
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
         return masked_softmax(self.scores(q_BHQW, k_BGKW).clamp(-self.cap, self.cap), visibility)
+
+    def forward(
+        self,
+        q_BHQW: torch.Tensor,
+        k_BGKW: torch.Tensor,
+        v_BGKW: torch.Tensor,
+        visibility: Visibility,
+        cache: Cache | None = None,
+    ) -> torch.Tensor:
+        if self.path(q_BHQW, visibility) != self.kernel:
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+        from plumbline.kernels.bounded import bounded_softmax
+
+        return bounded_softmax(*for_kernel(q_BHQW, k_BGKW, v_BGKW), scale=self.scale, cap=self.cap)

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 
 from plumbline.model.cache import Cache
-from plumbline.model.mixers._base import Mixer, grouped_matmul, masked_softmax, widened
+from plumbline.model.mixers._base import Mixer, for_kernel, grouped_matmul, masked_softmax, widened
 from plumbline.model.precision import without_autocast
 from plumbline.model.visibility import KeyCount, Visibility
 from plumbline.specs.components import component
@@ -15,6 +15,8 @@ from plumbline.specs.spec import ModelSpec
 
 #: Keeps the original's denominator from zero, as in its authors' GPU kernel.
 EPSILON = 1e-6
+
+KERNELS = {"rectified": "softpick", "original": "softpick_original", "masked_negative": "bounded"}
 
 
 @component
@@ -39,7 +41,7 @@ class Softpick(Mixer):
         n: Literal["visible", "context", "sequence"] = "visible",
     ) -> None:
         super().__init__(model, layer)
-        self.variant, self.context = variant, model.context
+        self.variant, self.context, self.kernel = variant, model.context, KERNELS[variant]
         self.n: KeyCount = n
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
@@ -62,9 +64,27 @@ class Softpick(Mixer):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
-        if self.variant != "rectified":
+        if self.path(q_BHQW, visibility) == self.kernel:
+            return self._fused(*for_kernel(q_BHQW, k_BGKW, v_BGKW), visibility)
+        if self.variant != "rectified" or self.attention == "reference":
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
         return Rectified.apply(q_BHQW, k_BGKW, v_BGKW, self, visibility)
+
+    def _fused(
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+    ) -> torch.Tensor:
+        if self.variant == "rectified":
+            from plumbline.kernels.softpick import softpick
+
+            count = visibility.same_count(self.n, self.context)
+            return softpick(q_BHQW, k_BGKW, v_BGKW, scale=self.scale, count=count)
+        if self.variant == "original":
+            from plumbline.kernels.softpick_original import softpick_original
+
+            return softpick_original(q_BHQW, k_BGKW, v_BGKW, scale=self.scale, epsilon=EPSILON)
+        from plumbline.kernels.bounded import bounded_softmax
+
+        return bounded_softmax(q_BHQW, k_BGKW, v_BGKW, scale=self.scale, cap=None)
 
 
 class Rectified(torch.autograd.Function):

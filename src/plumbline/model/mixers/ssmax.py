@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch.nn.functional import softplus
 
+from plumbline.kernels.selection import SDPA
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, masked_softmax, widened
 from plumbline.model.mixers.softmax import fused_softmax
@@ -32,6 +33,8 @@ class SSMax(Mixer):
     `n`: the keys that the query sees, or the training context, with which m is the same in every row.
     `scores`: z is divided by sqrt(d_k), or m stands in its place and z is the plain dot product.
     """
+
+    kernel = SDPA
 
     def __init__(
         self,
@@ -73,6 +76,8 @@ class SSMax(Mixer):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
+        if self.path(q_BHQW, visibility) != SDPA:
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
         # A multiplier of a row's scores is a multiplier of its query.
         q_BHQW = (widened(q_BHQW) * self.multiplier(visibility)).to(q_BHQW.dtype)
         return fused_softmax(q_BHQW, k_BGKW, v_BGKW, visibility, self.scale)

@@ -1,0 +1,171 @@
+"""What attention kernels cost in counts, beside flash attention and explicit weights; no GPU is needed.
+
+    python benchmarks/attention_kernels.py               # writes benchmarks/attention_kernels.md
+    python benchmarks/attention_kernels.py --time        # on a GPU: milliseconds too
+
+One layer of the transfer study at paper size: 32 heads of width 64, 8 key/value heads, bfloat16, one sequence. Bytes
+and operations are formulas (`plumbline.kernels.costs`), which the tests hold equal to what the kernels do in Triton's
+interpreter. Registers and shared memory are the compiler's word for GPUs that are not here. Times are of forward and
+backward passes together: the median of 20, after 5 that are not counted, on an idle device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from machine import describe
+from torch.nn.functional import scaled_dot_product_attention
+
+from plumbline.kernels.compiled import compiled
+from plumbline.kernels.costs import COSTS, Shape, kept, moved, operations
+from plumbline.model.decoder import on_meta
+from plumbline.model.mixers._base import Mixer
+from plumbline.model.visibility import Visibility
+from plumbline.specs import sheet
+from plumbline.specs.spec import ModelSpec
+
+LENGTHS = (1024, 2048, 4096, 8192, 16384)
+HEADS, GROUPS, WIDTH = 32, 8, 64
+#: Kernel -> a mixer whose weights it makes.
+MIXERS = {
+    "bounded": {"name": "softmax_cap"},
+    "softpick": {"name": "softpick"},
+    "softpick_original": {"name": "softpick", "variant": "original"},
+    "sigmoid": {"name": "sigmoid"},
+    "selective": {"name": "selective"},
+}
+
+
+def mixer(kernel: str) -> Mixer:
+    """A mixer of the transfer study's paper size, without memory."""
+    model = sheet.load("transfer", "paper").runs["transfer/base/baseline/s42"].spec.model.to_dict()
+    return on_meta(ModelSpec.from_dict(model | {"mixer": MIXERS[kernel], "layers": 1})).blocks[0].attention.mixer
+
+
+def counts() -> list[str]:
+    """A table by kernel and length."""
+    rows = [
+        "| kernel | T | kept, MB | with the output | moved, MB | forward, GFLOP | backward | to flash: kept | FLOP |"
+        " explicit: one chunk, MB |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for kernel, cost in COSTS.items():
+        made = mixer(kernel) if kernel in MIXERS else None
+        out = made.output_heads if made is not None else HEADS
+        for length in LENGTHS:
+            shape = Shape(batch=1, heads=HEADS, groups=GROUPS, out=out, length=length, width=WIDTH)
+            like = Shape(batch=1, heads=HEADS, groups=GROUPS, out=HEADS, length=length, width=WIDTH)
+            mine, flash = sum(operations(cost, shape)), sum(operations(COSTS["flash"], like))
+            forward, backward = operations(cost, shape)
+            all_kept, flash_kept = kept(cost, shape, output=True), kept(COSTS["flash"], like, output=True)
+            chunk = ""
+            if made is not None:
+                start, stop = made.spans(length)[-1]
+                chunk = f"{(stop - start) * stop * out * 4 / 1e6:,.0f}"
+            rows.append(
+                f"| {kernel} | {length:,} | {kept(cost, shape) / 1e6:,.1f} | {all_kept / 1e6:,.1f} "
+                f"| {sum(moved(cost, shape)) / 1e6:,.1f} | {forward / 1e9:,.1f} | {backward / 1e9:,.1f} "
+                f"| {all_kept / flash_kept:.2f} | {mine / flash:.2f} | {chunk} |"
+            )
+    return rows
+
+
+def compilations() -> list[str]:
+    """A table of what the compiler says, by GPU, width and pass: shared memory, registers, spilled bytes."""
+    rows = ["| GPU | type | width | kernel | forward | queries | keys |", "|---|---|---:|---|---|---|---|"]
+    for capability, dtype, width in ((90, torch.bfloat16, 64), (90, torch.bfloat16, 128), (80, torch.bfloat16, 64)):
+        cells: dict[str, list[str]] = {}
+        for row in compiled(width, dtype, capability):
+            options = ", ".join(f"{name}={value}" for name, value in row["options"].items())
+            cell = f"{row['shared'] / 1024:.0f} KB, {row['registers']}, {row['spilled']}"
+            cells.setdefault(f"{row['kernel']} {options}".strip(), []).append(cell)
+        rows += [
+            f"| sm_{capability} | {str(dtype).removeprefix('torch.')} | {width} | {name} | {' | '.join(three)} |"
+            for name, three in cells.items()
+        ]
+    return rows
+
+
+def milliseconds(call: Callable[[], torch.Tensor]) -> float:
+    """Median time of a forward and a backward pass on the device."""
+    taken = []
+    for number in range(25):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        out = call()
+        out.backward(torch.ones_like(out))
+        end.record()
+        torch.cuda.synchronize()
+        if number >= 5:
+            taken.append(begin.elapsed_time(end))
+    return statistics.median(taken)
+
+
+def times() -> list[str]:
+    """Milliseconds by kernel and length, and their ratio to flash attention's."""
+    lengths = " | ".join(f"T = {length:,}" for length in LENGTHS)
+    rows = [f"| kernel | {lengths} |", "|---|" + "---:|" * len(LENGTHS)]
+    flash: list[float] = []
+    for kernel in COSTS:
+        cells = []
+        for place, length in enumerate(LENGTHS):
+            shapes = ((1, length, heads, WIDTH) for heads in (HEADS, GROUPS, GROUPS))
+            q, k, v = (
+                torch.randn(shape, device="cuda", dtype=torch.bfloat16).transpose(1, 2).requires_grad_()
+                for shape in shapes
+            )
+            visible = Visibility.of(torch.zeros(1, length, dtype=torch.long, device="cuda"), None, None)
+            if kernel == "flash":
+                found = milliseconds(
+                    lambda q=q, k=k, v=v: scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+                )
+                flash.append(found)
+            else:
+                made = mixer(kernel).to_empty(device="cuda")
+                for value in made.parameters():
+                    value.data.zero_()
+                found = milliseconds(lambda q=q, k=k, v=v, m=made, s=visible: m(q, k, v, s))
+            cells.append(f"{found:.2f} ({found / flash[place]:.2f})")
+        rows.append(f"| {kernel} | {' | '.join(cells)} |")
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--time", action="store_true", help="measure times, on a GPU")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    given = parser.parse_args()
+    text = [
+        "# Attention kernels in counts",
+        "",
+        f"{describe()}. One layer, {HEADS} heads of width {WIDTH}, {GROUPS} key/value heads, bfloat16, one sequence; "
+        "visible pairs only. `python benchmarks/attention_kernels.py`",
+        "",
+        "Kept: what stays for the backward pass; the next column counts the output as well, which the projection after "
+        "it keeps. Moved: every tensor once a kernel, forward and backward. Flash is the second form of flash "
+        "attention, whose backward pass walks once and adds the queries' gradient up in no fixed order; ours walk "
+        "twice, in a fixed one. Where heads only mask (`selective`), 24 of 32 come out. The last column is the float32 "
+        "weights of the largest chunk that explicit weights make, of several such tensors.",
+        "",
+        *counts(),
+        "",
+        "What Triton's compiler says of each pass, a program's shared memory, a thread's registers, and the bytes of a "
+        "thread that did not fit into them:",
+        "",
+        *compilations(),
+        "",
+        "Times on a GPU, forward and backward in milliseconds, and as a multiple of flash attention's:",
+        "",
+        *(times() if given.time else ["not measured: `python benchmarks/attention_kernels.py --time` on a GPU"]),
+        "",
+    ]
+    given.out.write_text("\n".join(text), encoding="utf-8")
+    print("\n".join(text))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Compile every kernel for a GPU that need not be here: ``python -m plumbline.kernels.compiled --capability 90``.
+
+Triton brings its own assembler, so a machine without a GPU can tell that a kernel is one (the interpreter accepts what
+the compiler does not), how much shared memory a program asks for, and whether its numbers fit into registers. One JSON
+object a kernel and line. Nothing is run, and no time follows from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import triton
+from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from plumbline import cli
+from plumbline.kernels.tiles import Blocks, blocks_for, sizes
+
+#: Kernel -> the constants that only it has, one compilation each. `OUT` of 32 heads in 8 groups: 24 attend.
+OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
+    "bounded": ({"CAPPED": True}, {"CAPPED": False}),
+    "softpick": ({"VISIBLE": True},),
+    "softpick_original": ({},),
+    "sigmoid": ({"VISIBLE": False, "DIVIDED": True}, {"VISIBLE": True, "DIVIDED": False}),
+    "selective": ({"OUT": 24, "AFTER": False}, {"OUT": 32, "AFTER": True}),
+}
+PASSES = ("_forward", "_queries", "_keys")
+_TYPES = {torch.bfloat16: "*bf16", torch.float32: "*fp32"}
+_SINGLE = {"bias", "db", "top", "inverse", "log_sum", "delta"}
+_NUMBERS = {"scale", "cap", "count", "epsilon"}
+
+
+def compiled(width: int, dtype: torch.dtype, capability: int, *, every: bool = True) -> Iterator[dict[str, Any]]:
+    """What the compiler says of each kernel at the transfer study's 32 heads in 8 groups.
+
+    `every`: with all options of a kernel, not the first alone. `shared`: bytes of shared memory a program; `registers`
+    a thread; `spilled`: bytes of a thread that did not fit into them.
+    """
+    q_BHTW = torch.empty(1, 32, 1, width, dtype=dtype)
+    blocks = blocks_for(q_BHTW)
+    common = sizes(q_BHTW, q_BHTW[:, :8], blocks)
+    for kernel, variants in OPTIONS.items():
+        module = importlib.import_module(f"plumbline.kernels.{kernel}")
+        for options in variants if every else variants[:1]:
+            for name in PASSES:
+                made = _compile(getattr(module, name), common | options | {"KEEP": True}, dtype, capability, blocks)
+                registers, spilled = _registers(made.asm["ptx"], capability)
+                yield {
+                    "kernel": kernel,
+                    "pass": name.removeprefix("_"),
+                    "options": options,
+                    "shared": made.metadata.shared,
+                    "registers": registers,
+                    "spilled": spilled,
+                }
+
+
+def _compile(function: Any, constants: dict[str, Any], dtype: torch.dtype, capability: int, blocks: Blocks) -> Any:
+    signature, values, aligned = {}, {}, {}
+    for place, name in enumerate(function.arg_names):
+        if name in constants:
+            signature[name], values[(place,)] = "constexpr", constants[name]
+        elif name in _NUMBERS:
+            signature[name] = "fp32"
+        else:
+            integer = name == "length" or re.fullmatch("[qkv]_[bht]", name)
+            signature[name] = "i32" if integer else "*fp32" if name in _SINGLE else _TYPES[dtype]
+            # As a launch would find it: addresses, strides and a length of multiples of 16.
+            aligned[(place,)] = [["tt.divisibility", 16]]
+    source = ASTSource(function, signature, values, aligned)
+    options = {"num_warps": blocks.warps, "num_stages": blocks.stages}
+    return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+
+
+def _registers(ptx: str, capability: int) -> tuple[int, int]:
+    """Registers and spilled bytes a thread, from the assembler."""
+    architecture = f"sm_{capability}{'a' if capability >= 90 else ''}"
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(ptx)
+        file.flush()
+        command = [knobs.nvidia.ptxas.path, "-v", f"-arch={architecture}", file.name, "-o", "/dev/null"]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    registers, spilled = re.search(r"Used (\d+) registers", said), re.search(r"(\d+) bytes spill stores", said)
+    assert registers is not None and spilled is not None, said
+    return int(registers[1]), int(spilled[1])
+
+
+def main() -> int:
+    """Run the verb."""
+    parser = argparse.ArgumentParser(prog="python -m plumbline.kernels.compiled", description=__doc__)
+    parser.add_argument("--capability", type=int, default=90, help="of the GPU, as 80 or 90 (default: %(default)s)")
+    parser.add_argument("--width", type=int, default=64, help="of a head (default: %(default)s)")
+    parser.add_argument("--type", choices=("bfloat16", "float32"), default="bfloat16")
+    parser.add_argument("--every", action="store_true", help="with all options of a kernel, not the first alone")
+    given = parser.parse_args()
+    for row in compiled(given.width, getattr(torch, given.type), given.capability, every=given.every):
+        print(json.dumps(row), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    cli.run(main)

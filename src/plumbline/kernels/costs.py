@@ -1,0 +1,93 @@
+"""What a kernel's forward and backward passes cost, in counts: multiplications, bytes kept, bytes moved.
+
+A product is one multiplication for each pair of query and key and each coordinate of a head: scores are one, weights
+times values another. Tests hold products and kept bytes equal to what the kernels do in Triton's interpreter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """Products for each attending head: of the forward pass, of the queries' gradient, of the keys' and values'; and
+    of the last for each group beside. `forward_alone`: where no gradient will be asked for.
+
+    `kept`: tensors of the output's size that backward needs; `rows`: float32 numbers for each row of a head. `output`:
+    whether the output is the one that is kept, which the projection after it keeps in any case.
+    """
+
+    forward: int
+    queries: int
+    keys: int
+    keys_per_group: int = 0
+    forward_alone: int | None = None
+    kept: int = 1
+    rows: int = 1
+    output: bool = True
+
+
+#: Flash attention's second form walks once in backward, summing the queries' gradient in memory in no fixed order.
+FLASH = Cost(forward=2, queries=0, keys=5)
+
+COSTS = {
+    "flash": FLASH,
+    "bounded": Cost(forward=2, queries=3, keys=4),
+    "softpick": Cost(forward=4, forward_alone=3, queries=3, keys=4, rows=2, output=False),
+    "softpick_original": Cost(forward=2, queries=3, keys=4),
+    "sigmoid": Cost(forward=2, queries=3, keys=4, kept=0, rows=0, output=False),
+    "selective": Cost(forward=3, queries=5, keys=4, keys_per_group=2),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """One layer's call: `heads` go in, `out` of them attend. `size`: bytes of a number of q, k and v."""
+
+    batch: int
+    heads: int
+    groups: int
+    out: int
+    length: int
+    width: int
+    size: int = 2
+
+    def bytes(self, heads: int) -> int:
+        """Of one tensor of so many heads."""
+        return self.batch * heads * self.length * self.width * self.size
+
+    @property
+    def inputs(self) -> int:
+        """Bytes of queries, keys and values."""
+        return self.bytes(self.heads) + 2 * self.bytes(self.groups)
+
+    @property
+    def row(self) -> int:
+        """Bytes of one float32 number for each row of an attending head."""
+        return self.batch * self.out * self.length * 4
+
+
+def operations(cost: Cost, shape: Shape, *, block: int = 1) -> tuple[int, int]:
+    """Operations (two a multiplication) of the forward and the backward pass, over the visible pairs of blocks."""
+    blocks = -(-shape.length // block)
+    pairs = shape.batch * block * block * blocks * (blocks + 1) // 2
+    backward = (cost.queries + cost.keys) * shape.out + cost.keys_per_group * shape.groups
+    return 2 * pairs * shape.width * cost.forward * shape.out, 2 * pairs * shape.width * backward
+
+
+def kept(cost: Cost, shape: Shape, *, output: bool = False) -> int:
+    """Bytes that stay until the backward pass; with `output` the output as well, where it is not among them."""
+    more = 1 if output and not cost.output else 0
+    return shape.inputs + (cost.kept + more) * shape.bytes(shape.out) + cost.rows * shape.row
+
+
+def moved(cost: Cost, shape: Shape) -> tuple[int, int]:
+    """Least bytes read and written by the forward and the backward pass: every tensor once a kernel."""
+    out, rows = shape.bytes(shape.out), cost.rows * shape.row
+    forward = shape.inputs + out + (0 if cost.output else cost.kept * out) + rows
+    gradients = shape.bytes(shape.heads) + 2 * shape.bytes(shape.groups)
+    delta = shape.row if cost.kept else 0
+    walks = 2 if cost.queries else 1
+    backward = walks * (shape.inputs + out + rows) + cost.kept * out + walks * delta + gradients
+    return forward, backward

@@ -1,0 +1,85 @@
+"""Which code makes a mixer's weights: a table by kernel, device and type.
+
+A mixer names the kernel that it folds into (`Mixer.kernel`), and this table says where that runs. Everywhere else, and
+wherever the reference is asked for, a mixer makes explicit weights for some queries at a time (`CHUNKED`). Triton's
+kernels know plain causal calls alone: with padding or a decoding cache a call takes the chunked way, on any device.
+Nothing here imports Triton: what is installed is read when this module is.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Literal
+
+import torch
+
+#: How attention is asked for: the table's way, or explicit weights from the reference, in chunks of queries.
+Asked = Literal["auto", "reference"]
+
+#: Explicit weights, some queries at a time: every mixer has them.
+CHUNKED = "chunked"
+
+#: Torch's fused attention, whose own dispatcher picks among flash, cuDNN and others.
+SDPA = "sdpa"
+
+TRITON_INSTALLED = importlib.util.find_spec("triton") is not None
+
+_HALF_AND_SINGLE = frozenset({torch.bfloat16, torch.float32})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """Where a kernel runs. `devices` and `types`: None is all of them. `module`: of Triton's, where it stands.
+    `plain`: it takes calls without padding and cache alone."""
+
+    devices: frozenset[str] | None = None
+    types: frozenset[torch.dtype] | None = None
+    module: str | None = None
+    plain: bool = False
+
+    def takes(self, device: str, dtype: torch.dtype, plain: bool) -> bool:
+        """Whether such a call can run here, if what it needs is installed."""
+        fits = (self.devices is None or device in self.devices) and (self.types is None or dtype in self.types)
+        return fits and (plain or not self.plain)
+
+
+def _triton(name: str) -> Row:
+    return Row(devices=frozenset({"cuda"}), types=_HALF_AND_SINGLE, module=f"plumbline.kernels.{name}", plain=True)
+
+
+#: Kernel -> where it runs. What does not fold into any (`selective` summed over queries) has no row.
+TABLE: dict[str, Row] = {
+    SDPA: Row(),
+    "bounded": _triton("bounded"),
+    "softpick": _triton("softpick"),
+    "softpick_original": _triton("softpick_original"),
+    "sigmoid": _triton("sigmoid"),
+    "selective": _triton("selective"),
+}
+
+
+def chosen(kernel: str | None, device: str, dtype: torch.dtype, *, plain: bool = True, asked: Asked = "auto") -> str:
+    """The kernel that a call goes through: `kernel`, or `CHUNKED`."""
+    row = TABLE.get(kernel) if kernel is not None and asked == "auto" else None
+    if row is None or not row.takes(device, dtype, plain) or (row.module is not None and not TRITON_INSTALLED):
+        return CHUNKED
+    return kernel
+
+
+def triton_version(kernel: str) -> str | None:
+    """The version of Triton that `kernel` is compiled with; None where it has no use for one."""
+    row = TABLE.get(kernel)
+    return None if row is None or row.module is None else metadata.version("triton")
+
+
+def lacking(kernel: str | None, device: str, dtype: torch.dtype, *, asked: Asked = "auto") -> str | None:
+    """What to say where a kernel would run here but for a package that is not installed; None where nothing lacks."""
+    row = TABLE.get(kernel) if kernel is not None and asked == "auto" else None
+    if row is None or row.module is None or TRITON_INSTALLED or not row.takes(device, dtype, plain=True):
+        return None
+    return (
+        f"Triton is not installed, so the weights of kernel {kernel!r} are explicit, in chunks of queries: the same "
+        "numbers up to rounding, slower and with more memory; pip install triton brings it"
+    )

@@ -1,0 +1,140 @@
+"""What all kernels share: loading and storing tiles, scores, running softmax statistics; and how they are launched.
+
+Letters of a tile's axes: M queries, N keys, W the head width padded to a power of two. Queries, keys and values may
+have any strides but a last one of 1; what a kernel writes, and the gradient that it is given, lie as (B, T, H, W), the
+order in which projections make and read heads. Exponentials are of base 2, with log2(e) in the scale of the scores.
+
+A program holds a block of rows and walks over the blocks of the other axis: forward and for the queries' gradient it
+holds queries and walks over keys up to them; for the gradient of keys and values it holds keys and walks over queries
+from them on. A number that several query heads share is thus summed by one program in a fixed order: gradients are the
+same from run to run, and grouped keys are never repeated. Only the blocks on the diagonal (`EDGE`) need a mask: the
+others are visible as a whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from triton import knobs
+
+LOG2E = tl.constexpr(1.4426950408889634)
+#: Whether kernels run in Triton's interpreter, on the CPU. It multiplies bfloat16 as if it were integers.
+INTERPRETED = tl.constexpr(bool(knobs.runtime.interpret))
+
+
+@triton.jit
+def origin(x, batch, head, per_batch, per_head):
+    """Where a head's rows begin; 64 bits, as a tensor may have more than 2^31 numbers."""
+    return x + tl.cast(batch, tl.int64) * per_batch + tl.cast(head, tl.int64) * per_head
+
+
+@triton.jit
+def load_tile(start, rows, per_row, length, WIDTH: tl.constexpr, PADDED: tl.constexpr):
+    """(rows, PADDED); zeros beyond `length` and beyond the head's width."""
+    columns = tl.arange(0, PADDED)
+    inside = (rows[:, None] < length) & (columns[None, :] < WIDTH)
+    return tl.load(start + rows[:, None] * per_row + columns[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def store_tile(start, tile, rows, per_row, length, WIDTH: tl.constexpr, PADDED: tl.constexpr):
+    """The part of (rows, PADDED) that exists, in the type that it is kept in."""
+    columns = tl.arange(0, PADDED)
+    inside = (rows[:, None] < length) & (columns[None, :] < WIDTH)
+    kept = tile.to(start.dtype.element_ty)
+    tl.store(start + rows[:, None] * per_row + columns[None, :], kept, mask=inside)
+
+
+@triton.jit
+def product(left, right, PRECISION: tl.constexpr):
+    """A matrix product summed in float32; the left side takes the right one's type."""
+    left = left.to(right.dtype)
+    if INTERPRETED:
+        left, right = left.to(tl.float32), right.to(tl.float32)
+    return tl.dot(left, right, input_precision=PRECISION)
+
+
+@triton.jit
+def scores(left_XW, right_YW, scale, seen_XY, EDGE: tl.constexpr, PRECISION: tl.constexpr):
+    """Scaled dot products (X, Y); -inf where a query does not see a key."""
+    z_XY = product(left_XW, tl.trans(right_YW), PRECISION) * scale
+    if EDGE:
+        z_XY = tl.where(seen_XY, z_XY, float("-inf"))
+    return z_XY
+
+
+@triton.jit
+def raised(top_M, total_M, z_MN):
+    """Running maximum and sum of a softmax with one more tile: the new ones, the factor that what was summed before is
+    to be multiplied by, and the tile's terms. A tile before or this one has a finite score in every row."""
+    higher_M = tl.maximum(top_M, tl.max(z_MN, 1))
+    factor_M = tl.exp2(top_M - higher_M)
+    terms_MN = tl.exp2(z_MN - higher_M[:, None])
+    return higher_M, total_M * factor_M + tl.sum(terms_MN, 1), factor_M, terms_MN
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Blocks:
+    """Rows that a program holds and walks over, and how it is compiled. `held` is a multiple of `walked`, both are
+    powers of two of at least 16."""
+
+    held: int
+    walked: int
+    warps: int = 8
+    stages: int = 2
+
+
+def blocks_for(q_BHTW: torch.Tensor) -> Blocks:
+    """Blocks whose tiles fit the shared memory and the registers of a GPU since Ampere, by width and type.
+
+    Chosen by the sizes that the compiler reports (benchmarks/attention_kernels.md), not by time.
+    """
+    padded, size = triton.next_power_of_2(q_BHTW.shape[-1]), q_BHTW.dtype.itemsize
+    return Blocks(held=max(32, min(128, 128 * 64 * 2 // (max(padded, 64) * size))), walked=32)
+
+
+def strides(*tensors: torch.Tensor) -> tuple[int, ...]:
+    """Batch, head and row strides of each."""
+    return tuple(step for x in tensors for step in x.stride()[:3])
+
+
+def rows_apart(x_BHTW: torch.Tensor) -> torch.Tensor:
+    """The tensor with numbers of a row side by side, as kernels read them."""
+    return x_BHTW if x_BHTW.stride(-1) == 1 else x_BHTW.contiguous()
+
+
+def by_token(x_BHTW: torch.Tensor) -> torch.Tensor:
+    """The tensor laid out as (B, T, H, W)."""
+    return x_BHTW.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def empty_by_token(like_BHTW: torch.Tensor, heads: int | None = None) -> torch.Tensor:
+    """Room for a tensor of that size, or of as many heads, laid out as (B, T, H, W)."""
+    batch, own, length, width = like_BHTW.shape
+    return like_BHTW.new_empty(batch, length, heads or own, width).transpose(1, 2)
+
+
+def sizes(q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, blocks: Blocks) -> dict[str, Any]:
+    """The constants that a kernel is compiled for."""
+    width = q_BHTW.shape[-1]
+    return {
+        "HEADS": q_BHTW.shape[1],
+        "GROUPS": k_BGTW.shape[1],
+        "WIDTH": width,
+        "PADDED": max(16, triton.next_power_of_2(width)),
+        "HELD": blocks.held,
+        "WALKED": blocks.walked,
+        # Of float32 products alone; others are exact in float32.
+        "PRECISION": "tf32" if torch.backends.cuda.matmul.allow_tf32 else "ieee",
+        "num_warps": blocks.warps,
+        "num_stages": blocks.stages,
+    }
+
+
+def grid(x_BHTW: torch.Tensor, blocks: Blocks, heads: int | None = None) -> tuple[int, int]:
+    """Blocks of rows, and sequences times heads."""
+    return triton.cdiv(x_BHTW.shape[2], blocks.held), x_BHTW.shape[0] * (heads or x_BHTW.shape[1])

@@ -1,0 +1,26 @@
+"""The kernel of a model's attention, chosen for the whole of a run and written down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from plumbline.kernels.selection import Asked, chosen, lacking, triton_version
+from plumbline.model.decoder import Decoder
+
+
+def choose(model: Decoder, asked: Asked, device: str, dtype: torch.dtype) -> dict[str, Any]:
+    """Have all layers' attention go the way that is `asked` for, and say for a manifest what that is.
+
+    Returns:
+        `asked`; `kernel`: what a call without padding and cache goes through, in `dtype` on `device`; `triton`: the
+        version that compiles it, or None; `notice`: what is not installed and would be used, or None.
+    """
+    mixers = [block.attention.mixer for block in model.blocks]
+    for mixer in mixers:
+        mixer.attention = asked
+    own = mixers[0].kernel
+    kernel = chosen(own, device, dtype, asked=asked)
+    notice = lacking(own, device, dtype, asked=asked)
+    return {"asked": asked, "kernel": kernel, "triton": triton_version(kernel), "notice": notice}
