@@ -54,7 +54,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--sizes", choices=SIZES, default="paper", help="tiny: toy shapes, for a rehearsal")
-    parser.add_argument("--minutes", type=float, default=9.5, help="of this call; the next one goes on")
+    parser.add_argument("--minutes", type=float, help="of this call (9.5, or 0.9 at toy sizes); the next one goes on")
     parser.add_argument("--sections", nargs="+", choices=ORDER, default=ORDER)
     parser.add_argument(
         "--nanogpt", metavar="FOLDER", help="a checkout of nanoGPT, whose model.py is timed beside ours"
@@ -80,8 +80,9 @@ def main() -> int:
     state.write()
     if given.again:
         state.again()
+    minutes = setting.size.minutes if given.minutes is None else given.minutes
     modules = {name: MODULES[name] for name in ORDER if name in given.sections}
-    whole = conduct(modules, path, setting, 60 * given.minutes, lambda words: print(words, flush=True))
+    whole = conduct(modules, path, setting, 60 * minutes, lambda words: print(words, flush=True))
     written = path.with_suffix(".md")
     written.write_text(page(State.read(path), setting, MODULES), encoding="utf-8")
     print(written.read_text(encoding="utf-8"))

@@ -20,6 +20,8 @@ FINISHED, OUT_OF_TIME = "finished", "out of time; the next call goes on"
 GRACE = 20.0
 #: So that memory is not lost to fragments between rows of different shapes.
 ENVIRONMENT = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+#: Seconds that every section has, where there are any left: a process needs some to begin.
+LEAST = 15.0
 #: A row that was cut off so often is given up.
 TRIES = 2
 
@@ -44,7 +46,8 @@ def conduct(
             say(f"{name}: finished before")
             continue
         # A section that comes late has less, so that a call ends when it should; one that was quick leaves the rest.
-        until = min(end, time.time() + importlib.import_module(module).SHARE * seconds)
+        share = max(importlib.import_module(module).SHARE * seconds, LEAST)
+        until = min(end, time.time() + share)
         words = _section(name, module, path, setting.ending(until), grace) if time.time() < end else OUT_OF_TIME
         state = State.read(path)
         state.end(name, words)

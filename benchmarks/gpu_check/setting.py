@@ -13,14 +13,17 @@ REHEARSAL = "rehearsal on a processor, not a measurement"
 class Sizes:
     """Shapes of the sections.
 
+    `minutes` of a call, where it is not told another number: what a lent machine has, some of it for the start.
     `preset` of the transfer study's base scale; `mini`: the preset of the table, `profile` with which it is made.
     `product`: rows of a square matrix product; `copied`: bytes of a copy.
     `cases`: type, head width and length of the comparisons with float64.
     `lengths`, `tokens`: of the attention calls that are timed, and how many tokens a call has.
     `sequences`: of a micro-batch; `accumulated`: micro-batches of the baseline's step.
-    `repeats`: timed calls or steps after `warmup` ones that are not.
+    `repeats`: timed calls or steps after `warmup` ones that are not. `compiles`: whether torch.compile is measured too,
+    which alone takes a processor minutes.
     """
 
+    minutes: float
     preset: str
     mini: str
     profile: str | None
@@ -33,10 +36,12 @@ class Sizes:
     accumulated: int
     repeats: int
     warmup: int
+    compiles: bool
 
 
 SIZES = {
     "paper": Sizes(
+        minutes=9.5,
         preset="paper",
         mini="mini",
         profile="profiles/gpus",
@@ -57,8 +62,10 @@ SIZES = {
         accumulated=4,
         repeats=8,
         warmup=3,
+        compiles=True,
     ),
     "tiny": Sizes(
+        minutes=0.9,
         preset="smoke",
         mini="smoke",
         profile=None,
@@ -71,6 +78,7 @@ SIZES = {
         accumulated=2,
         repeats=2,
         warmup=1,
+        compiles=False,
     ),
 }
 

@@ -54,6 +54,8 @@ def carry_out(name: str, module: str, state: State, setting: Setting) -> int:
             traceback.clear_frames(error.__traceback__)
         else:
             status = values.pop("status", MEASURED)
+            if status == GOES_ON:  # by itself, which is no try that has failed
+                values["tries"] = 0
             state.record(name, key, status, took_seconds=round(time.monotonic() - began, 2), **values)
             if status == GOES_ON:
                 return EXIT_RUN_AGAIN

@@ -37,8 +37,7 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     builders = {OURS: sides.ours, "transformers": sides.llama}
     if setting.nanogpt:
         builders["nanoGPT"] = functools.partial(sides.nanogpt, folder=setting.nanogpt)
-    # A rehearsal compiles nothing: that alone takes a processor its minute.
-    ways = (False,) if setting.sizes == "tiny" else (False, True)
+    ways = (False, True) if setting.size.compiles else (False,)
     return {
         f"{name}, {'compiled' if compiled else 'eager'}": functools.partial(_side, build, shape, compiled, setting)
         for compiled in ways

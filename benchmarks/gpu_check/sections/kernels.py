@@ -96,7 +96,7 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
     single = copy.deepcopy(exact).float()
     sizes = [(BATCH, length, heads, width) for heads in (HEADS, exact.groups, exact.groups)]
     # As projections leave them: the axis of heads is not the outer one.
-    drawn = [1.5 * torch.randn(shape, generator=draw, device=device) for shape in sizes]
+    drawn = [torch.randn(shape, generator=draw, device=device) for shape in sizes]
     inputs = [x.to(getattr(torch, dtype)).transpose(1, 2) for x in drawn]
     visibility = Visibility.of(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
     expected = _results(exact.reference, [x.double() for x in inputs], exact, visibility)

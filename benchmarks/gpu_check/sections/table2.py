@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -39,14 +38,8 @@ def command(setting: Setting) -> list[str]:
     """As docs/gpu-box.md has it, of this interpreter."""
     words = [sys.executable, "-m", "snakemake", target(setting)]
     if setting.size.profile:
-        return [
-            *words,
-            "--profile",
-            setting.size.profile,
-            "--config",
-            f"preset={setting.size.mini}",
-            "machine=one_h100",
-        ]
+        words += ["--profile", setting.size.profile]
+        return [*words, "--config", f"preset={setting.size.mini}", "machine=one_h100"]
     return [*words, "--cores", "2", "--config", f"preset={setting.size.mini}"]
 
 
@@ -73,13 +66,14 @@ def _make(setting: Setting) -> dict[str, Any]:
         last = [line.strip() for line in said.splitlines() if "rror" in line] or [f"exit code {code}"]
         raise PlumblineError(f"snakemake: {last[0]} (see {LOG})")
     outcomes = list(Path("work", setting.size.mini, "runs", "transfer").glob("*/*/*/outcome.json"))
-    steps = re.findall(r"(\d+) of (\d+) steps", said)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     return {
         "status": GOES_ON if code else MEASURED,
         "reason": "stopped; the next call goes on",
         "seconds": round(time.monotonic() - began, 1),
         "runs_finished": len(outcomes),
-        "jobs": " of ".join(steps[-1]) if steps else None,
+        "to_do": next((line.removeprefix("To do: ") for line in lines if line.startswith("To do: ")), None),
+        "last": lines[-1] if lines else None,
     }
 
 
@@ -98,9 +92,9 @@ def page(state: State) -> list[str]:
     """How far it is; the table itself lies where its own page says."""
     rows = state.rows("table2") | state.rows("table2", GOES_ON)
     return table(
-        ("target", "status", "seconds of the last call", "jobs of the last call", "runs finished"),
+        ("target", "status", "seconds of the last call", "it had to do", "it said last", "runs finished"),
         (
-            (key, row["status"], row.get("seconds"), row.get("jobs"), row.get("runs_finished"))
+            (key, row["status"], row.get("seconds"), row.get("to_do"), row.get("last"), row.get("runs_finished"))
             for key, row in rows.items()
         ),
     )

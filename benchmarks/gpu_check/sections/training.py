@@ -41,11 +41,14 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
         f"{BASELINE}, first": functools.partial(_method, baseline, setting),
     }
     planned |= {name: functools.partial(_method, specs[name], setting) for name in methods}
-    return planned | {
+    planned |= {
         f"{BASELINE}, last": functools.partial(_method, baseline, setting),
         f"trainer, micro-batch {2 * micro}": functools.partial(_trainer, baseline, 2 * micro, False, setting),
-        f"trainer, micro-batch {micro}, compiled": functools.partial(_trainer, baseline, micro, True, setting),
     }
+    if setting.size.compiles:
+        compiled = functools.partial(_trainer, baseline, micro, True, setting)
+        planned[f"trainer, micro-batch {micro}, compiled"] = compiled
+    return planned
 
 
 def _trainer(spec: RunSpec, micro_batch: int, compiled: bool, setting: Setting) -> dict[str, Any]:
