@@ -73,10 +73,16 @@ def main() -> int:
     if given.afresh:
         path.unlink(missing_ok=True)
     state = State.read(path)
-    before = state.content["machine"].get("device", here["device"])
-    if before != here["device"]:
-        raise PlumblineError(f"{path}: measured on {before}, and this is {here['device']}; name another with --out")
+    told = {"device": here["device"], "sizes": given.sizes, "rehearsal": setting.rehearsal}
+    before = state.content.setdefault("told", told)
+    if before != told:
+        raise PlumblineError(
+            f"{path}: measured on {before['device']} at {before['sizes']} sizes, and this call is for {here['device']} "
+            f"at {given.sizes} ones; name another with --out"
+        )
     state.content["machine"] = here
+    commits = state.content.setdefault("commits", [])
+    commits += [] if here.get("git_commit") in commits else [here.get("git_commit")]
     state.write()
     if given.again:
         state.again()

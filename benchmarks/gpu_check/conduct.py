@@ -17,7 +17,7 @@ from plumbline.cli import EXIT_RUN_AGAIN
 
 FINISHED, OUT_OF_TIME = "finished", "out of time; the next call goes on"
 #: Seconds that a process may go beyond its time to finish its row, and then to end when it is told to.
-GRACE = 20.0
+GRACE = 12.0
 #: So that memory is not lost to fragments between rows of different shapes.
 ENVIRONMENT = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 #: Seconds that every section has, where there are any left: a process needs some to begin.
@@ -46,6 +46,7 @@ def conduct(
             say(f"{name}: finished before")
             continue
         # A section that comes late has less, so that a call ends when it should; one that was quick leaves the rest.
+        state.end(name, None)
         share = max(importlib.import_module(module).SHARE * seconds, LEAST)
         until = min(end, time.time() + share)
         words = _section(name, module, path, setting.ending(until), grace) if time.time() < end else OUT_OF_TIME
@@ -67,9 +68,9 @@ def _section(name: str, module: str, path: Path, setting: Setting, grace: float)
             _cut_off(state, name, cut_off, code)
         elif code == 0:
             return FINISHED
-        elif code not in (EXIT_RUN_AGAIN, EXIT_FRESH_PROCESS):
+        elif code not in (None, EXIT_RUN_AGAIN, EXIT_FRESH_PROCESS):
             return state.section(name)["ended"] or f"failed: its process ended with {code}, see {log_of(path)}"
-        if time.time() >= setting.until or code == EXIT_RUN_AGAIN:
+        if time.time() >= setting.until or code in (None, EXIT_RUN_AGAIN):
             return OUT_OF_TIME if state.missing(name) else FINISHED
 
 

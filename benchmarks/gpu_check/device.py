@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib import metadata, util
+from importlib import metadata
 from typing import Any
 
 PACKAGES = ("triton", "flash-attn", "transformers", "snakemake")
@@ -25,8 +25,8 @@ def describe(kind: str) -> dict[str, Any]:
     from plumbline.cli import PlumblineError
     from plumbline.train.provenance import code
 
-    said = {"device": "processor", "host": line(), "torch": str(torch.__version__), **code()}
-    said |= {name: metadata.version(name) for name in PACKAGES if util.find_spec(name.replace("-", "_"))}
+    said = {"device": "processor", "host": line(), **code()}
+    said |= {name: version for name in PACKAGES if (version := _version(name))}
     if kind == "cpu":
         return said
     if not torch.cuda.is_available():
@@ -52,6 +52,13 @@ def stated(name: str) -> dict[str, Any]:
     if not found:
         return {}
     return {"machine": found[0], "peak_tflops": load(found[0]).peak_tflops}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _driver() -> str | None:

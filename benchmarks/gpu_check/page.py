@@ -18,6 +18,9 @@ def page(state: State, setting: Setting, modules: Mapping[str, str]) -> str:
     if rehearsal:
         lines += [f"**This is a {rehearsal}.**", ""]
     lines += ["; ".join(f"{key} {value}" for key, value in machine.items() if value is not None) + ".", ""]
+    commits = state.content.get("commits", [])
+    if len(commits) > 1:
+        lines += [f"Rows were measured at the commits {', '.join(str(commit) for commit in commits)}.", ""]
     lines += [f"`{command(setting)}`", ""]
     for name, module in modules.items():
         section = importlib.import_module(module)
@@ -52,7 +55,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "**no**"
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.3g}"
+        return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

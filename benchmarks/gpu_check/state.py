@@ -86,8 +86,8 @@ class State:
         self.section(name)["rows"][key] = {"status": status, "tries": tries, "at": measured_at} | values
         self.write()
 
-    def end(self, name: str, words: str) -> None:
-        """How the section's last call ended."""
+    def end(self, name: str, words: str | None) -> None:
+        """How the section's last call ended; None while it has not."""
         self.section(name)["ended"] = words
         self.write()
 
