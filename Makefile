@@ -8,7 +8,7 @@ export HF_DATASETS_OFFLINE ?= 1
 
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
-.PHONY: setup quick table2 demo check plan docs test test-units test-cluster lint lock clean
+.PHONY: setup quick table2 demo check plan docs gpu-check gpu-check-pack test test-units test-cluster lint lock clean
 
 setup: .venv/complete
 
@@ -50,6 +50,25 @@ check: setup
 # What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100", or with the PROFILES of the run.
 plan: setup
 	@$(BIN)/python -m plumbline.plan $(WORDS)
+
+# What a GPU does: correctness, speed beside floors and beside others, then mini's Table 2 with the time that is left.
+# The same command goes on (docs/gpu-box.md): make gpu-check MINUTES=60 NANOGPT=/path/to/nanoGPT GPU_CHECK=--again
+MINUTES ?= 9.5
+gpu-check: setup
+	@$(BIN)/python -m plumbline.operate.driver
+	@$(BIN)/python -m benchmarks.gpu_check --minutes $(MINUTES) $(if $(NANOGPT),--nanogpt '$(NANOGPT)') $(GPU_CHECK) \
+	  || test $$? -eq 75
+
+# What that needs on a machine without a network, made on one with: mini's packs and items, and every package as a
+# wheel (WHEELS= leaves them out, for a machine that has them). Carried there as gpu-check-pack.tar.
+GPU_CHECK_PRESET ?= mini
+WHEELS ?= wheels
+gpu-check-pack: setup
+	@$(BIN)/python -m plumbline.operate.driver
+	$(BIN)/snakemake results/$(GPU_CHECK_PRESET)/transfer/table2.csv --until pack items \
+	  --config preset=$(GPU_CHECK_PRESET)
+	$(if $(WHEELS),$(BIN)/python -m pip wheel --quiet --wheel-dir work/$(WHEELS) --requirement requirements.lock)
+	tar --create --file gpu-check-pack.tar work/$(GPU_CHECK_PRESET)/corpora $(if $(WHEELS),work/$(WHEELS))
 
 # The documentation as a site, every link checked: site/index.html.
 docs: setup

@@ -1,0 +1,152 @@
+"""A training step at paper size: the baseline's as the trainer takes it, and every method's beside it.
+
+The first rows are whole steps of the trainer (`train.step_time`): data, accumulation, clipping, update. Methods take
+theirs without the data and with one micro-batch, one method at a time, the baseline first and last, so that what the
+device's clock does in between can be seen. Their weights are drawn on the device, which spares half an hour.
+
+MFU: operations of linear maps, logits and attention, three times the forward pass's, over the time and the stated peak
+of config/machines.yaml; only visible pairs of query and key count, and (all pairs) every pair, as others count.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.gpu_check import shapes
+from benchmarks.gpu_check.page import table
+from benchmarks.gpu_check.setting import Setting
+from benchmarks.gpu_check.shapes import BASELINE
+from benchmarks.gpu_check.state import State
+
+if TYPE_CHECKING:
+    from plumbline.model.decoder import Decoder
+    from plumbline.specs.spec import ModelSpec, RunSpec
+
+TITLE = "Training steps of the transfer study's base scale"
+SHARE = 0.5
+
+OPERATIONS = ("operations", "operations_all_pairs")
+
+
+def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+    """The trainer's baseline eager; each method; the trainer's baseline in larger micro-batches, and compiled."""
+    specs, micro = shapes.runs(setting.size.preset), setting.size.sequences
+    baseline = specs[BASELINE]
+    methods = [name for name in shapes.methods() if name in specs and name != BASELINE]
+    planned: dict[str, Callable[[], dict[str, Any]]] = {
+        f"trainer, micro-batch {micro}": functools.partial(_trainer, baseline, micro, False, setting),
+        f"{BASELINE}, first": functools.partial(_method, baseline, setting),
+    }
+    planned |= {name: functools.partial(_method, specs[name], setting) for name in methods}
+    planned |= {
+        f"{BASELINE}, last": functools.partial(_method, baseline, setting),
+        f"trainer, micro-batch {2 * micro}": functools.partial(_trainer, baseline, 2 * micro, False, setting),
+    }
+    if setting.size.compiles:
+        compiled = functools.partial(_trainer, baseline, micro, True, setting)
+        planned[f"trainer, micro-batch {micro}, compiled"] = compiled
+    return planned
+
+
+def _trainer(spec: RunSpec, micro_batch: int, compiled: bool, setting: Setting) -> dict[str, Any]:
+    """Whole steps of the trainer."""
+    from benchmarks.gpu_check.device import forget_peak, peak_gib
+    from plumbline.train.step_time import Timing, measure
+
+    size = setting.size
+    sequences = size.sequences * size.accumulated
+    forget_peak(setting.device)
+    how = Timing(
+        sequences=sequences,
+        micro_batch=min(micro_batch, sequences),
+        repeats=size.repeats,
+        warmup=size.warmup,
+        device=setting.device,
+        compile=compiled,
+    )
+    steps = measure([spec], how, lambda words: None)
+    return _row(spec.model, sequences, float(steps["seconds"].median()), peak_gib(setting.device))
+
+
+def _method(spec: RunSpec, setting: Setting) -> dict[str, Any]:
+    """Steps of one micro-batch: forward, backward, clip, update."""
+    import torch
+
+    from benchmarks.gpu_check.device import forget_peak, milliseconds, peak_gib
+    from plumbline.train.numerics import autocast, numerics
+    from plumbline.train.optim import Optimizer
+
+    size, device = setting.size, torch.device(setting.device)
+    numerics(device)
+    forget_peak(setting.device)
+    model = drawn_there(spec.model, device)
+    optimizer = Optimizer(model, model.parameter_roles, spec.optimizer, [])
+    tokens_BT = torch.randint(spec.model.vocabulary, (size.sequences, spec.model.context), device=device)
+    losses: list[torch.Tensor] = []
+
+    def step() -> None:
+        with autocast(spec.train.precision, device):
+            loss = model(tokens_BT, loss=True) / (size.sequences * (spec.model.context - 1))
+        loss.backward()
+        optimizer.clip()
+        optimizer.step(1, 1e-4)
+        optimizer.zero_grad()
+        losses.append(loss.detach())
+
+    taken = milliseconds(step, setting.device, repeats=size.repeats, warmup=size.warmup)
+    if not math.isfinite(losses[-1].item()):
+        raise ArithmeticError(f"the loss is {losses[-1].item()}, and such a step's time says nothing")
+    return _row(spec.model, size.sequences, taken / 1e3, peak_gib(setting.device))
+
+
+def drawn_there(spec: ModelSpec, device: Any) -> Decoder:
+    """A decoder whose random weights are drawn on the device: other numbers than `create`'s, of the same spread."""
+    import torch
+
+    from plumbline.model.decoder import Decoder
+    from plumbline.model.init import initial_value
+    from plumbline.model.roles import Normal, roles
+
+    with torch.device(device):
+        model = Decoder(spec)
+    starts = roles(model)
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            init = starts[name].init
+            if isinstance(init, Normal):
+                value.normal_(0.0, spec.init_std if init.std is None else init.std)
+            else:
+                value.copy_(initial_value(init, value.shape, 0, name, spec))
+    return model
+
+
+def _row(spec: ModelSpec, sequences: int, seconds: float, peak: float | None) -> dict[str, Any]:
+    from plumbline.model.flops import counted
+
+    return {
+        "seconds": seconds,
+        "tokens": sequences * spec.context,
+        "peak_gib": peak,
+        "operations": counted(spec, sequences=sequences, causal=True),
+        "operations_all_pairs": counted(spec, sequences=sequences),
+    }
+
+
+def page(state: State) -> list[str]:
+    """Steps, their share of the peak, and over the baseline's."""
+    measured = state.rows("training")
+    peak = state.content["machine"].get("peak_tflops")
+    firsts = [measured[key]["seconds"] for key in (f"{BASELINE}, first", f"{BASELINE}, last") if key in measured]
+    lines = []
+    for key, row in measured.items():
+        beside = firsts and not key.startswith("trainer")
+        shares = [row[name] / row["seconds"] / peak / 1e12 if peak else None for name in OPERATIONS]
+        speed = sum(firsts) / len(firsts) / row["seconds"] if beside else None
+        lines.append(
+            (key, row["tokens"], row["seconds"], row["tokens"] / row["seconds"], speed, *shares, row["peak_gib"])
+        )
+    columns = ("step", "tokens", "seconds", "tokens/s", "of the baseline's speed", "MFU", "(all pairs)", "GiB")
+    return table(columns, lines)

@@ -1,0 +1,119 @@
+"""What a call of the check is told: device, sizes, until when."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+REHEARSAL = "rehearsal on a processor, not a measurement"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sizes:
+    """Shapes of the sections.
+
+    `minutes` of a call, where it is not told another number: what a lent machine has, some of it for the start.
+    `preset` of the transfer study's base scale; `mini`: the preset of the table, `profile` with which it is made.
+    `product`: rows of a square matrix product; `copied`: bytes of a copy.
+    `cases`: type, head width and length of the comparisons with float64.
+    `lengths`, `tokens`: of the attention calls that are timed, and how many tokens a call has.
+    `sequences`: of a micro-batch; `accumulated`: micro-batches of the baseline's step.
+    `repeats`: timed calls or steps after `warmup` ones that are not. `compiles`: whether torch.compile is measured too,
+    which alone takes a processor minutes.
+    """
+
+    minutes: float
+    preset: str
+    mini: str
+    profile: str | None
+    product: int
+    copied: int
+    cases: tuple[tuple[str, int, int], ...]
+    lengths: tuple[int, ...]
+    tokens: int
+    sequences: int
+    accumulated: int
+    repeats: int
+    warmup: int
+    compiles: bool
+
+
+SIZES = {
+    "paper": Sizes(
+        minutes=9.5,
+        preset="paper",
+        mini="mini",
+        profile="profiles/gpus",
+        product=8192,
+        copied=4 * 2**30,
+        # The types and the width of the paper first, so that a call that is cut short has them for every mixer.
+        cases=(
+            ("bfloat16", 64, 1111),
+            ("float32", 64, 200),
+            ("bfloat16", 32, 77),
+            ("bfloat16", 128, 200),
+            ("float32", 48, 77),
+            ("bfloat16", 96, 200),
+        ),
+        lengths=(1024, 2048, 4096, 8192, 16384),
+        tokens=16384,
+        sequences=8,
+        accumulated=4,
+        repeats=8,
+        warmup=3,
+        compiles=True,
+    ),
+    "tiny": Sizes(
+        minutes=0.9,
+        preset="smoke",
+        mini="smoke",
+        profile=None,
+        product=128,
+        copied=2**20,
+        cases=(("bfloat16", 16, 37), ("float32", 8, 19)),
+        lengths=(32, 64),
+        tokens=64,
+        sequences=2,
+        accumulated=2,
+        repeats=2,
+        warmup=1,
+        compiles=False,
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """A call. `until`: the second of the clock (time.time) at which the section is to have ended."""
+
+    device: str
+    sizes: str
+    nanogpt: str | None = None
+    until: float = float("inf")
+
+    @property
+    def rehearsal(self) -> str | None:
+        """Why what is measured is none; None where it is one."""
+        if self.device == "cpu":
+            return REHEARSAL
+        return "rehearsal at toy sizes, not a measurement" if self.sizes == "tiny" else None
+
+    @property
+    def size(self) -> Sizes:
+        """The shapes."""
+        return SIZES[self.sizes]
+
+    def ending(self, until: float) -> Setting:
+        """The same for a section that is to end then."""
+        return replace(self, until=until)
+
+    def to_json(self) -> str:
+        """For a command line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Setting:
+        """What `to_json` wrote."""
+        given: dict[str, Any] = json.loads(text)
+        return cls(**given)

@@ -1,0 +1,31 @@
+"""The transfer study's base scale, which sections measure at: read once a process."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plumbline.specs.spec import RunSpec
+
+BASELINE = "baseline"
+
+
+@functools.cache
+def runs(preset: str) -> dict[str, RunSpec]:
+    """The first run of each method, arm and reading of the base scale under a preset, by name."""
+    from plumbline.specs import sheet
+
+    found: dict[str, RunSpec] = {}
+    for run in sheet.load("transfer", preset).runs.values():
+        if run.spec.scale == "base":
+            found.setdefault(run.spec.method, run.spec)
+    return found
+
+
+@functools.cache
+def methods() -> tuple[str, ...]:
+    """The methods of the comparison, in the order of the study's YAML."""
+    from plumbline.specs import sheet
+
+    return tuple(sheet.load("transfer", "paper").methods)

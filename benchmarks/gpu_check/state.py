@@ -1,0 +1,98 @@
+"""What has been measured so far: one JSON file, written anew, whole, after every row."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from plumbline.cli import PlumblineError
+from plumbline.files import atomic_write_json
+
+FORMAT = 1
+#: A row's status. The first three are final: such a row is not measured again unless `again` asks for it.
+MEASURED, FAILED, NO_MEMORY = "measured", "failed", "out of memory"
+#: Begun by a process that has not said how it ended; and begun, saved, to be gone on with by the next call.
+BEGUN, GOES_ON = "begun", "goes on"
+_FINAL = (MEASURED, FAILED, NO_MEMORY)
+
+
+class State:
+    """The rows of all sections, by section and key, and the machine that they were made on."""
+
+    def __init__(self, path: Path, content: dict[str, Any]) -> None:
+        self.path, self.content = path, content
+
+    @classmethod
+    def read(cls, path: Path) -> State:
+        """What stands in the file; nothing where there is none.
+
+        Raises:
+            PlumblineError: it is not a file of this check.
+        """
+        if not path.exists():
+            return cls(path, {"format": FORMAT, "machine": {}, "sections": {}})
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            known = content["format"] == FORMAT
+        except (ValueError, TypeError, KeyError):
+            known = False
+        if not known:
+            raise PlumblineError(f"{path}: not a state of this check; move it away, or name another with --out")
+        return cls(path, content)
+
+    def write(self) -> None:
+        """Replace the file."""
+        atomic_write_json(self.path, self.content)
+
+    def section(self, name: str) -> dict[str, Any]:
+        """A section's entry: `planned` keys, `rows` by key, `ended` in words."""
+        return self.content["sections"].setdefault(name, {"planned": None, "rows": {}, "ended": None})
+
+    def rows(self, name: str, status: str = MEASURED) -> dict[str, dict[str, Any]]:
+        """A section's rows of one status by key, in the order of the plan."""
+        entry = self.section(name)
+        order = entry["planned"] or list(entry["rows"])
+        rows = {key: entry["rows"][key] for key in order if key in entry["rows"]}
+        return {key: row for key, row in rows.items() if row["status"] == status}
+
+    def begun(self, name: str) -> str | None:
+        """The row that a process was at when it ended."""
+        return next(iter(self.rows(name, BEGUN)), None)
+
+    def missing(self, name: str) -> list[str] | None:
+        """Planned rows without a final status; None where nothing is planned yet."""
+        entry = self.section(name)
+        if entry["planned"] is None:
+            return None
+        return [key for key in entry["planned"] if entry["rows"].get(key, {}).get("status") not in _FINAL]
+
+    def plan(self, name: str, keys: list[str]) -> None:
+        """What rows there are to be."""
+        self.section(name).update(planned=keys, ended=None)
+        self.write()
+
+    def begin(self, name: str, key: str) -> None:
+        """Say which row is next, before it is: should the process die, its row is known."""
+        before = self.section(name)["rows"].get(key, {})
+        self.section(name)["rows"][key] = before | {"status": BEGUN, "tries": before.get("tries", 0) + 1}
+        self.write()
+
+    def record(self, name: str, key: str, status: str, **values: Any) -> None:
+        """A row's end."""
+        tries = self.section(name)["rows"].get(key, {}).get("tries", 1)
+        measured_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.section(name)["rows"][key] = {"status": status, "tries": tries, "at": measured_at} | values
+        self.write()
+
+    def end(self, name: str, words: str | None) -> None:
+        """How the section's last call ended; None while it has not."""
+        self.section(name)["ended"] = words
+        self.write()
+
+    def again(self) -> None:
+        """Forget rows that failed or found no memory, so that they are tried again."""
+        for entry in self.content["sections"].values():
+            entry["rows"] = {key: row for key, row in entry["rows"].items() if row["status"] not in (FAILED, NO_MEMORY)}
+        self.write()

@@ -1,0 +1,105 @@
+"""One section in a process of its own: the rows that are missing, until the time is out.
+
+    python -m benchmarks.gpu_check.worker NAME MODULE --state FILE --setting JSON
+
+Exit codes: 0, every row has its end; 75, out of time or gone on with by the next call; 76, start another process for
+the rest (the device's context is ruined); 1, the section cannot begin, which stands in the state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import importlib
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu_check.setting import Setting
+from benchmarks.gpu_check.state import FAILED, GOES_ON, MEASURED, NO_MEMORY, State
+from plumbline.cli import EXIT_RUN_AGAIN
+
+EXIT_FRESH_PROCESS = 76
+#: PR_SET_PDEATHSIG of Linux's prctl.h.
+_WHEN_THE_PARENT_DIES = 1
+
+
+def carry_out(name: str, module: str, state: State, setting: Setting) -> int:
+    """The exit code."""
+    try:
+        rows = importlib.import_module(module).rows(setting)
+    except Exception as error:
+        traceback.print_exc()
+        state.end(name, f"failed: {said(error)}")
+        return 1
+    state.plan(name, list(rows))
+    for key in state.missing(name) or []:
+        if time.time() >= setting.until:
+            return EXIT_RUN_AGAIN
+        state.begin(name, key)
+        began = time.monotonic()
+        try:
+            values = rows[key]()
+        except Exception as error:
+            traceback.print_exc()
+            status = NO_MEMORY if out_of_memory(error) else FAILED
+            state.record(name, key, status, reason=said(error))
+            # An illegal access leaves a context in which every later call fails.
+            if status == FAILED and "CUDA" in str(error):
+                return EXIT_FRESH_PROCESS
+            traceback.clear_frames(error.__traceback__)
+        else:
+            status = values.pop("status", MEASURED)
+            if status == GOES_ON:  # by itself, which is no try that has failed
+                values["tries"] = 0
+            state.record(name, key, status, took_seconds=round(time.monotonic() - began, 2), **values)
+            if status == GOES_ON:
+                return EXIT_RUN_AGAIN
+        free()
+    return 0
+
+
+def said(error: BaseException) -> str:
+    """An error in a line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether the device, or the host, has no room (torch's class by name: this file imports no torch)."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    return bool(kinds & {"OutOfMemoryError", "MemoryError"}) or "out of memory" in str(error)
+
+
+def free() -> None:
+    """Give back what the last row has left on the device."""
+    gc.collect()
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def end_with_the_call() -> None:
+    """Have the kernel send SIGTERM when the call that started this process dies: the state is the next call's then."""
+    ctypes.CDLL(None).prctl(_WHEN_THE_PARENT_DIES, signal.SIGTERM)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name")
+    parser.add_argument("module")
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--setting", type=Setting.from_json, required=True)
+    given = parser.parse_args()
+    # As an exception, so that a row that has started a process of its own can end it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_RUN_AGAIN))
+    end_with_the_call()
+    return carry_out(given.name, given.module, State.read(given.state), given.setting)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""The sections' own reckoning, at toy sizes on the processor. What they measure on a GPU no test can say."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.gpu_check import __main__ as command_line
+from benchmarks.gpu_check import shapes
+from benchmarks.gpu_check.page import page
+from benchmarks.gpu_check.sections import MODULES, attention, beside, ceilings, kernels, ranks, table2, training
+from benchmarks.gpu_check.setting import REHEARSAL, Setting
+from benchmarks.gpu_check.state import GOES_ON, MEASURED, State
+from plumbline.cli import PlumblineError
+from plumbline.model.mixers.softpick import Softpick
+
+TINY = Setting(device="cpu", sizes="tiny")
+GPU = Setting(device="cuda", sizes="paper")
+
+
+def state_of(path: Path, **sections: dict[str, dict[str, Any]]) -> State:
+    """A state in which these rows are measured."""
+    state = State.read(path / "state.json")
+    for name, rows in sections.items():
+        state.plan(name, list(rows))
+        for key, values in rows.items():
+            state.record(name, key, MEASURED, **values)
+    return state
+
+
+def test_every_mixer_and_reading_of_the_studies_is_compared_in_every_case() -> None:
+    planned = kernels.rows(GPU)
+    assert {"softpick variant=original", "selective mask=after", "sigmoid bias=head"} < set(kernels.mixers())
+    assert len(planned) == len(kernels.mixers()) * len(GPU.size.cases)
+    assert {width for _, width, _ in GPU.size.cases} == {32, 48, 64, 96, 128}
+
+
+def test_a_mixer_that_is_not_its_reference_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    softpick = {"name": "softpick"}
+    right = kernels._compare(softpick, "float32", 8, 19, "cpu")
+    assert right["equal"] and 0 < max(right["errors"].values()) < 1e-5
+    exact = Softpick.forward
+    monkeypatch.setattr(Softpick, "forward", lambda *inputs: 1.01 * exact(*inputs))
+    wrong = kernels._compare(softpick, "float32", 8, 19, "cpu")
+    monkeypatch.setattr(Softpick, "forward", lambda *inputs: float("nan") * exact(*inputs))
+    nothing = kernels._compare(softpick, "float32", 8, 19, "cpu")
+    assert wrong["errors"]["output"] == pytest.approx(0.01, rel=1e-3) and not wrong["equal"] and not nothing["equal"]
+    text = kernels.page(state_of(tmp_path, kernels={"right": right, "none": nothing}))
+    assert text[-1].endswith("| 2 | nan | output | **no** |")
+
+
+def test_the_floor_of_a_call_is_by_hand(tmp_path: Path) -> None:
+    """Paper shape, T 1024, 16 sequences: 524,800 pairs each; 32 heads of width 64, scores and values."""
+    spec = shapes.runs("paper")[shapes.BASELINE].model
+    mixer = kernels.built({"name": "softmax"}, 64, heads=32, groups=8)
+    operations, moved = attention.counts(mixer, spec, 16, 1024)
+    forward = 2 * 16 * 524_800 * 2 * 32 * 64
+    assert operations == {"forward": forward, "both": forward * 7 // 2}
+    head = 16 * 1024 * 64 * 2
+    assert moved == {"forward": head * 80, "both": head * (80 + 112 + 48)}
+    both = {"operations": operations, "bytes": moved}
+    assert attention.floor_of(both, "forward", 7e14, 4e12) == pytest.approx(1e3 * forward / 7e14)
+    assert attention.floor_of(both, "forward", 7e18, 4e12) == pytest.approx(1e3 * head * 80 / 4e12)
+    assert attention.floor_of(both, "forward", None, 4e12) is None
+    row = {
+        **both,
+        "milliseconds": {"forward": 1.0, "both": 3.0},
+        "length": 1024,
+        "batch": 16,
+        "path": "x",
+        "peak_gib": 1.0,
+    }
+    measured = {"flash": row | {"mixer": "flash"}, "softpick": row | {"mixer": "softpick"}}
+    measured["softpick"]["milliseconds"] = {"forward": 1.5, "both": 4.8}
+    reached = {"copy": {"bytes_per_second": 4e12}, "product bfloat16": {"operations_per_second": 7e14}}
+    lines = attention.page(state_of(tmp_path, ceilings=reached, attention=measured))
+    assert lines[-1].split(" | ")[3:5] == ["1.5", "1.5"] and lines[-1].split(" | ")[6:8] == ["4.8", "1.6"]
+
+
+def test_attention_is_timed(tmp_path: Path) -> None:
+    planned = attention.rows(TINY)
+    for key in ("flash, T 32", "selective, T 64"):
+        row = planned[key]()
+        assert all(value > 0 for value in row["milliseconds"].values()) and row["peak_gib"] is None
+    assert planned["selective, T 64"]()["batch"] == 1 and len(planned) == len(TINY.size.lengths) * 8
+
+
+def test_a_share_of_the_peak_is_by_hand(tmp_path: Path) -> None:
+    """6 N D and the scores' 12 L H W T / 2 a token: the 1.2B baseline, without norms, at 10,000 tokens a second."""
+    spec = shapes.runs("paper")[shapes.BASELINE].model
+    row = training._row(spec, 1, 0.1024, None)
+    weights = 24 * (2048 * (2048 + 2 * 512 + 2048) + 3 * 2048 * 5632) + 65_664 * 2048
+    attended = 24 * 2 * 2048 * 1025 // 2
+    assert row["operations"] == 6 * 1024 * (weights + attended)
+    step = {"trainer, micro-batch 8": row, "baseline, first": row, "softpick": row | {"seconds": 0.128}}
+    state = state_of(tmp_path, training=step)
+    state.content["machine"] = {"peak_tflops": 989}
+    cells = [line.split(" | ") for line in training.page(state)]
+    share = row["operations"] / 0.1024 / 989e12
+    assert cells[2][3] == "10,000" and float(cells[2][5]) == pytest.approx(share, rel=5e-3)
+    assert cells[2][4] == "-" and cells[4][4] == "0.8"
+
+
+def test_a_method_takes_steps_and_the_trainer_too() -> None:
+    planned = training.rows(TINY)
+    for key in ("softpick", "trainer, micro-batch 2"):
+        assert planned[key]()["seconds"] > 0
+    assert {"baseline, first", "baseline, last", "hyper", "geglu_ffn"} < set(planned)
+    assert any(key.endswith("compiled") for key in training.rows(GPU)) and not any("compiled" in key for key in planned)
+
+
+def test_the_collectives_of_one_rank() -> None:
+    assert ranks.rows(TINY)["collectives"]() == {"backend": "gloo", "equal": True, "wrong": [], "error": None}
+
+
+def test_others_of_equal_shape_take_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    planned = beside.rows(TINY)
+    ours, theirs = (planned[key]() for key in ("plumbline, eager", "transformers, eager"))
+    assert ours["parameters"] == theirs["parameters"] and theirs["tokens_per_second"] > 0
+
+
+def test_the_table_is_made_by_the_profile_of_gpus_and_stopped_as_by_a_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = table2.command(GPU)
+    assert words[3:] == [
+        "results/mini/transfer/table2.csv", "--profile", "profiles/gpus", "--config", "preset=mini", "machine=one_h100",
+    ]  # fmt: skip
+    monkeypatch.setattr(table2, "LOG", tmp_path / "log")
+    saves = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (print('saved'), sys.exit(1))); "
+    saves += "print('To do: train 26 runs', flush=True); time.sleep(600)"
+    monkeypatch.setattr(table2, "command", lambda setting: [sys.executable, "-c", saves])
+    row = table2._make(TINY.ending(time.time() + 6))
+    assert (row["status"], row["to_do"], row["last"]) == (GOES_ON, "train 26 runs", "saved")
+    monkeypatch.setattr(
+        table2, "command", lambda setting: [sys.executable, "-c", "raise SystemExit('Error: no packs')"]
+    )
+    with pytest.raises(PlumblineError, match="snakemake: Error: no packs"):
+        table2._make(TINY.ending(time.time() + 600))
+
+
+def test_all_of_a_rehearsal_is_called_one(tmp_path: Path) -> None:
+    text = page(State.read(tmp_path / "none.json"), TINY, MODULES)
+    assert text.count(REHEARSAL) == 1 + len(MODULES)
+    assert REHEARSAL not in page(State.read(tmp_path / "none.json"), GPU, MODULES)
+    assert command_line.place(GPU, "NVIDIA H100 80GB HBM3") == Path("benchmarks/gpu_check_h100_80gb_hbm3.json")
+    assert command_line.place(TINY, "processor").parent == Path("benchmarks/runs")
+
+
+def test_paper_shapes_are_not_for_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["gpu_check", "--device", "cpu"])
+    with pytest.raises(PlumblineError, match="add --sizes tiny"):
+        command_line.main()
+
+
+def test_ceilings_are_rates(tmp_path: Path) -> None:
+    rows = {key: measure() for key, measure in ceilings.rows(TINY).items()}
+    rate, bandwidth = ceilings.reached(state_of(tmp_path, ceilings=rows))
+    product = rows[ceilings.PRODUCT]
+    assert rate == pytest.approx(2 * 128**3 / (product["milliseconds"] / 1e3)) and bandwidth
