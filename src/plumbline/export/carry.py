@@ -34,6 +34,8 @@ STAND_INS = {
     PACKAGE / "cli.py": CARRIED / "errors.py",
     PACKAGE / "specs" / "spec.py": CARRIED / "spec.py",
     PACKAGE / "specs" / "components.py": CARRIED / "registry.py",
+    **dict.fromkeys((PACKAGE / "kernels").glob("[!_]*.py"), CARRIED / "kernel.py"),
+    PACKAGE / "kernels" / "selection.py": CARRIED / "selection.py",
 }
 
 #: The table of a model's components, which is written for each.
@@ -135,7 +137,11 @@ def _require_names(path: Path, node: ast.ImportFrom, file: Path, whole: dict[str
     """Refuse a name that a stand-in does not have."""
     if file not in STAND_INS:
         return
-    there = {one.name for one in code.parse(STAND_INS[file]).body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+    body = code.parse(STAND_INS[file]).body
+    there = {one.name for one in body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+    there |= {
+        name.id for one in body if isinstance(one, ast.Assign) for name in one.targets if isinstance(name, ast.Name)
+    }
     missing = [alias.name for alias in node.names if alias.name not in there and alias.name not in whole]
     if missing:
         raise PlumblineError(

@@ -1,0 +1,17 @@
+"""Stands in for `plumbline.kernels.selection` in an exported folder: no kernels go with it, so that it needs no Triton.
+
+Mixers without a fused form of torch's make explicit weights, some queries at a time, on every device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Asked = str
+CHUNKED = "chunked"
+SDPA = "sdpa"
+
+
+def chosen(kernel: str | None, device: str, dtype: Any, *, plain: bool = True, asked: Asked = "auto") -> str:
+    """The kernel that a call goes through."""
+    return SDPA if kernel == SDPA and asked == "auto" else CHUNKED
