@@ -134,11 +134,13 @@ def test_the_table_is_made_by_the_profile_of_gpus_and_stopped_as_by_a_person(
         "results/mini/transfer/table2.csv", "--profile", "profiles/gpus", "--config", "preset=mini", "machine=one_h100",
     ]  # fmt: skip
     monkeypatch.setattr(table2, "LOG", tmp_path / "log")
-    saves = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (print('saved'), sys.exit(1))); "
+    saves = (
+        "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (print('3 of 26 are done'), sys.exit(1))); "
+    )
     saves += "print('To do: train 26 runs', flush=True); time.sleep(600)"
     monkeypatch.setattr(table2, "command", lambda setting: [sys.executable, "-c", saves])
     row = table2._make(TINY.ending(time.time() + 6))
-    assert (row["status"], row["to_do"], row["last"]) == (GOES_ON, "train 26 runs", "saved")
+    assert (row["status"], row["to_do"], row["done"]) == (GOES_ON, "train 26 runs", "3 of 26 are done")
     monkeypatch.setattr(
         table2, "command", lambda setting: [sys.executable, "-c", "raise SystemExit('Error: no packs')"]
     )
