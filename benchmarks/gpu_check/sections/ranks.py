@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plumbline.train.distributed import Ranks
 
 TITLE = "DDP and NCCL on one rank"
-SHARE = 0.05
+SHARE = 0.1
 
 #: Sums of a GPU are in no fixed order.
 TOLERANCE = 1e-4

@@ -73,7 +73,7 @@ def _make(setting: Setting) -> dict[str, Any]:
         "seconds": round(time.monotonic() - began, 1),
         "runs_finished": len(outcomes),
         "to_do": next((line.removeprefix("To do: ") for line in lines if line.startswith("To do: ")), None),
-        "last": lines[-1] if lines else None,
+        "done": next((line for line in reversed(lines) if " done" in line), None),
     }
 
 
@@ -92,9 +92,9 @@ def page(state: State) -> list[str]:
     """How far it is; the table itself lies where its own page says."""
     rows = state.rows("table2") | state.rows("table2", GOES_ON)
     return table(
-        ("target", "status", "seconds of the last call", "it had to do", "it said last", "runs finished"),
+        ("target", "status", "seconds of the last call", "it had to do", "and did", "runs finished"),
         (
-            (key, row["status"], row.get("seconds"), row.get("to_do"), row.get("last"), row.get("runs_finished"))
+            (key, row["status"], row.get("seconds"), row.get("to_do"), row.get("done"), row.get("runs_finished"))
             for key, row in rows.items()
         ),
     )

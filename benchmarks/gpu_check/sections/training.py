@@ -2,7 +2,8 @@
 
 The first rows are whole steps of the trainer (`train.step_time`): data, accumulation, clipping, update. Methods take
 theirs without the data and with one micro-batch, one method at a time, the baseline first and last, so that what the
-device's clock does in between can be seen. Their weights are drawn on the device, which spares half an hour.
+device's clock does in between can be seen. Their weights are drawn on the device: 1.2 billion numbers of a processor,
+as a run begins with, would take each method longer than its steps.
 
 MFU: operations of linear maps, logits and attention, three times the forward pass's, over the time and the stated peak
 of config/machines.yaml; only visible pairs of query and key count, and (all pairs) every pair, as others count.
