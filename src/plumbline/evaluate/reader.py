@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ import torch
 from plumbline.cli import PlumblineError
 from plumbline.evaluate import memory
 from plumbline.evaluate.prefixes import Node, Row
-from plumbline.evaluate.products import fast
+from plumbline.evaluate.products import Products, fast
 from plumbline.model.cache import Cache
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder
@@ -21,9 +21,9 @@ from plumbline.model.visibility import Visibility
 #: Tokens in one forward pass: as many as keep the device busy, and make passes of rows of nearly one length.
 BATCH_TOKENS = {"cpu": 8192, "cuda": 65536}
 #: Logits that exist at once: few on a CPU, where what fits its caches is fastest.
-LOGITS = {"cpu": 2**18, "cuda": 2**28}
+LOGITS = {"cpu": 2**20, "cuda": 2**28}
 #: What a pass more costs, in multiplications that a token would cost: so much padding may be in one.
-PASS = {"cpu": 3e8, "cuda": 3e11}
+PASS = {"cpu": 6e8, "cuda": 3e11}
 #: Keys and values that are copied for the rows of one pass, for each of its tokens.
 KEYS_PER_TOKEN = 16
 #: States agree within this share of the largest: float32, in another order of sums.
@@ -56,6 +56,7 @@ class Reader:
         self.most_padding = PASS.get(self.device.type, PASS["cuda"]) / parameters
         if self.device.type == "cpu":
             memory.keep()
+        self.most_states = max(1, LOGITS.get(self.device.type, LOGITS["cuda"]) // model.spec.vocabulary)
         self.in_parts = self._try()
 
     @torch.inference_mode()
@@ -65,12 +66,13 @@ class Reader:
         Raises:
             PlumblineError: a log-probability is no number.
         """
-        pending = _Pending([], [], [])
+        asked = _Asked()
         with fast(self.model):
-            self._read([_Row(0, node) for node in roots], None, pending)
-        return pending.totals(requests)
+            self._read([_Row(0, node) for node in roots], None, asked)
+            self._answer(asked)
+        return asked.totals(requests)
 
-    def _read(self, rows: list[_Row], before: Cache | None, pending: _Pending) -> None:
+    def _read(self, rows: list[_Row], before: Cache | None, asked: _Asked) -> None:
         """Read nodes that go on from `before`, and all below them."""
         for batch in self._batches(rows, before):
             nodes = [row.node for row in batch]
@@ -80,9 +82,9 @@ class Reader:
                 above_B = torch.tensor([row.above for row in batch], device=self.device)
                 cache = before.branch(above_B, last=not below)
             hidden_BTD = self._hidden([node.tokens for node in nodes], cache)
-            self._ask(nodes, hidden_BTD, pending)
+            self._ask(nodes, hidden_BTD, asked)
             if below:
-                self._read(below, cache, pending)
+                self._read(below, cache, asked)
 
     def _hidden(self, rows: Sequence[Row], cache: Cache | None) -> torch.Tensor:
         """Last hidden states (B, T, D) of rows of tokens, the longest first, padded on the right."""
@@ -101,31 +103,40 @@ class Reader:
             cache.visibility = visibility
         return self.model.hidden(given_BT, ForwardContext(visibility=visibility, cache=cache))
 
-    def _ask(self, nodes: Sequence[Node], hidden_BTD: torch.Tensor, pending: _Pending) -> None:
-        """The head is the widest product of a small model: only states that something is asked of go through it, each
-        of them once, some at a time."""
+    def _ask(self, nodes: Sequence[Node], hidden_BTD: torch.Tensor, asked: _Asked) -> None:
+        """Keep what something is asked of, each state once; the head is for many passes together."""
         length = hidden_BTD.shape[1]
-        asked = [(row * length + ask.place, ask) for row, node in enumerate(nodes) for ask in node.asked]
-        if not asked:
+        questions = [(row * length + ask.place, ask) for row, node in enumerate(nodes) for ask in node.asked]
+        if not questions:
             return
-        counts = [len(ask.tokens) for _, ask in asked]
-        firsts_A = np.repeat([first for first, _ in asked] - np.cumsum(counts) + counts, counts)
-        places_A = firsts_A + np.arange(len(firsts_A))
-        order_A = np.argsort(places_A, kind="stable")
-        tokens_A = np.array([token for _, ask in asked for token in ask.tokens])[order_A]
-        requests_A = np.repeat([ask.request for _, ask in asked], counts)[order_A]
-        places_S, states_A = np.unique(places_A[order_A], return_inverse=True)
-        given = torch.from_numpy(np.stack([states_A, tokens_A])).to(self.device)
-        chosen_SD = hidden_BTD.flatten(0, 1)[torch.from_numpy(places_S).to(self.device)]
-        cells = LOGITS.get(self.device.type, LOGITS["cuda"])
-        step = max(1, cells // self.model.spec.vocabulary)
-        for start in range(0, len(places_S), step):
-            first, stop = np.searchsorted(states_A, [start, start + step])
-            rows_A, targets_A = given[0, first:stop] - start, given[1, first:stop]
-            logits_SV = self.model.logits(chosen_SD[start : start + step])
-            pending.scores.append(logits_SV[rows_A, targets_A] - logits_SV.logsumexp(1)[rows_A])
-            pending.right.append(logits_SV.argmax(1)[rows_A] == targets_A)
-        pending.requests.append(requests_A)
+        counts = [len(ask.tokens) for _, ask in questions]
+        firsts_A = np.repeat([first for first, _ in questions] - np.cumsum(counts) + counts, counts)
+        places_S, states_A = np.unique(firsts_A + np.arange(len(firsts_A)), return_inverse=True)
+        asked.states.append(hidden_BTD.flatten(0, 1)[torch.from_numpy(places_S).to(self.device)])
+        asked.rows.append(states_A + asked.held)
+        asked.tokens.append(np.array([token for _, ask in questions for token in ask.tokens]))
+        asked.requests.append(np.repeat([ask.request for _, ask in questions], counts))
+        asked.held += len(places_S)
+        if asked.held >= self.most_states:
+            self._answer(asked)
+
+    def _answer(self, asked: _Asked) -> None:
+        """The head is the widest product of a small model: only what is asked goes through it, some at a time."""
+        if not asked.held:
+            return
+        states_SD, rows_A = torch.cat(asked.states), np.concatenate(asked.rows)
+        order_A = np.argsort(rows_A, kind="stable")
+        rows_A, tokens_A = rows_A[order_A], np.concatenate(asked.tokens)[order_A]
+        asked.answered.append(np.concatenate(asked.requests)[order_A])
+        given = torch.from_numpy(np.stack([rows_A, tokens_A])).to(self.device)
+        for start in range(0, asked.held, self.most_states):
+            first, stop = np.searchsorted(rows_A, [start, start + self.most_states])
+            part_A, targets_A = given[0, first:stop] - start, given[1, first:stop]
+            with Products():
+                logits_SV = self.model.logits(states_SD[start : start + self.most_states])
+            asked.right.append(logits_SV.argmax(1)[part_A] == targets_A)
+            asked.scores.append(logits_SV.log_softmax(1)[part_A, targets_A])
+        asked.clear()
 
     def _batches(self, rows: list[_Row], before: Cache | None) -> Iterator[list[_Row]]:
         """Longest first, so that a batch's rows are of nearly one length and memory peaks at the start."""
@@ -166,19 +177,31 @@ class Reader:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """What has been asked of a model, and its answers, which stay on their device until all are there."""
+@dataclass(slots=True)
+class _Asked:
+    """States of which tokens are asked (`rows` are numbers of states, `held` how many there are), and what was
+    answered, which stays on its device until all is."""
 
-    scores: list[torch.Tensor]
-    right: list[torch.Tensor]
-    requests: list[np.ndarray]
+    states: list[torch.Tensor] = field(default_factory=list)
+    rows: list[np.ndarray] = field(default_factory=list)
+    tokens: list[np.ndarray] = field(default_factory=list)
+    requests: list[np.ndarray] = field(default_factory=list)
+    held: int = 0
+    scores: list[torch.Tensor] = field(default_factory=list)
+    right: list[torch.Tensor] = field(default_factory=list)
+    answered: list[np.ndarray] = field(default_factory=list)
+
+    def clear(self) -> None:
+        """Forget the questions."""
+        for kept in (self.states, self.rows, self.tokens, self.requests):
+            kept.clear()
+        self.held = 0
 
     def totals(self, requests: int) -> list[tuple[float, bool]]:
         """(log-probability, whether every token is the likeliest) by request."""
-        if not self.requests:
+        if not self.answered:
             return [(0.0, True)] * requests
-        requests_A = np.concatenate(self.requests)
+        requests_A = np.concatenate(self.answered)
         totals = np.bincount(requests_A, torch.cat(self.scores).double().cpu().numpy(), requests)
         wrong = np.bincount(requests_A, ~torch.cat(self.right).cpu().numpy(), requests)
         for request, total in enumerate(totals):
