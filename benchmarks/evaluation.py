@@ -35,6 +35,8 @@ SHAPES = {
     "1.2M": COMMON | {"layers": 4, "width": 128, "head_width": 16, "ffn_width": 352, "context": 128},
     "6M": COMMON | {"layers": 7, "width": 256, "head_width": 32, "ffn_width": 704, "context": 512},
 }
+#: Items of a task.
+ITEMS = {"1.2M": 300, "6M": 50}
 OURS = "ours"
 NATS = 1e-4
 
@@ -154,9 +156,9 @@ def table(label: str, taken: dict[str, dict[str, float]]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=Path, metavar="FOLDER", help="real items: <task>.jsonl in the hub's schema")
-    parser.add_argument("--limit", type=int, default=100, help="items of a task")
+    parser.add_argument("--limit", type=int, help=f"items of a task (default: {ITEMS})")
     parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
-    parser.add_argument("--batch-sizes", nargs="*", default=["8", "32"], help="of `hf`; a number or auto")
+    parser.add_argument("--batch-sizes", nargs="*", default=["8"], help="of `hf`; a number or auto")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
@@ -172,17 +174,18 @@ def main() -> None:
     lines = [
         "# Evaluation beside the harness's `hf` model",
         "",
-        f"{describe(with_torch=False)}. CPU seconds, one thread each, of {given.limit} items a task (first ones; fewer "
-        "where an answer is longer than the context), models in turn task by task; scores equal to "
-        f"{NATS:g} nats. `python benchmarks/evaluation.py --items FOLDER --limit {given.limit}`",
+        f"{describe(with_torch=False)}. CPU seconds, one thread each, of a task's first items (fewer where an answer "
+        "is longer than the context), models in turn task by task; scores equal to "
+        f"{NATS:g} nats. `python benchmarks/evaluation.py --items FOLDER`",
         "",
     ]
     with tempfile.TemporaryDirectory() as made:
         for shape in given.shapes:
-            prepare(Path(made) / shape, given.items, SHAPES[shape], given.limit)
+            prepare(Path(made) / shape, given.items, SHAPES[shape], given.limit or ITEMS[shape])
             for run in range(1, given.runs + 1):
                 context = SHAPES[shape]["context"]
-                lines += table(f"{shape} parameters, context {context}, run {run}", measure(Path(made) / shape, given.batch_sizes))
+                taken = measure(Path(made) / shape, given.batch_sizes)
+                lines += table(f"{shape} parameters, context {context}, run {run}", taken)
     given.out.write_text("\n".join(lines), encoding="utf-8")
     print("\n".join(lines))
 

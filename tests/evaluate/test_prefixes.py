@@ -104,7 +104,7 @@ def test_learned_positions_end_with_the_context() -> None:
     spec = small(positions={"name": "learned"}, context=32)
     model = lively(spec)
     begin = list(range(20))
-    segments = [Segment(0, begin + list(range(40, 53)), 13), Segment(1, begin + [60, 61], 2), Segment(2, [5, 6], 1)]
+    segments = [Segment(0, [*begin, *range(40, 53)], 13), Segment(1, [*begin, 60, 61], 2), Segment(2, [5, 6], 1)]
     found = Reader(model, batch_tokens=None, padding=0).scores(trees(segments), 3)
     for (score, _), segment in zip(found, segments, strict=True):
         assert score == pytest.approx(alone(model, segment)[0], rel=1e-4)

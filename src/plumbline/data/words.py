@@ -1,9 +1,9 @@
 """Tokens of texts by a memory of their words: text repeats itself, and encoding a word again is most of the work.
 
-Byte-level BPE never merges across its pre-tokens, and GPT-2's pre-tokenisation has a boundary wherever something that is
-no whitespace is followed by whitespace, and looks neither behind nor beyond it. A text cut at such places has the tokens
-of its pieces, which may hold several pre-tokens each. What whitespace is differs between versions of Unicode: pieces
-are cut at ASCII's alone, and a text with any other is encoded whole.
+Byte-level BPE never merges across its pre-tokens, and GPT-2's pre-tokenisation has a boundary wherever something that
+is no whitespace is followed by whitespace, and looks neither behind nor beyond it. A text cut at such places has the
+tokens of its pieces, which may hold several pre-tokens each. What whitespace is differs between versions of Unicode:
+pieces are cut at ASCII's alone, and a text with any other is encoded whole.
 """
 
 from __future__ import annotations

@@ -22,7 +22,9 @@ from plumbline.model.visibility import Visibility
 BATCH_TOKENS = {"cpu": 8192, "cuda": 65536}
 #: Logits that exist at once: few on a CPU, where what fits its caches is fastest.
 LOGITS = {"cpu": 2**20, "cuda": 2**28}
-#: What a pass more costs, in multiplications that a token would cost: so much padding may be in one.
+#: What a pass more costs, and so how much padding may be in one: so many tokens (weights are read again), and so many
+#: multiplications, each token having one for each parameter (calls of torch).
+PASS_TOKENS = 100
 PASS = {"cpu": 6e8, "cuda": 3e11}
 #: Keys and values that are copied for the rows of one pass, for each of its tokens.
 KEYS_PER_TOKEN = 16
@@ -53,7 +55,7 @@ class Reader:
         self.batch_tokens = batch_tokens or BATCH_TOKENS.get(self.device.type, BATCH_TOKENS["cuda"])
         self.padding = padding
         parameters = sum(value.numel() for value in model.parameters())
-        self.most_padding = PASS.get(self.device.type, PASS["cuda"]) / parameters
+        self.most_padding = PASS_TOKENS + PASS.get(self.device.type, PASS["cuda"]) / parameters
         if self.device.type == "cpu":
             memory.keep()
         self.most_states = max(1, LOGITS.get(self.device.type, LOGITS["cuda"]) // model.spec.vocabulary)
