@@ -11,7 +11,8 @@ With a folder of token files nothing is encoded: the ids are those that lie ther
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -45,47 +46,64 @@ def lines_of_shard(path: Path, shard: int, shards: int) -> Iterator[tuple[int, b
             offset += len(line)
 
 
-def tokenize(documents: Path, tokenizer: Tokenizer, shard: int, shards: int) -> tuple[list[np.ndarray], int]:
-    """Tokens of a shard as a list of arrays (of `tokenizer.dtype`), and its number of documents."""
-    chunks: list[np.ndarray] = []
+@dataclass(slots=True)
+class Documents:
+    """How many were tokenised so far."""
+
+    count: int = 0
+
+
+def tokenize(
+    documents: Path, tokenizer: Tokenizer, shard: int, shards: int, counted: Documents | None = None
+) -> Iterator[np.ndarray]:
+    """Tokens of a shard, some documents at a time, as arrays of `tokenizer.dtype`; `counted` counts the documents."""
     batch: list[str] = []
     ends: list[bool] = []  # whether a document ends with the part
-    held = count = 0
+    held = 0
+    end = np.array([tokenizer.eot], dtype=tokenizer.dtype).tobytes()
     with Progress(f"tokenize {documents.name} shard {shard} of {shards}", "documents") as progress:
 
-        def flush() -> None:
+        def flush() -> np.ndarray:
             nonlocal held
-            encoded = zip(tokenizer.encode_batch(batch), ends)
-            parts = [np.array([*ids, tokenizer.eot] if end else ids, dtype=tokenizer.dtype) for ids, end in encoded]
-            chunks.append(np.concatenate(parts) if parts else np.array([], dtype=tokenizer.dtype))
+            pieces = [ids + end if last else ids for ids, last in zip(tokenizer.words.encode(batch), ends)]
             progress.add(sum(ends))
             batch.clear()
             ends.clear()
             held = 0
+            return np.frombuffer(b"".join(pieces), dtype=tokenizer.dtype)
 
         for offset, line in lines_of_shard(documents, shard, shards):
             if not line.strip():
                 continue
             parts = list(spans(jsonl.parse(line, f"{documents}: byte {offset}").text, _PART))
-            count += 1
+            if counted is not None:
+                counted.count += 1
             for number, part in enumerate(parts, 1):
                 batch.append(part)
                 ends.append(number == len(parts))
                 held += len(part)
                 if len(batch) == _BATCH or held >= _CHARACTERS:
-                    flush()
-        flush()
-    return chunks, count
+                    yield flush()
+        yield flush()
 
 
-def save(path: Path, chunks: list[np.ndarray], dtype: np.dtype) -> int:
-    """Write arrays as one .npy file that appears whole; returns the number of tokens."""
-    total = sum(len(chunk) for chunk in chunks)
+def save(path: Path, chunks: Iterable[np.ndarray], dtype: np.dtype) -> int:
+    """Write arrays as one .npy file that appears whole, each as it comes; returns the number of tokens."""
+
+    def header(total: int) -> None:
+        """As long for any number of tokens."""
+        fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (total,)}
+        np.lib.format.write_array_header_1_0(file, fields)
+
     with atomic(path) as file:
-        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (total,)}
-        np.lib.format.write_array_header_1_0(file, header)
+        header(0)
+        begins, total = file.tell(), 0
         for chunk in chunks:
             file.write(chunk.tobytes())
+            total += len(chunk)
+        file.seek(0)
+        header(total)
+        assert file.tell() == begins
     return total
 
 
@@ -111,13 +129,17 @@ def main(arguments: list[str] | None = None) -> None:
         raise PlumblineError(f"--documents: there is no file {given.documents}; rerun the rule `documents`")
     tokenizer = Tokenizer(given.tokenizer, given.document_end)
     if given.folder is None:
-        chunks, documents = tokenize(given.documents, tokenizer, given.shard, given.shards)
+        counted = Documents()
+        count = save(
+            given.out, tokenize(given.documents, tokenizer, given.shard, given.shards, counted), tokenizer.dtype
+        )
+        documents = counted.count
     else:
         lines = lines_of_shard(given.documents, given.shard, given.shards)
         chunks, documents = tokens.of_lines(
             lines, given.documents, given.folder, dtype=given.dtype, tokenizer=tokenizer, corpus=given.corpus
         )
-    count = save(given.out, chunks, tokenizer.dtype)
+        count = save(given.out, chunks, tokenizer.dtype)
     record.write(given.out, given.made_of)
     print(f"{given.out}: {documents:,} documents, {count:,} tokens")
 

@@ -24,6 +24,7 @@ from plumbline.cli import PlumblineError, run, token_id
 from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl, key
 from plumbline.data.text import spans
+from plumbline.data.words import Words
 from plumbline.files import atomic_write_text, sha256_file
 
 SEPARATOR = "<|endoftext|>"
@@ -94,6 +95,11 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, encoded on all cores."""
         return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+    @functools.cached_property
+    def words(self) -> Words:
+        """A memory of words, for many texts: the same ids as bytes of `dtype`."""
+        return Words(self._tokenizer, self.dtype)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of some ids, separators included. Bytes cut inside a character come out as U+FFFD."""

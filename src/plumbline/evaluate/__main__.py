@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_args
@@ -77,6 +78,12 @@ def _evaluate(given: argparse.Namespace, suite: suites.Suite) -> tuple[pd.DataFr
         batch_tokens=given.batch_tokens,
         document_end=given.document_end,
     )
+    if not model.reader.in_parts:
+        print(
+            f"{finished.spec.key}: what a token sees depends on how many follow it, so that every row is read whole, "
+            "by itself or with others of its length",
+            file=sys.stderr,
+        )
     scores, examples, by_task = score(model, finished.spec.run_id, suite, given.items, given.limit, given.metric_policy)
     labels: dict[str, Any] = {
         "outcome": finished.outcome,
@@ -85,6 +92,7 @@ def _evaluate(given: argparse.Namespace, suite: suites.Suite) -> tuple[pd.DataFr
         "weights_sha256": finished.files.get(MODEL, {}).get("sha256", "not recorded"),
         "context": str(finished.spec.model.context),
         "truncated_requests": str(model.truncated),
+        "common_beginnings": "read once" if model.reader.in_parts else "read with each row",
         "task_yaml_sha256": json.dumps({task.name: harness.yaml_checksums(task, by_task[task.name]) for task in suite}),
     }
     if given.made_of:  # made by hand, nothing is known of the code

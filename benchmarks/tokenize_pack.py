@@ -1,0 +1,147 @@
+"""Tokenising and packing beside the bare `tokenizers` library's encode_batch of the same text.
+
+    python benchmarks/tokenize_pack.py                   # writes benchmarks/tokenize_pack.md
+
+Made-up words in the frequencies of English prose (Zipf's law, with an exponent of 1) with punctuation, `--megabytes` of
+them, and a byte-level BPE of 4,096 entries trained on their beginning; `--documents FILE.jsonl` measures texts of one's
+own instead. The library encodes all texts in one call on all cores. Ours is what the workflow does: a process for each
+shard, as many as there are cores, then one that packs. All start anew each time, and take turns. CPU seconds, which
+what else the machine does changes little, are of all processes and threads; ours hold the interpreters' starts,
+reading, writing and checksums.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from machine import describe
+
+LIBRARY = """
+import json, sys, tokenizers
+words = tokenizers.Tokenizer.from_file(sys.argv[1])
+texts = [json.loads(line)["text"] for line in open(sys.argv[2], encoding="utf-8")]
+import resource, time
+before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+found = words.encode_batch(texts, add_special_tokens=False)
+wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
+print(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall)
+"""
+
+
+def prose(megabytes: float, seed: int = 0) -> list[str]:
+    """Documents of some 4 KB."""
+    rng = random.Random(seed)
+    syllables = [first + vowel + last for first in "bcdfglmnprst" for vowel in "aeiou" for last in ("", "n", "r", "s")]
+    words = ["".join(rng.choices(syllables, k=1 + min(3, rank.bit_length() // 5))) for rank in range(60_000)]
+    weights = [1 / (rank + 1) for rank in range(len(words))]
+    texts: list[str] = []
+    size = 0
+    while size < megabytes * 1e6:
+        drawn = rng.choices(words, weights, k=600)
+        stops = [rng.choices(("", ",", ".\n", "."), (88, 6, 1, 5))[0] for _ in drawn]
+        texts.append(" ".join(word + stop for word, stop in zip(drawn, stops)))
+        size += len(texts[-1])
+    return texts
+
+
+def prepare(folder: Path, documents: Path | None, megabytes: float) -> Path:
+    """documents/train.jsonl and its tokenizer."""
+    from plumbline.data.tokenizer import train
+    from plumbline.files import sha256_file
+
+    path = folder / "train.jsonl"
+    if documents is None:
+        lines = (
+            json.dumps({"id": str(number), "source": "made up", "text": text})
+            for number, text in enumerate(prose(megabytes))
+        )
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    else:
+        path.write_bytes(documents.read_bytes())
+    (folder / "tokenizer.json").write_text(train(path, 4096, 3))
+    facts = {"corpus": "prose", "source": "made up", "collections": [], "split_rule": "", "piece_bytes": 0}
+    (folder / "documents.json").write_text(
+        json.dumps(facts | {"splits": {"train": {"file": path.name, "sha256": sha256_file(path), "documents": 1}}})
+    )
+    return path
+
+
+def library(folder: Path) -> tuple[float, float]:
+    """(CPU seconds, wall seconds) of encode_batch alone."""
+    command = [sys.executable, "-c", LIBRARY, str(folder / "tokenizer.json"), str(folder / "train.jsonl")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    cpu, wall = done.stdout.split()
+    return float(cpu), float(wall)
+
+
+def ours(folder: Path, cores: int) -> tuple[float, float]:
+    """(CPU seconds, wall seconds) of the stages, from a file of documents to packs on disk."""
+    python = [sys.executable, "-m"]
+    common = ["--tokenizer", str(folder / "tokenizer.json")]
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    shards = [
+        subprocess.Popen(
+            [*python, "plumbline.data.tokenize", "--documents", str(folder / "train.jsonl"), *common, "--shard",
+             str(shard), "--shards", str(cores), "--out", str(folder / f"tokens/train-{shard:04d}.npy")],
+            stdout=subprocess.DEVNULL,
+        )
+        for shard in range(cores)
+    ]  # fmt: skip
+    if any(process.wait() for process in shards):
+        sys.exit("tokenizing failed")
+    subprocess.run(
+        [*python, "plumbline.data.pack", "--tokens", str(folder / "tokens"), "--shards", str(cores), *common,
+         "--documents", str(folder / "documents.json"), "--split", "train", "--context", "128", "--size", "base=all",
+         "--out", str(folder / "packs")],
+        check=True, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=float, default=8)
+    parser.add_argument("--documents", type=Path, metavar="FILE.jsonl", help="texts of one's own")
+    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    given = parser.parse_args()
+    cores = len(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        size = prepare(folder, given.documents, given.megabytes).stat().st_size / 1e6
+        rows = []
+        for run in range(1, given.runs + 1):
+            (theirs, their_wall), (taken, wall) = library(folder), ours(folder, cores)
+            rows.append(
+                f"| {run} | {theirs:.2f} | {taken:.2f} | {theirs / taken:.2f} | {their_wall:.2f} | {wall:.2f} "
+                f"| {their_wall / wall:.2f} |"
+            )
+            print(rows[-1], flush=True)
+    of = "made-up prose" if given.documents is None else f"`{given.documents.name}`"
+    lines = [
+        "# Tokenising and packing beside `encode_batch`",
+        "",
+        f"{describe(with_torch=False)}. {size:.1f} MB of {of} in JSON lines, byte-level BPE of 4,096 entries; {cores} "
+        "shards. The library's seconds are of encode_batch alone, ours of everything from the file of documents to "
+        "packs on disk, three interpreters' starts among it. `python benchmarks/tokenize_pack.py`",
+        "",
+        "| run | encode_batch, CPU s | ours, CPU s | ratio | encode_batch, wall s | ours, wall s | ratio |",
+        "|---:|---:|---:|---:|---:|---:|---:|",
+        *rows,
+    ]
+    given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

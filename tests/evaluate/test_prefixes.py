@@ -1,0 +1,131 @@
+"""What requests begin with together is read once, and changes no score."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import pytest
+import torch
+
+from plumbline.evaluate.prefixes import SHORTEST, Node, Segment, trees
+from plumbline.evaluate.reader import Reader
+from plumbline.model.decoder import Decoder
+from plumbline.specs import sheet
+from plumbline.specs.spec import ModelSpec
+from plumbline.verdict.properties import lively
+from tests.conftest import REPOSITORY
+from tests.model_specs import small
+
+#: A passage with two questions of three answers each: one answer begins another, one is a token, two begin alike; then
+#: a request that begins like the passage by chance alone, and one that shares nothing.
+PASSAGE = list(range(10, 24))
+FIRST, SECOND = [30, 31, 32, 33, 34, 35, 36, 37, 38], [40, 41]
+REQUESTS = [
+    (PASSAGE + FIRST, [50]),
+    (PASSAGE + FIRST, [50, 51, 52]),
+    (PASSAGE + FIRST, [50, 51, 53, 54, 55]),
+    (PASSAGE + SECOND, [60, 61]),
+    (PASSAGE + SECOND, [50]),
+    (PASSAGE + SECOND, [62]),
+    (PASSAGE[:3], [70, 71]),
+    ([80], [81]),
+    (PASSAGE + SECOND, [62]),
+]
+SEGMENTS = [Segment(index, given + answer, len(answer)) for index, (given, answer) in enumerate(REQUESTS)]
+
+
+def paths(nodes: list[Node], above: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
+    """What is read from the root to each node."""
+    found = []
+    for node in nodes:
+        found += [above + node.tokens, *paths(node.children, above + node.tokens)]
+    return found
+
+
+def read(nodes: list[Node]) -> int:
+    return sum(len(node.tokens) + read(node.children) for node in nodes)
+
+
+def test_trees_read_common_beginnings_once() -> None:
+    shared, apart = trees(SEGMENTS), trees(SEGMENTS, shared=False)
+    rows = {tuple(segment.tokens[:-1]) for segment in SEGMENTS}
+    assert sorted(paths(apart)) == sorted(rows) and rows <= set(paths(shared))
+    # The passage and the first question; answers' beginnings are too short to go on from, but for a whole row.
+    assert read(shared) == len(PASSAGE) + len(FIRST) + 2 + 4 + len(SECOND) + len(SECOND) + 1 + 4 + 1
+    assert read(apart) == sum(map(len, rows))
+    assert all(len(node.tokens) >= SHORTEST for node in shared if node.children)
+
+
+@torch.no_grad()
+def alone(model: Decoder, segment: Segment) -> tuple[float, bool]:
+    """The definition: one row, no padding."""
+    logprobs = model(torch.tensor([segment.tokens[:-1]])).log_softmax(-1)[0, -segment.scored :]
+    targets = torch.tensor(segment.tokens[-segment.scored :])
+    return float(logprobs.gather(1, targets[:, None]).sum()), bool((logprobs.argmax(-1) == targets).all())
+
+
+@cache
+def combinations() -> dict[str, ModelSpec]:
+    """The components that a run of any study has, at the sizes of its smallest preset."""
+    found: dict[str, ModelSpec] = {}
+    for path in sorted((REPOSITORY / "config" / "studies").glob("*/study.yaml")):
+        for run in sheet.load(path.parent.name, "smoke").runs.values():
+            slots = {key: value for key, value in run.spec.model.to_dict().items() if isinstance(value, dict)}
+            found.setdefault(json.dumps(slots, sort_keys=True), run.spec.model)
+    return found
+
+
+def test_no_component_of_any_study_changes_a_score() -> None:
+    """Short rows too: where a mixer takes n for the length of the call, it is read whole."""
+    whole = set()
+    for name, spec in combinations().items():
+        model = lively(spec).double()
+        reader = Reader(model, batch_tokens=40, padding=0)
+        found = reader.scores(trees(SEGMENTS, shared=reader.in_parts), len(SEGMENTS))
+        for (score, greedy), segment in zip(found, SEGMENTS, strict=True):
+            assert (pytest.approx(score, rel=2e-5, abs=2e-5), greedy) == alone(model, segment), name
+        if not reader.in_parts:
+            whole.add(name)
+    assert whole == {name for name in combinations() if '"sequence"' in name}
+    assert len(whole) == 3 and len(combinations()) > 60
+
+
+def test_what_was_cut_on_the_left_shares_nothing() -> None:
+    """Answers of two lengths: the longer one's context loses a token more."""
+    context = 32
+    rows = [(list(range(40)) + answer)[-(context + 1) :] for answer in ([50, 51], [60, 61, 62])]
+    roots = trees([Segment(index, row, 2 + index) for index, row in enumerate(rows)])
+    assert [node.children for node in roots] == [[], []] and read(roots) == 2 * context
+
+
+def test_learned_positions_end_with_the_context() -> None:
+    """A row as long as the context beside shorter ones, all after one beginning: padding has no position."""
+    spec = small(positions={"name": "learned"}, context=32)
+    model = lively(spec)
+    begin = list(range(20))
+    segments = [Segment(0, [*begin, *range(40, 53)], 13), Segment(1, [*begin, 60, 61], 2), Segment(2, [5, 6], 1)]
+    found = Reader(model, batch_tokens=None, padding=0).scores(trees(segments), 3)
+    for (score, _), segment in zip(found, segments, strict=True):
+        assert score == pytest.approx(alone(model, segment)[0], rel=1e-4)
+
+
+def test_linear_maps_are_as_they_were_after_a_pass() -> None:
+    """Products without gradients are for a pass alone: the model may be trained on."""
+    model = lively(small())
+    reader = Reader(model, batch_tokens=None, padding=0)
+    reader.scores(trees([Segment(0, list(range(30)) * 10, 3)]), 1)
+    model(torch.zeros(2, 30, dtype=torch.long)).sum().backward()
+    assert all(value.grad is not None for value in model.parameters())
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_product_is_linear(bias: bool) -> None:
+    from plumbline.evaluate.products import product
+
+    x, weight = torch.randn(5, 231, 96), torch.randn(130, 96)
+    given = torch.randn(130) if bias else None
+    with torch.inference_mode():
+        torch.testing.assert_close(
+            product(x, weight, given), torch.nn.functional.linear(x, weight, given), rtol=1e-5, atol=1e-5
+        )
