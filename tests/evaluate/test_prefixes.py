@@ -108,24 +108,3 @@ def test_learned_positions_end_with_the_context() -> None:
     found = Reader(model, batch_tokens=None, padding=0).scores(trees(segments), 3)
     for (score, _), segment in zip(found, segments, strict=True):
         assert score == pytest.approx(alone(model, segment)[0], rel=1e-4)
-
-
-def test_linear_maps_are_as_they_were_after_a_pass() -> None:
-    """Products without gradients are for a pass alone: the model may be trained on."""
-    model = lively(small())
-    reader = Reader(model, batch_tokens=None, padding=0)
-    reader.scores(trees([Segment(0, list(range(30)) * 10, 3)]), 1)
-    model(torch.zeros(2, 30, dtype=torch.long)).sum().backward()
-    assert all(value.grad is not None for value in model.parameters())
-
-
-@pytest.mark.parametrize("bias", [False, True])
-def test_a_product_is_linear(bias: bool) -> None:
-    from plumbline.evaluate.products import product
-
-    x, weight = torch.randn(5, 231, 96), torch.randn(130, 96)
-    given = torch.randn(130) if bias else None
-    with torch.inference_mode():
-        torch.testing.assert_close(
-            product(x, weight, given), torch.nn.functional.linear(x, weight, given), rtol=1e-5, atol=1e-5
-        )

@@ -12,7 +12,6 @@ import torch
 from plumbline.cli import PlumblineError
 from plumbline.evaluate import memory
 from plumbline.evaluate.prefixes import Node, Row
-from plumbline.evaluate.products import Products, fast
 from plumbline.model.cache import Cache
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder
@@ -69,9 +68,8 @@ class Reader:
             PlumblineError: a log-probability is no number.
         """
         asked = _Asked()
-        with fast(self.model):
-            self._read([_Row(0, node) for node in roots], None, asked)
-            self._answer(asked)
+        self._read([_Row(0, node) for node in roots], None, asked)
+        self._answer(asked)
         return asked.totals(requests)
 
     def _read(self, rows: list[_Row], before: Cache | None, asked: _Asked) -> None:
@@ -134,8 +132,7 @@ class Reader:
         for start in range(0, asked.held, self.most_states):
             first, stop = np.searchsorted(rows_A, [start, start + self.most_states])
             part_A, targets_A = given[0, first:stop] - start, given[1, first:stop]
-            with Products():
-                logits_SV = self.model.logits(states_SD[start : start + self.most_states])
+            logits_SV = self.model.logits(states_SD[start : start + self.most_states])
             asked.right.append(logits_SV.argmax(1)[part_A] == targets_A)
             asked.scores.append(logits_SV.log_softmax(1)[part_A, targets_A])
         asked.clear()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import nn
-from torch.nn.functional import linear as apply_linear
 from torch.utils.checkpoint import checkpoint
 
 from plumbline.cli import PlumblineError
+from plumbline.model import products
 from plumbline.model.block import Block
 from plumbline.model.cache import Cache
 from plumbline.model.component import build
@@ -96,7 +96,7 @@ class Decoder(nn.Module):
 
     def logits(self, hidden_BTD: torch.Tensor) -> torch.Tensor:
         """Logits of hidden states."""
-        return apply_linear(hidden_BTD, self.head_weight).float()
+        return products.linear(hidden_BTD, self.head_weight).float()
 
     @property
     def head_weight(self) -> nn.Parameter:

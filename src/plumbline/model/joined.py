@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import torch
 from torch import nn
-from torch.nn.functional import linear
+
+from plumbline.model.products import linear
 
 
 def joined(x_BTD: torch.Tensor, maps: Sequence[nn.Linear]) -> tuple[torch.Tensor, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 
 from plumbline.model.precision import widened, without_autocast
+from plumbline.model.products import product, weight_gradient
 
 #: Predictions at a time on a processor: what fits its caches, and is enough for its products.
 ROWS = 256
@@ -42,10 +43,11 @@ class _NextTokenLoss(torch.autograd.Function):
         losses, hidden_parts = [], []
         with without_autocast(hidden_ND):
             h_ND, w_VD = hidden_ND.to(narrow), weight_VD.to(narrow)
-            grad_VD = torch.zeros_like(widened(weight_VD)) if wanted else None
+            # Held the way round in which `weight_gradient` makes it.
+            grad_VD = torch.zeros_like(widened(weight_VD).T).T if wanted else None
             for h_CD, targets_C in zip(h_ND.split(rows), targets_N.split(rows)):
                 # One buffer holds logits, then their exponentials, then probabilities, then these less the target.
-                z_CV = widened(h_CD @ w_VD.T)
+                z_CV = widened(product(h_CD, w_VD))
                 z_CV -= z_CV.amax(dim=1, keepdim=True)
                 chosen_C1 = z_CV.gather(1, targets_C[:, None])
                 sum_C1 = z_CV.exp_().sum(dim=1, keepdim=True)
@@ -53,11 +55,8 @@ class _NextTokenLoss(torch.autograd.Function):
                 if grad_VD is not None:
                     z_CV /= sum_C1
                     difference_CV = z_CV.scatter_add_(1, targets_C[:, None], -torch.ones_like(sum_C1)).to(narrow)
-                    hidden_parts.append(difference_CV @ w_VD)
-                    if narrow == grad_VD.dtype:
-                        grad_VD.addmm_(difference_CV.T, h_CD)
-                    else:
-                        grad_VD += difference_CV.T @ h_CD
+                    hidden_parts.append(product(difference_CV, w_VD.T))
+                    grad_VD += weight_gradient(difference_CV, h_CD)
         if grad_VD is not None:
             ctx.save_for_backward(torch.cat(hidden_parts).to(hidden_ND.dtype), grad_VD.to(weight_VD.dtype))
         return torch.cat(losses).sum()

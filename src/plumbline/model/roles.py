@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from plumbline.model import products
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Normal:
@@ -87,6 +89,10 @@ class UnfilledLinear(nn.Linear):
 
     def reset_parameters(self) -> None:
         """Draw nothing."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """The map, by the fastest product."""
+        return products.linear(input, self.weight, self.bias)
 
 
 def linear(

@@ -1,0 +1,79 @@
+"""Products by oneDNN: equal to torch's own, in value and gradients, wherever they are chosen."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional
+
+from plumbline.model import products
+from plumbline.model.decoder import create
+from plumbline.specs.spec import ModelSpec
+from tests.model.methods import overlay
+
+pytestmark = pytest.mark.skipif(not products._AVAILABLE, reason="this torch has no oneDNN")
+
+
+@pytest.fixture
+def always(monkeypatch) -> list[int]:
+    """However small: products are oneDNN's. Their number."""
+    monkeypatch.setattr(products, "LEAST", 0)
+    made: list[int] = []
+    multiplied = products._multiplied
+
+    def counted(*given):
+        made.append(1)
+        return multiplied(*given)
+
+    monkeypatch.setattr(products, "_multiplied", counted)
+    return made
+
+
+def both(function, x, weight, bias):
+    given = [None if value is None else value.clone().requires_grad_() for value in (x, weight, bias)]
+    out = function(*given)
+    (out * torch.linspace(-1, 1, out.numel()).view(out.shape)).sum().backward()
+    return [out, *(value.grad for value in given if value is not None)]
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("shape", [(7, 5, 3), (33, 96, 130), (64, 130, 96), (1, 4, 4)])
+def test_a_linear_map(always, shape, bias):
+    rows, inputs, outputs = shape
+    given = torch.randn(2, rows, inputs), torch.randn(outputs, inputs), torch.randn(outputs) if bias else None
+    for found, expected in zip(both(products.linear, *given), both(functional.linear, *given), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
+    assert len(always) == 3  # forward, and both gradients
+
+
+def test_of_any_strides(always):
+    x, y = torch.randn(40, 24), torch.randn(40, 56)
+    for one, other in ((x.T, y.T), (x[::2, 3:9], y[:13, 3:9]), (torch.ones(1, 1).expand(9, 24), x)):
+        torch.testing.assert_close(products.product(one, other), one @ other.T, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(products.weight_gradient(y, x), y.T @ x, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(products.weight_gradient(x, y), x.T @ y, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["baseline", "gpt", "hyper", "diff_attn"])
+def test_a_model_gives_the_same_losses_and_gradients(always, name, monkeypatch):
+    spec = ModelSpec.from_dict(overlay(name))
+    tokens_BT = torch.randint(spec.vocabulary, (2, spec.context), generator=torch.Generator().manual_seed(0))
+    found = []
+    for least in (0, 10**12):
+        monkeypatch.setattr(products, "LEAST", least)
+        model = create(spec, 0)
+        loss = model(tokens_BT, loss=True)
+        loss.backward()
+        found.append([loss.detach(), *(value.grad for value in model.parameters())])
+    assert always
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_not_float32_on_a_cpu_is_left_to_torch(always):
+    x, weight = torch.randn(8, 16), torch.randn(4, 16)
+    assert products.linear(x.double(), weight.double()).dtype == torch.float64
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert products.linear(x, weight).dtype == torch.bfloat16
+    assert products.linear(x.to("meta"), weight.to("meta")).is_meta
+    assert not always
