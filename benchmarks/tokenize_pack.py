@@ -110,7 +110,7 @@ def ours(folder: Path, cores: int) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=float, default=8)
+    parser.add_argument("--megabytes", type=float, default=24)
     parser.add_argument("--documents", type=Path, metavar="FILE.jsonl", help="texts of one's own")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
@@ -133,7 +133,8 @@ def main() -> None:
         "",
         f"{describe(with_torch=False)}. {size:.1f} MB of {of} in JSON lines, byte-level BPE of 4,096 entries; {cores} "
         "shards. The library's seconds are of encode_batch alone, ours of everything from the file of documents to "
-        "packs on disk, three interpreters' starts among it. `python benchmarks/tokenize_pack.py`",
+        "packs on disk, three interpreters' starts among it. "
+        f"`python benchmarks/tokenize_pack.py{'' if given.documents is None else ' --documents FILE.jsonl'}`",
         "",
         "| run | encode_batch, CPU s | ours, CPU s | ratio | encode_batch, wall s | ours, wall s | ratio |",
         "|---:|---:|---:|---:|---:|---:|---:|",
