@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from plumbline.allocator import keep_memory
 from plumbline.cli import PlumblineError
-from plumbline.evaluate import memory
 from plumbline.evaluate.prefixes import Node, Row
 from plumbline.model.cache import Cache
 from plumbline.model.context import ForwardContext
@@ -56,7 +56,7 @@ class Reader:
         parameters = sum(value.numel() for value in model.parameters())
         self.most_padding = PASS_TOKENS + PASS.get(self.device.type, PASS["cuda"]) / parameters
         if self.device.type == "cpu":
-            memory.keep()
+            keep_memory()
         self.most_states = max(1, LOGITS.get(self.device.type, LOGITS["cuda"]) // model.spec.vocabulary)
         self.in_parts = self._try()
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import os
 from typing import Any
 
 import torch
 
+from plumbline.allocator import keep_memory
 from plumbline.model.precision import wide_attention
 from plumbline.specs.spec import Precision
-
-# Numbers of malloc.h.
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 
 
 def numerics(device: torch.device) -> None:
     """Deterministic on a CPU; float32 products in float32 everywhere."""
     if device.type == "cpu":
-        _keep_memory()
+        keep_memory()
     # The same as use_deterministic_algorithms, without its import of torch.compile's machinery.
     torch.set_deterministic_debug_mode("error" if device.type == "cpu" else "default")
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -40,18 +36,3 @@ def autocast(precision: Precision, device: torch.device) -> contextlib.AbstractC
     if precision == "bfloat16_products":
         stack.enter_context(wide_attention())
     return stack
-
-
-def _keep_memory() -> None:
-    """Have the C library keep what is freed, up to a gigabyte, instead of handing every large tensor back to the system
-    and getting it again page by page, which costs a training step on a processor a fifth of its time.
-
-    Of glibc alone; elsewhere, or where the user has set the allocator up by its environment, nothing is done.
-    """
-    if any(name.startswith(("MALLOC_", "LD_PRELOAD", "GLIBC_TUNABLES")) for name in os.environ):
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_MMAP_THRESHOLD, 32 * 2**20)  # the most that it takes
-        mallopt(_TRIM_THRESHOLD, 2**30)
-        mallopt(_TOP_PAD, 64 * 2**20)
