@@ -177,7 +177,7 @@ def main() -> None:
         "",
         f"{describe(with_torch=False)}. CPU seconds, one thread each, of a task's first items (fewer where an answer "
         "is longer than the context), models in turn task by task; scores equal to "
-        f"{NATS:g} nats. `python benchmarks/evaluation.py --items FOLDER`",
+        f"{NATS:g} nats. `{command()}`",
         "",
     ]
     with tempfile.TemporaryDirectory() as made:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from pathlib import Path
+
+
+def command() -> str:
+    """The command that is running, as it was typed from the repository's root; folders and files outside of it by
+    their names alone."""
+    root = Path(__file__).parents[1]
+    words = [f".../{Path(word).name}" if word.startswith("/") else word for word in sys.argv[1:]]
+    return " ".join(["python", str(Path(sys.argv[0]).resolve().relative_to(root)), *words])
 
 
 def describe(*, with_torch: bool = True) -> str:

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from machine import describe
+from machine import command, describe
 
 #: Label -> shape. The first is the transfer study's at `demo`.
 SHAPES: dict[str, dict[str, int]] = {
@@ -221,7 +221,7 @@ def main() -> None:
         "",
         f"{describe()}. Median of {given.rounds} rounds; CPU seconds of one step on one thread, each side in a process "
         "of its own; the ratio is a side's seconds over ours in the same round (above 1: ours is faster). "
-        f"`python benchmarks/step_beside_transformers.py{' --compiled' if given.compiled else ''}`",
+        f"`{command()}`",
         "",
         "| run | shape | mode | precision | side | parameters | seconds | ratio | least | most |",
         "|---:|---|---|---|---|---:|---:|---:|---:|---:|",

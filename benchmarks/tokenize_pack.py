@@ -23,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from machine import describe
+from machine import command, describe
 
 LIBRARY = """
 import json, sys, tokenizers
@@ -134,7 +134,7 @@ def main() -> None:
         f"{describe(with_torch=False)}. {size:.1f} MB of {of} in JSON lines, byte-level BPE of 4,096 entries; {cores} "
         "shards. The library's seconds are of encode_batch alone, ours of everything from the file of documents to "
         "packs on disk, three interpreters' starts among it. "
-        f"`python benchmarks/tokenize_pack.py{'' if given.documents is None else ' --documents FILE.jsonl'}`",
+        f"`{command()}`",
         "",
         "| run | encode_batch, CPU s | ours, CPU s | ratio | encode_batch, wall s | ours, wall s | ratio |",
         "|---:|---:|---:|---:|---:|---:|---:|",

@@ -59,6 +59,17 @@ def test_a_separator_in_a_text_and_a_full_memory(stages: Stages, monkeypatch: py
         assert found == expected
 
 
+def test_texts_without_blanks_are_not_remembered(stages: Stages) -> None:
+    """Chinese, or base64: what never comes again would fill the memory with whole documents."""
+    tokenizer = tokenizers.Tokenizer.from_file(str(stages.tokenizer))
+    tokenizer.encode_special_tokens = True
+    memory = Words(tokenizer, np.dtype("<u2"))
+    texts = [f"{'长' * 500}{number} ab {'x' * words.LONGEST}" for number in range(20)]
+    found = [np.frombuffer(ids, "<u2").tolist() for ids in memory.encode(texts)]
+    assert found == [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+    assert set(memory._known) == {" ab"}
+
+
 @pytest.mark.parametrize("change", ["normalizer", "pre_tokenizer", "special", "added"])
 def test_other_tokenizers_encode_texts_whole(stages: Stages, change: str) -> None:
     tokenizer = tokenizers.Tokenizer.from_file(str(stages.tokenizer))

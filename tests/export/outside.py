@@ -12,7 +12,7 @@ from pathlib import Path
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("plumbline", "tests"):
+        if name.partition(".")[0] in ("plumbline", "tests", "triton"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return None
 

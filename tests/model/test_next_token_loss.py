@@ -8,9 +8,9 @@ from torch.nn.functional import cross_entropy
 
 from plumbline.model import next_token_loss as module
 from plumbline.model.decoder import create
-from plumbline.model.mixers.softmax import Softmax
 from plumbline.specs.spec import ModelSpec
 from plumbline.train.numerics import autocast
+from tests.golden.trainings import LATENT
 from tests.model.methods import overlay
 
 N, D, V = 77, 12, 50
@@ -88,18 +88,14 @@ def test_of_a_decoder(tied):
     ("precision", "inner"),
     [("float32", torch.float32), ("bfloat16", torch.bfloat16), ("bfloat16_products", torch.float32)],
 )
-def test_what_attention_computes_in(precision, inner, monkeypatch):
-    """Queries reach the mixer, and its fused kernel, in the precision's type for attention."""
-    import plumbline.model.mixers.softmax as softmax
-
-    seen = []
-    fused = softmax.scaled_dot_product_attention
-    monkeypatch.setattr(
-        softmax, "scaled_dot_product_attention", lambda *given, **words: seen.append(fused(*given, **words)) or seen[-1]
-    )
-    model = create(ModelSpec.from_dict(overlay("baseline")), 0)
-    assert isinstance(model.blocks[0].attention.mixer, Softmax)
+@pytest.mark.parametrize("name", ["baseline", "softmax_cap", "latent"])
+def test_what_attention_computes_in(name, precision, inner):
+    """Queries, keys and values reach the mixer in the precision's type for attention, those made of latents too."""
+    spec = LATENT if name == "latent" else overlay(name)
+    model, seen = create(ModelSpec.from_dict(spec), 0), []
+    for block in model.blocks:
+        block.attention.mixer.register_forward_pre_hook(lambda _, given: seen.extend(x.dtype for x in given[:3]))
     with autocast(precision, torch.device("cpu")):
         model(torch.zeros(1, 8, dtype=torch.long), loss=True).backward()
-    assert {out.dtype for out in seen} == {inner}
+    assert set(seen) == {inner}
     assert all(value.grad is None or value.grad.dtype == torch.float32 for value in model.parameters())

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any
+import re
+from typing import Any, get_args
 
 import pytest
+import yaml
 
 from plumbline import NUMERICS
 from plumbline.cli import PlumblineError
-from plumbline.specs.spec import ModelSpec, RunSpec, require_present_code
+from plumbline.specs.spec import ModelSpec, Precision, RunSpec, require_present_code
+from tests.conftest import REPOSITORY
 from tests.model_specs import BASELINE, run
 
 
@@ -204,3 +207,9 @@ def test_code_of_components_is_part_of_the_identity(given):
         PlumblineError, match=r"the code of model\.mixer is not the code that this run was planned with"
     ):
         require_present_code(edited)
+
+
+def test_a_study_may_have_every_precision() -> None:
+    schema = yaml.safe_load((REPOSITORY / "workflow/schemas/study.schema.yaml").read_text(encoding="utf-8"))
+    [listed] = re.findall(r"'precision': {'enum': \[(.*?)\]", str(schema))
+    assert [word.strip("' ") for word in listed.split(",")] == list(get_args(Precision))

@@ -70,7 +70,7 @@ LITTLE = {
     "plumbline probe": ("--sequences", "1"),
 }
 #: Not this project's, or the set-up that `.ci/run` itself begins with.
-NOT_OURS = ("git clone", "make setup", "source .venv", "sacct ", "chgrp", "find ", "umask")
+NOT_OURS = ("git clone", "make setup", "source .venv", "sacct ", "chgrp", "find ", "umask", "scp ", "tar ", "export ")
 
 
 def commands(repository: Path) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from plumbline.bundled import Product
 from plumbline.cli import PlumblineError, described, prog, run
 from plumbline.files import pretty_json, sha256_file
 from plumbline.project import Plan, plan
+from plumbline.results.table import PRESET_NOTES
 from plumbline.specs.config import PRESETS, load_config
 
 #: What an item is called in a frame of examples: its place and a hash. A text has other characters, and is longer.
@@ -171,8 +172,8 @@ def _described(said: contents.Contents, results: frozenset[str]) -> crate.Descri
         description=(
             f"Tables, figures, claims, deviations and the audit of the studies {studies} at preset "
             f"{said.asked.preset}, and what they are made of: specs, manifests, metrics, probes, scores, measurements, "
-            "timings, configuration and printed numbers. No weights, no corpus, no items. README.md says how all "
-            "products are made again from it."
+            f"timings, configuration and printed numbers. {PRESET_NOTES[said.asked.preset]} No weights, no corpus, no "
+            "items. README.md says how all products are made again from it."
         ),
         date=said.finished or said.committed or "1970-01-01",
         commit=said.commit or "",
@@ -186,7 +187,7 @@ def _readme(said: contents.Contents) -> str:
     where = f"commit {said.commit}" if said.commit else "no repository"
     where += " with edits that are in no commit" if said.edited else ""
     return (
-        f"# A bundle of Plumbline, preset {said.asked.preset}\n\n"
+        f"# A bundle of Plumbline, preset {said.asked.preset}\n\n{PRESET_NOTES[said.asked.preset]}\n\n"
         f"Studies: {', '.join(said.asked.studies)}. Made at {where}.\n\n"
         "Every table, figure, page of claims and deviations, and the audit, made again and compared byte by byte:\n\n"
         "    plumbline rebuild bundle.tar.xz --into rebuilt\n\n"

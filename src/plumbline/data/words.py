@@ -15,8 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 import tokenizers
 
-#: Words that are remembered at most, some 200 MB of them; then it begins anew.
-MOST = 1_000_000
+#: Words that are remembered at most, and characters of one that is: some 300 MB together; then it begins anew. Longer
+#: ones (texts without blanks) hardly come again.
+MOST, LONGEST = 1_000_000, 64
 
 #: Whitespace of ASCII, and what follows it up to the next.
 _WORD = re.compile(r"[ \t-\r]*[^ \t-\r]+|[ \t-\r]+")
@@ -57,16 +58,19 @@ class Words:
         if not self._exact:
             return self._whole(texts)
         pieces = [None if _unusual(text) else _WORD.findall(text) for text in texts]
-        new = set[str]().union(*(words for words in pieces if words is not None)) - self._known.keys()
+        every = set[str]().union(*(words for words in pieces if words is not None))
+        new = list(every - self._known.keys())
         if len(self._known) + len(new) > MOST:
             self._known.clear()
-            new = set[str]().union(*(words for words in pieces if words is not None))
-        if new:
-            unknown = list(new)
-            self._known.update(zip(unknown, self._whole(unknown), strict=True))
+            new = list(every)
+        self._known.update(zip(new, self._whole(new), strict=True))
         known = self._known.__getitem__
         whole = iter(self._whole([text for text, words in zip(texts, pieces) if words is None]))
-        return [next(whole) if words is None else b"".join(map(known, words)) for words in pieces]
+        found = [next(whole) if words is None else b"".join(map(known, words)) for words in pieces]
+        for word in new:
+            if len(word) > LONGEST:
+                del self._known[word]
+        return found
 
     def _whole(self, texts: Sequence[str]) -> list[bytes]:
         if not texts:

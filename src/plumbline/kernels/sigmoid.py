@@ -91,8 +91,8 @@ def _forward(
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, DIVIDED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     # The last queries see most keys: they come first, so that no long program is left at the end.
-    first = (tl.num_programs(0) - 1 - tl.program_id(0)) * HELD
-    batch, head = tl.program_id(1) // HEADS, tl.program_id(1) % HEADS
+    first = (tl.num_programs(1) - 1 - tl.program_id(1)) * HELD
+    batch, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
     q_MW = load_tile(origin(q, batch, head, q_b, q_h), rows, q_t, length, WIDTH, PADDED)
@@ -139,9 +139,9 @@ def _queries(
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, DIVIDED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dq, and of db this program's part."""
-    block = tl.num_programs(0) - 1 - tl.program_id(0)
+    block = tl.num_programs(1) - 1 - tl.program_id(1)
     first = block * HELD
-    batch, head = tl.program_id(1) // HEADS, tl.program_id(1) % HEADS
+    batch, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
     per_row = HEADS * WIDTH
@@ -165,7 +165,7 @@ def _queries(
     dq = origin(dq, batch, head, length * per_row, WIDTH)
     store_tile(dq, dq_MW * scale, rows, per_row, length, WIDTH, PADDED)
     if DIVIDED:
-        tl.store(db + tl.program_id(1) * tl.num_programs(0) + block, tl.sum(db_M, 0))
+        tl.store(db + tl.program_id(0) * tl.num_programs(1) + block, tl.sum(db_M, 0))
 
 
 @triton.jit
@@ -191,8 +191,8 @@ def _keys(
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, DIVIDED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dk and dv."""
-    first = tl.program_id(0) * HELD
-    batch, group = tl.program_id(1) // GROUPS, tl.program_id(1) % GROUPS
+    first = tl.program_id(1) * HELD
+    batch, group = tl.program_id(0) // GROUPS, tl.program_id(0) % GROUPS
     keys = first + tl.arange(0, HELD)
     k_NW = load_tile(origin(k, batch, group, k_b, k_h), keys, k_t, length, WIDTH, PADDED)
     v_NW = load_tile(origin(v, batch, group, v_b, v_h), keys, v_t, length, WIDTH, PADDED)
@@ -239,7 +239,7 @@ class _Sigmoid(torch.autograd.Function):
         do = by_token(do_BHTW)
         dq, dk, dv = empty_by_token(q), empty_by_token(k), empty_by_token(v)
         blocks, divided = grid(q, ctx.blocks), ctx.constants["DIVIDED"]
-        db = q.new_empty(q.shape[0], q.shape[1], blocks[0], dtype=torch.float32) if divided else q
+        db = q.new_empty(q.shape[0], q.shape[1], blocks[1], dtype=torch.float32) if divided else q
         _queries[blocks](q, k, v, bias, do, dq, db, *ctx.numbers, **ctx.constants)
         _keys[grid(k, ctx.blocks)](q, k, v, bias, do, dk, dv, *ctx.numbers, **ctx.constants)
         return dq, dk, dv, db.sum(dim=(0, 2)) if divided else None, None, None, None

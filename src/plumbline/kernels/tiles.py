@@ -136,5 +136,5 @@ def sizes(q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, blocks: Blocks) -> dict[st
 
 
 def grid(x_BHTW: torch.Tensor, blocks: Blocks, heads: int | None = None) -> tuple[int, int]:
-    """Blocks of rows, and sequences times heads."""
-    return triton.cdiv(x_BHTW.shape[2], blocks.held), x_BHTW.shape[0] * (heads or x_BHTW.shape[1])
+    """Sequences times heads, and blocks of rows: CUDA takes two billion of the first, and 65,535 of the second."""
+    return x_BHTW.shape[0] * (heads or x_BHTW.shape[1]), triton.cdiv(x_BHTW.shape[2], blocks.held)

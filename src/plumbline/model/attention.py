@@ -49,6 +49,8 @@ class Attention(nn.Module):
         if context.cache is not None:
             k_BGKW, v_BGKW = context.cache.extend(self.layer, k_BGKW, v_BGKW)
         k_BGKW, v_BGKW = self.projections.expand(k_BGKW, v_BGKW)
+        if context.wide_attention:  # latents become keys and values by products of their own
+            k_BGKW, v_BGKW = widened(k_BGKW), widened(v_BGKW)
         with without_autocast(q_BHTW) if context.wide_attention else nullcontext():
             out_BHTW = self.mixer(q_BHTW, k_BGKW, v_BGKW, context.visibility, context.cache)
         return self.projections.merge(self.output(out_BHTW, x_BTD))

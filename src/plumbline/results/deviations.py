@@ -25,7 +25,7 @@ def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
     lines = [
         f"# {study.sheet['title']}",
         "",
-        f"Deviations and rulings of the study `{study.name}`, preset {study.preset}.",
+        f"Deviations and rulings of the study `{study.name}`, preset {study.preset_named}.",
     ]
     if study.code != study.name:
         lines.append(f"It extends `{study.code}`, whose recipe, scales and rulings are in force here too.")

@@ -83,7 +83,10 @@ def look(planned: Planned) -> list[Finding]:
         "there, all of it is done on processors"
     )
     if short:
-        words += f"; on processors bfloat16 ({len(short)} of {len(runs)} runs) is emulated"
+        words += (
+            f"; on processors bfloat16 ({len(short)} of {len(runs)} runs) is emulated, or, at precision "
+            "bfloat16_products where their instructions have it, fast"
+        )
     core = machines.load("core", plan.root)
     hours = sum(estimator(plan, core, calibrate_on=(), root=plan.root).pretrain_seconds(run) for run in runs) / 3600
     words += f"; the trainings would take about {hours / core.devices_at_once:,.0f} hours on two cores (reckoned)"
