@@ -170,7 +170,7 @@ def main() -> None:
         return
     if given.items is None:
         parser.error("--items FOLDER is needed: a folder with <task>.jsonl of " + ", ".join(TASKS))
-    from machine import describe
+    from machine import command, describe
 
     lines = [
         "# Evaluation beside the harness's `hf` model",
