@@ -67,8 +67,8 @@ def built(
 
 
 def path(mixer: Mixer, q_BHTW: torch.Tensor, visibility: Visibility) -> str:
-    """What the call goes through, where the mixer has a table of kernels to say so."""
-    return mixer.path(q_BHTW, visibility) if hasattr(mixer, "path") else type(mixer).forward.__qualname__
+    """What the call goes through."""
+    return mixer.path(q_BHTW, visibility)
 
 
 def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:

@@ -32,9 +32,12 @@ from plumbline.kernels.tiles import (
     by_token,
     empty_by_token,
     grid,
+    keys_held,
     load_tile,
+    numbers_of,
     origin,
     product,
+    queries_held,
     raised,
     rows_apart,
     scores,
@@ -91,9 +94,7 @@ def _forward(
     HELD: tl.constexpr, WALKED: tl.constexpr, AFTER: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """`OUT`: the heads that attend."""
-    # The last queries see most keys: they come first, so that no long program is left at the end.
-    first = (tl.num_programs(1) - 1 - tl.program_id(1)) * HELD
-    batch, out = tl.program_id(0) // OUT, tl.program_id(0) % OUT
+    first, batch, out = queries_held(OUT, HELD)
     group = out // (OUT // GROUPS)
     # A group's attending heads are its last ones.
     masking = group * (HEADS // GROUPS)
@@ -119,7 +120,7 @@ def _forward(
     per_row = OUT * WIDTH
     o = origin(o, batch, out, length * per_row, WIDTH)
     store_tile(o, o_MW / total_M[:, None], rows, per_row, length, WIDTH, PADDED)
-    row = tl.cast(tl.program_id(0), tl.int64) * length + rows
+    row = numbers_of(rows, length)
     tl.store(log_sum + row, top_M + tl.log2(total_M), mask=rows < length)
 
 
@@ -159,8 +160,7 @@ def _queries(
     HELD: tl.constexpr, WALKED: tl.constexpr, AFTER: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dq of the heads that attend, what their group's first head gets as the masking one, and delta."""
-    first = (tl.num_programs(1) - 1 - tl.program_id(1)) * HELD
-    batch, group = tl.program_id(0) // GROUPS, tl.program_id(0) % GROUPS
+    first, batch, group = queries_held(GROUPS, HELD)
     masking = group * (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
     mask_MW = load_tile(origin(q, batch, masking, q_b, q_h), rows, q_t, length, WIDTH, PADDED)
@@ -231,8 +231,7 @@ def _keys(
     HELD: tl.constexpr, WALKED: tl.constexpr, AFTER: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dk and dv."""
-    first = tl.program_id(1) * HELD
-    batch, group = tl.program_id(0) // GROUPS, tl.program_id(0) % GROUPS
+    first, batch, group = keys_held(GROUPS, HELD)
     keys = first + tl.arange(0, HELD)
     k_NW = load_tile(origin(k, batch, group, k_b, k_h), keys, k_t, length, WIDTH, PADDED)
     v_NW = load_tile(origin(v, batch, group, v_b, v_h), keys, v_t, length, WIDTH, PADDED)

@@ -25,9 +25,11 @@ from plumbline.kernels.tiles import (
     by_token,
     empty_by_token,
     grid,
+    keys_held,
     load_tile,
     origin,
     product,
+    queries_held,
     rows_apart,
     scores,
     sizes,
@@ -90,9 +92,7 @@ def _forward(
     HEADS: tl.constexpr, GROUPS: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr, HELD: tl.constexpr,
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, DIVIDED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    # The last queries see most keys: they come first, so that no long program is left at the end.
-    first = (tl.num_programs(1) - 1 - tl.program_id(1)) * HELD
-    batch, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
+    first, batch, head = queries_held(HEADS, HELD)
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
     q_MW = load_tile(origin(q, batch, head, q_b, q_h), rows, q_t, length, WIDTH, PADDED)
@@ -191,8 +191,7 @@ def _keys(
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, DIVIDED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dk and dv."""
-    first = tl.program_id(1) * HELD
-    batch, group = tl.program_id(0) // GROUPS, tl.program_id(0) % GROUPS
+    first, batch, group = keys_held(GROUPS, HELD)
     keys = first + tl.arange(0, HELD)
     k_NW = load_tile(origin(k, batch, group, k_b, k_h), keys, k_t, length, WIDTH, PADDED)
     v_NW = load_tile(origin(v, batch, group, v_b, v_h), keys, v_t, length, WIDTH, PADDED)

@@ -29,9 +29,12 @@ from plumbline.kernels.tiles import (
     by_token,
     empty_by_token,
     grid,
+    keys_held,
     load_tile,
+    numbers_of,
     origin,
     product,
+    queries_held,
     raised,
     rows_apart,
     scores,
@@ -99,9 +102,7 @@ def _forward(
     HEADS: tl.constexpr, GROUPS: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr, HELD: tl.constexpr,
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, KEEP: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    # The last queries see most keys: they come first, so that no long program is left at the end.
-    first = (tl.num_programs(1) - 1 - tl.program_id(1)) * HELD
-    batch, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
+    first, batch, head = queries_held(HEADS, HELD)
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
     q_MW = load_tile(origin(q, batch, head, q_b, q_h), rows, q_t, length, WIDTH, PADDED)
@@ -134,7 +135,7 @@ def _forward(
     store_tile(origin(o, batch, head, length * per_row, WIDTH), o_MW, rows, per_row, length, WIDTH, PADDED)
     if KEEP:
         store_tile(origin(r, batch, head, length * per_row, WIDTH), r_MW, rows, per_row, length, WIDTH, PADDED)
-        row = tl.cast(tl.program_id(0), tl.int64) * length + rows
+        row = numbers_of(rows, length)
         tl.store(top + row, top_M, mask=rows < length)
         tl.store(inverse + row, inverse_M, mask=rows < length)
 
@@ -160,8 +161,7 @@ def _queries(
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dq, and delta for the other kernel."""
-    first = (tl.num_programs(1) - 1 - tl.program_id(1)) * HELD
-    batch, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
+    first, batch, head = queries_held(HEADS, HELD)
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
     per_row = HEADS * WIDTH
@@ -169,7 +169,7 @@ def _queries(
     k, v = origin(k, batch, group, k_b, k_h), origin(v, batch, group, v_b, v_h)
     r_MW = load_tile(origin(r, batch, head, length * per_row, WIDTH), rows, per_row, length, WIDTH, PADDED)
     do_MW = load_tile(origin(do, batch, head, length * per_row, WIDTH), rows, per_row, length, WIDTH, PADDED)
-    row = tl.cast(tl.program_id(0), tl.int64) * length + rows
+    row = numbers_of(rows, length)
     top_M = tl.load(top + row, mask=rows < length, other=0.0)
     inverse_M = tl.load(inverse + row, mask=rows < length, other=0.0)
     c_M = _threshold(rows, count, VISIBLE)
@@ -220,8 +220,7 @@ def _keys(
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dk and dv."""
-    first = tl.program_id(1) * HELD
-    batch, group = tl.program_id(0) // GROUPS, tl.program_id(0) % GROUPS
+    first, batch, group = keys_held(GROUPS, HELD)
     keys = first + tl.arange(0, HELD)
     k_NW = load_tile(origin(k, batch, group, k_b, k_h), keys, k_t, length, WIDTH, PADDED)
     v_NW = load_tile(origin(v, batch, group, v_b, v_h), keys, v_t, length, WIDTH, PADDED)

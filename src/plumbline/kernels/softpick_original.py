@@ -25,9 +25,12 @@ from plumbline.kernels.tiles import (
     by_token,
     empty_by_token,
     grid,
+    keys_held,
     load_tile,
+    numbers_of,
     origin,
     product,
+    queries_held,
     rows_apart,
     sizes,
     store_tile,
@@ -79,9 +82,7 @@ def _forward(
     HEADS: tl.constexpr, GROUPS: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr, HELD: tl.constexpr,
     WALKED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    # The last queries see most keys: they come first, so that no long program is left at the end.
-    first = (tl.num_programs(1) - 1 - tl.program_id(1)) * HELD
-    batch, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
+    first, batch, head = queries_held(HEADS, HELD)
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
     q_MW = load_tile(origin(q, batch, head, q_b, q_h), rows, q_t, length, WIDTH, PADDED)
@@ -104,7 +105,7 @@ def _forward(
     per_row = HEADS * WIDTH
     o = origin(o, batch, head, length * per_row, WIDTH)
     store_tile(o, o_MW / total_M[:, None], rows, per_row, length, WIDTH, PADDED)
-    row = tl.cast(tl.program_id(0), tl.int64) * length + rows
+    row = numbers_of(rows, length)
     tl.store(log_sum + row, top_M + tl.log2(total_M), mask=rows < length)
 
 
@@ -138,8 +139,7 @@ def _queries(
     WALKED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dq, and delta for the other kernel."""
-    first = (tl.num_programs(1) - 1 - tl.program_id(1)) * HELD
-    batch, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
+    first, batch, head = queries_held(HEADS, HELD)
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
     per_row = HEADS * WIDTH
@@ -147,7 +147,7 @@ def _queries(
     k, v = origin(k, batch, group, k_b, k_h), origin(v, batch, group, v_b, v_h)
     o_MW = load_tile(origin(o, batch, head, length * per_row, WIDTH), rows, per_row, length, WIDTH, PADDED)
     do_MW = load_tile(origin(do, batch, head, length * per_row, WIDTH), rows, per_row, length, WIDTH, PADDED)
-    row = tl.cast(tl.program_id(0), tl.int64) * length + rows
+    row = numbers_of(rows, length)
     log_M = tl.load(log_sum + row, mask=rows < length, other=0.0)
     delta_M = tl.sum(do_MW.to(tl.float32) * o_MW.to(tl.float32), 1)
     tl.store(delta + row, delta_M, mask=rows < length)
@@ -190,8 +190,7 @@ def _keys(
     WALKED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dk and dv."""
-    first = tl.program_id(1) * HELD
-    batch, group = tl.program_id(0) // GROUPS, tl.program_id(0) % GROUPS
+    first, batch, group = keys_held(GROUPS, HELD)
     keys = first + tl.arange(0, HELD)
     k_NW = load_tile(origin(k, batch, group, k_b, k_h), keys, k_t, length, WIDTH, PADDED)
     v_NW = load_tile(origin(v, batch, group, v_b, v_h), keys, v_t, length, WIDTH, PADDED)

@@ -33,6 +33,26 @@ def origin(x, batch, head, per_batch, per_head):
 
 
 @triton.jit
+def queries_held(HEADS: tl.constexpr, HELD: tl.constexpr):
+    """The first query that this program holds, its sequence, and its head. The last queries see most keys: they come
+    first, so that no long program is left at the end."""
+    first = (tl.num_programs(1) - 1 - tl.program_id(1)) * HELD
+    return first, tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
+
+
+@triton.jit
+def keys_held(GROUPS: tl.constexpr, HELD: tl.constexpr):
+    """The first key that this program holds, its sequence, and its group. The first keys are seen by most queries."""
+    return tl.program_id(1) * HELD, tl.program_id(0) // GROUPS, tl.program_id(0) % GROUPS
+
+
+@triton.jit
+def numbers_of(rows, length):
+    """Where numbers of this program's rows lie that are kept one for each row of a head."""
+    return tl.cast(tl.program_id(0), tl.int64) * length + rows
+
+
+@triton.jit
 def load_tile(start, rows, per_row, length, WIDTH: tl.constexpr, PADDED: tl.constexpr):
     """(rows, PADDED); zeros beyond `length` and beyond the head's width."""
     columns = tl.arange(0, PADDED)

@@ -30,8 +30,7 @@ def in_double(model: Decoder) -> Logits:
 
     def logits(tokens_BT: torch.Tensor) -> torch.Tensor:
         context = ForwardContext(visibility=Visibility.of(tokens_BT, None, None), cache=None)
-        weight = double.embedding if double.head is None else double.head.weight
-        return apply_linear(double.hidden(tokens_BT, context), weight)
+        return apply_linear(double.hidden(tokens_BT, context), double.head_weight)
 
     return logits
 
