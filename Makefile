@@ -25,7 +25,7 @@ table2: setup
 	$(BIN)/snakemake results/table2.csv
 	@$(BIN)/python -m plumbline.results show results/table2.csv
 
-# A first look, in three minutes: make quick, or with another method of the transfer study, make quick METHOD=ssmax.
+# A first look, in less than three minutes: make quick, or with another method of the transfer study, make quick METHOD=ssmax.
 METHOD ?= qknorm
 QUICK = trial={study: transfer, scale: base, method: $(METHOD), against: baseline, pack: base, steps: 60, \
   warmup_steps: 3, validation_sequences: 256, seeds: [42, 43, 44]}

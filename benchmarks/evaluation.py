@@ -38,6 +38,13 @@ SHAPES = {
 #: Items of a task.
 ITEMS = {"1.2M": 300, "6M": 50}
 OURS = "ours"
+#: Where our seconds go: a part of an evaluation, and which of torch's calls are its own.
+PARTS = {
+    "products of layers and head": ("_linear_pointwise", "aten::mm", "aten::addmm", "_Linear"),
+    "fused attention": ("scaled_dot_product",),
+    "log_softmax and argmax of what is asked": ("aten::_log_softmax", "aten::argmax"),
+    "other calls of torch: norms, rotations, gates, sums, copies, masks": ("aten::",),
+}
 NATS = 1e-4
 
 
@@ -72,6 +79,35 @@ def work(folder: Path, model: str) -> None:
         seconds = time.process_time() - start
         values = [value for sample in found["samples"][task] for value, _ in sample["filtered_resps"]]
         print(json.dumps({"seconds": seconds, "values": values}), file=answers, flush=True)
+
+
+def shares(folder: Path) -> None:
+    """A process that says, in JSON, what share of our seconds each of `PARTS` takes, over all tasks."""
+    import torch
+    from tokenizers import Tokenizer
+
+    from plumbline.evaluate import harness
+    from plumbline.evaluate.adapter import CheckpointLM
+    from plumbline.model.decoder import create
+    from plumbline.specs.spec import ModelSpec
+    from plumbline.specs.suites import suite
+
+    torch.set_num_threads(1)
+    spec = ModelSpec.from_dict(json.loads((folder / "spec.json").read_text()))
+    model = CheckpointLM(create(spec, 1), Tokenizer.from_file(str(folder / "tokenizer.json")), context=spec.context)
+    made = [harness.leaves(suite("climb12").task(task), folder / f"{task}.jsonl", None) for task in TASKS]
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        start = time.perf_counter()
+        for task in made:
+            harness.run(model, task)
+        whole = time.perf_counter() - start
+    taken = dict.fromkeys(PARTS, 0.0)
+    for call in profile.key_averages():
+        part = next((part for part, names in PARTS.items() if any(name in call.key for name in names)), None)
+        if part is not None:
+            taken[part] += call.self_cpu_time_total / 1e6
+    taken["Python: the harness's prompts and metrics, tokens, trees, calls"] = whole - sum(taken.values())
+    print(json.dumps({part: seconds / whole for part, seconds in taken.items()}))
 
 
 def prepare(folder: Path, items: Path, sizes: dict[str, Any], limit: int) -> None:
@@ -113,11 +149,10 @@ def measure(folder: Path, sizes: list[str]) -> dict[str, dict[str, float]]:
     Raises:
         SystemExit: scores differ.
     """
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
     command = [sys.executable, __file__, "--work", str(folder), "--model"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     names = [OURS, *(f"hf:{size}" for size in sizes)]
-    models = {name: subprocess.Popen([*command, name], env=environment, text=True, **pipes) for name in names}
+    models = {name: subprocess.Popen([*command, name], env=environment(), text=True, **pipes) for name in names}
     taken: dict[str, dict[str, float]] = {}
     for task in TASKS:
         found = {}
@@ -139,6 +174,18 @@ def measure(folder: Path, sizes: list[str]) -> dict[str, dict[str, float]]:
         process.stdin.close()
         process.wait()
     return taken
+
+
+def measured_shares(folder: Path) -> dict[str, float]:
+    """What `shares` says in a process of its own."""
+    command = [sys.executable, __file__, "--work", str(folder), "--model", "shares"]
+    ran = subprocess.run(command, env=environment(), text=True, stdout=subprocess.PIPE, check=True)
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+def environment() -> dict[str, str]:
+    """One thread each."""
+    return os.environ | {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 def table(label: str, taken: dict[str, dict[str, float]]) -> list[str]:
@@ -166,7 +213,10 @@ def main() -> None:
     parser.add_argument("--model", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work is not None:
-        work(given.work, given.model)
+        if given.model == "shares":
+            shares(given.work)
+        else:
+            work(given.work, given.model)
         return
     if given.items is None:
         parser.error("--items FOLDER is needed: a folder with <task>.jsonl of " + ", ".join(TASKS))
@@ -182,11 +232,15 @@ def main() -> None:
     ]
     with tempfile.TemporaryDirectory() as made:
         for shape in given.shapes:
-            prepare(Path(made) / shape, given.items, SHAPES[shape], given.limit or ITEMS[shape])
+            folder = Path(made) / shape
+            prepare(folder, given.items, SHAPES[shape], given.limit or ITEMS[shape])
             for run in range(1, given.runs + 1):
                 context = SHAPES[shape]["context"]
-                taken = measure(Path(made) / shape, given.batch_sizes)
+                taken = measure(folder, given.batch_sizes)
                 lines += table(f"{shape} parameters, context {context}, run {run}", taken)
+            lines += [f"## {shape} parameters: where our seconds go, by torch's profiler", "", "| part | share |"]
+            lines += ["|---|---:|"]
+            lines += [f"| {part} | {share:.0%} |" for part, share in measured_shares(folder).items()] + [""]
     given.out.write_text("\n".join(lines), encoding="utf-8")
     print("\n".join(lines))
 

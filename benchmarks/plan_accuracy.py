@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 import pandas as pd
-from machine import describe
+from machine import command, describe
 
 from plumbline import cli
 from plumbline.cli import PlumblineError
@@ -76,6 +76,7 @@ def report(frame: pd.DataFrame, stated: pd.DataFrame, runs: int, given: argparse
     jobs["predicted without any measurement"] = stated.groupby("job", sort=False)["predicted"].sum()
     jobs.loc["together", "predicted without any measurement"] = stated["predicted"].sum()
     jobs["predicted/measured"] = jobs["predicted"] / jobs["measured"]
+    jobs["without any/measured"] = jobs["predicted without any measurement"] / jobs["measured"]
     frame = frame.assign(ratio=frame["predicted"] / frame["measured"])
     spread = frame["ratio"].quantile([0, 0.5, 1])
     factor = jobs.loc["together", "predicted/measured"]
@@ -83,7 +84,7 @@ def report(frame: pd.DataFrame, stated: pd.DataFrame, runs: int, given: argparse
         [
             f"# The plan against benchmark files: {given.target} at `{given.preset}`",
             f"{describe(with_torch=False)}. Calibrated on `{given.calibrate}` alone; {there} of the target's {runs} "
-            f"other runs are measured. Job seconds, summed. `python benchmarks/plan_accuracy.py`",
+            f"other runs are measured. Job seconds, summed. `{command()}`",
             jobs.round(2).to_markdown(),
             f"Within a factor of 1.5: **{'yes' if 1 / 1.5 <= factor <= 1.5 else 'no'}** ({factor:.2f}). A single job's "
             f"ratio lies between {spread[0]:.2f} and {spread[1]:.2f}, median {spread[0.5]:.2f}.",

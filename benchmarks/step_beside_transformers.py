@@ -53,7 +53,7 @@ def ours(shape: dict[str, int], compiled: bool, precision: str) -> tuple[Any, Ca
     numerics(torch.device("cpu"))
     runs = sheet.load("transfer", "demo").runs.values()
     spec = next(run.spec.model for run in runs if (run.spec.scale, run.spec.method) == ("base", "baseline"))
-    model = create(_shaped(spec, shape), 0)
+    model = create(shaped(spec, shape), 0)
     forward = torch.compile(model, dynamic=False) if compiled else model
     predicted = shape["sequences"] * (shape["context"] - 1)
 
@@ -64,7 +64,8 @@ def ours(shape: dict[str, int], compiled: bool, precision: str) -> tuple[Any, Ca
     return model, loss, sum(value.numel() for value in model.parameters())
 
 
-def _shaped(spec: Any, shape: dict[str, int]) -> Any:
+def shaped(spec: Any, shape: dict[str, int]) -> Any:
+    """A model spec of this shape."""
     import msgspec
 
     return msgspec.structs.replace(

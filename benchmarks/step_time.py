@@ -1,10 +1,11 @@
-"""Step time of each method of a study, as a ratio to its baseline's.
+"""Step time of each method of a study, and what it keeps of memory for the gradient, as ratios to its baseline's.
 
     python benchmarks/step_time.py                       # demo size, one thread, writes benchmarks/step_time.md
 
 All methods live in one process and take their steps in turn, a baseline's step after each: what else the machine does
 slows both alike, and CPU time is taken rather than wall time. The medians of these ratios, by component, are the
-`relative_step_time` of config/machines.yaml.
+`relative_step_time` of config/machines.yaml. What is kept is counted in one step of each, and is the same wherever and
+whenever that is.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import get_args
 
 import msgspec
 import torch
+from kept import Kept
 from machine import describe
 
 from plumbline.model.decoder import create
@@ -27,8 +29,9 @@ from plumbline.train.numerics import autocast, numerics
 from plumbline.train.optim import Optimizer
 
 
-def trainer(spec: RunSpec, device: str) -> Callable[[], None]:
-    """One training step of a run on random tokens: forward, backward, clip, update."""
+def trainer(spec: RunSpec, device: str) -> tuple[Callable[[], None], Kept]:
+    """One training step of a run on random tokens: forward, backward, clip, update. And what a step keeps for its
+    backward pass, by its first one, which is taken here: it allocates, too."""
     model = create(spec.model, spec.init_seed, device)
     optimizer = Optimizer(model, model.parameter_roles, spec.optimizer, [])
     sequences, context = spec.train.batch_tokens // spec.model.context, spec.model.context
@@ -42,7 +45,10 @@ def trainer(spec: RunSpec, device: str) -> Callable[[], None]:
         optimizer.step(1, 1e-4)
         optimizer.zero_grad()
 
-    return step
+    kept = Kept(*model.parameters())
+    with kept.counted():
+        step()
+    return step, kept
 
 
 def _at(spec: RunSpec, precision: Precision) -> RunSpec:
@@ -81,10 +87,9 @@ def main() -> None:
         specs = {name: _at(spec, given.precision) for name, spec in specs.items()}
     reference = study.reference or next(iter(study.methods))
     chosen = given.methods or [name for name in specs if name != reference]
-    baseline = trainer(specs[reference], given.device)
-    steps = {name: trainer(specs[name], given.device) for name in chosen}
-    for step in (baseline, *steps.values()):
-        step()  # the first step allocates
+    baseline, of_baseline = trainer(specs[reference], given.device)
+    made = {name: trainer(specs[name], given.device) for name in chosen}
+    steps, kept = ({name: pair[place] for name, pair in made.items()} for place in (0, 1))
     ratios: dict[str, list[float]] = {name: [] for name in chosen}
     baselines = [seconds(baseline, given.device)]
     for _ in range(given.rounds):
@@ -98,16 +103,18 @@ def main() -> None:
         "",
         f"{describe()}. Median of {given.rounds} rounds of the ratio to the baseline's steps just before and after; "
         f"{'CPU' if given.device == 'cpu' else 'wall'} time of one step of {tokens:,} tokens. The baseline's own step: "
-        f"{statistics.median(baselines):.3f} s. `python benchmarks/step_time.py`",
+        f"{statistics.median(baselines):.3f} s. Kept for the gradient: the most bytes that a step holds for its "
+        "backward pass, parameters not counted, at this shape in one micro-batch. `python benchmarks/step_time.py`",
         "",
-        "| method | ratio | least | most |",
-        "|---|---:|---:|---:|",
+        "| method | time, ratio to baseline | least | most | kept for the gradient, MB | ratio to baseline |",
+        "|---|---:|---:|---:|---:|---:|",
         f"| {study.label(reference)} | 1 | {min(baselines) / statistics.median(baselines):.2f} "
-        f"| {max(baselines) / statistics.median(baselines):.2f} |",
+        f"| {max(baselines) / statistics.median(baselines):.2f} | {of_baseline.most / 1e6:.1f} | 1 |",
     ]
     for name, values in ratios.items():
         lines.append(
-            f"| {study.label(name)} | {statistics.median(values):.2f} | {min(values):.2f} | {max(values):.2f} |"
+            f"| {study.label(name)} | {statistics.median(values):.2f} | {min(values):.2f} | {max(values):.2f} "
+            f"| {kept[name].most / 1e6:.1f} | {kept[name].most / of_baseline.most:.2f} |"
         )
     given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))

@@ -5,9 +5,10 @@
     python -m benchmarks.gpu_check --device cpu --sizes tiny            # a rehearsal without one, a minute
 
 From the repository's root. Sections, each with its share of the time: the device's own ceilings; every mixer against
-its reference in float64; DDP over NCCL on one rank; attention's time beside flash attention's and the floor; step time,
-memory and MFU at paper size; tokens a second beside Transformers and nanoGPT; Table 2 at `mini` with what is left. Rows
-are written as they come into benchmarks/gpu_check_<device>.json, and the Markdown beside it is drawn from that.
+its reference in float64; DDP over NCCL on one rank; steps in which nothing waits for the device; attention's time
+beside flash attention's and the floor; step time, memory and MFU at paper size; tokens a second beside Transformers and
+nanoGPT; Table 2 at `mini` with what is left. Rows are written as they come into benchmarks/gpu_check_<device>.json, and
+the Markdown beside it is drawn from that.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-PACKAGES = ("triton", "flash-attn", "transformers", "snakemake")
+PACKAGES = ("triton", "transformers", "snakemake")
 
 
 def describe(kind: str) -> dict[str, Any]:

@@ -24,7 +24,6 @@ TRAVELS = (
     "profiles",
     "envs/plumbline.yaml",
     "envs/plumbline.post-deploy.sh",
-    "envs/gpu-extras.txt",
     "examples",
     "benchmarks/pilot.json",
     "benchmarks/*.md",

@@ -7,7 +7,7 @@ import pytest
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import normalizers, pre_tokenizers
+from tokenizers import models, normalizers, pre_tokenizers
 
 from plumbline.data import words
 from plumbline.data.tokenizer import SEPARATOR, Tokenizer
@@ -39,6 +39,23 @@ def test_any_whitespace_beside_anything(stages: Stages, texts: list[str]) -> Non
 def test_any_text(stages: Stages, text: str) -> None:
     found, expected = both(stages, [text, f"{text} {text}\n{text}"])
     assert found == expected
+
+
+@given(text=st.text(st.sampled_from("ab. \n\t"), max_size=40))
+def test_runs_of_blanks_and_line_ends(stages: Stages, text: str) -> None:
+    """Whitespace but for its last character is one pre-token, so that a text is cut only where it begins."""
+    found, expected = both(stages, [text, f"{text} a", f"b\n{text}"])
+    assert found == expected
+
+
+def test_a_vocabulary_that_lacks_bytes_is_asked_word_by_word() -> None:
+    """What is in none of its entries it leaves out, so that nothing tells which word a token is of."""
+    tokenizer = tokenizers.Tokenizer(models.BPE(vocab={"a": 0, "Ġ": 1, "Ġa": 2}, merges=[("Ġ", "a")]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.encode_special_tokens = True
+    memory = Words(tokenizer, np.dtype("<u2"))
+    assert exact(tokenizer) and memory._side_by_side([" ab", " a"]) is None
+    assert np.frombuffer(memory.encode([" ab a b aba"])[0], "<u2").tolist() == [2, 2, 1, 2, 0]
 
 
 def test_whatever_the_library_takes_for_whitespace(stages: Stages) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from plumbline.evaluate.prefixes import SHORTEST, Node, Segment, trees
 from plumbline.evaluate.reader import Reader
+from plumbline.evaluate.rows import cut, laid
 from plumbline.model.decoder import Decoder
 from plumbline.specs import sheet
 from plumbline.specs.spec import ModelSpec
@@ -57,6 +58,16 @@ def test_trees_read_common_beginnings_once() -> None:
     assert all(len(node.tokens) >= SHORTEST for node in shared if node.children)
 
 
+def test_a_tree_falls_apart_where_its_branches_are_long_beside_what_they_share() -> None:
+    """Eight tokens that two long rows begin with by chance are read twice; a long context with short answers once."""
+    chance = [Segment(index, [*range(8), 90 + index, *range(20, 80)], 3) for index in range(2)]
+    apart = list(cut(trees(chance), worth=100))
+    assert [len(node.tokens) + read(node.children) for node in apart] == [68, 68]
+    assert [[len(node.asked) for node in tree.children] for tree in apart] == [[1], [1]]
+    answers = [Segment(index, [*range(60), 90 + index, 1, 2], 3) for index in range(4)]
+    assert [read([tree]) for tree in cut(trees(answers), worth=100)] == [60 + 4 * 2]
+
+
 @torch.no_grad()
 def alone(model: Decoder, segment: Segment) -> tuple[float, bool]:
     """The definition: one row, no padding."""
@@ -82,13 +93,29 @@ def test_no_component_of_any_study_changes_a_score() -> None:
     for name, spec in combinations().items():
         model = lively(spec).double()
         reader = Reader(model, batch_tokens=40, padding=0)
-        found = reader.scores(trees(SEGMENTS, shared=reader.in_parts), len(SEGMENTS))
+        found = reader.scores(SEGMENTS, len(SEGMENTS))
         for (score, greedy), segment in zip(found, SEGMENTS, strict=True):
             assert (pytest.approx(score, rel=2e-5, abs=2e-5), greedy) == alone(model, segment), name
-        if not reader.in_parts:
+        if not reader.padded:
             whole.add(name)
     assert whole == {name for name in combinations() if '"sequence"' in name}
     assert len(whole) == 3 and len(combinations()) > 60
+
+
+def test_short_rows_stand_where_padding_would() -> None:
+    """Where branches may lie side by side; else padding stays, within its limit."""
+    rows = [laid(Node(tuple(range(length)))) for length in (12, 32, 20, 5)]
+    reader = Reader(lively(small()), batch_tokens=None, padding=0)
+    assert [[len(row.tokens) for row in batch] for batch in reader._batches(rows)] == [[32, 32], [5]]
+    reader.shared = False
+    assert [[len(row.tokens) for row in batch] for batch in reader._batches(rows)] == [[32, 20, 12, 5]]
+
+
+def test_what_remembers_earlier_queries_reads_each_row_by_itself() -> None:
+    """The branches of a tree are no earlier queries of each other."""
+    summed = Reader(lively(small(mixer={"name": "selective", "variant": "original"})), batch_tokens=None, padding=0)
+    plain = Reader(lively(small()), batch_tokens=None, padding=0)
+    assert (summed.padded, summed.shared, plain.padded, plain.shared) == (True, False, True, True)
 
 
 def test_what_was_cut_on_the_left_shares_nothing() -> None:
@@ -105,6 +132,6 @@ def test_learned_positions_end_with_the_context() -> None:
     model = lively(spec)
     begin = list(range(20))
     segments = [Segment(0, [*begin, *range(40, 53)], 13), Segment(1, [*begin, 60, 61], 2), Segment(2, [5, 6], 1)]
-    found = Reader(model, batch_tokens=None, padding=0).scores(trees(segments), 3)
+    found = Reader(model, batch_tokens=None, padding=0).scores(segments, 3)
     for (score, _), segment in zip(found, segments, strict=True):
         assert score == pytest.approx(alone(model, segment)[0], rel=1e-4)

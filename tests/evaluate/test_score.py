@@ -41,6 +41,37 @@ def test_both_forms_of_a_model_have_the_workflows_scores(
         assert list(found["value"]) == pytest.approx(list(expected["value"]), rel=1e-4, abs=1e-3)
 
 
+def test_one_of_several_that_cannot_be_scored_loses_no_other(
+    finished: Path,
+    tokenizer_file: Path,
+    items_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Items become tasks once, for both verbs' runs; the first and the last, the same run, have the same scores."""
+    made = []
+    read = score.Questions.read
+    monkeypatch.setattr(score.Questions, "read", lambda *given: made.append(given) or read(*given))
+    score._questions.cache_clear()
+    broken = tmp_path / "broken"
+    shared = ("--items", items_folder, "--suite", "climb12", "--limit", 1, "--tokenizer", tokenizer_file)
+    with pytest.raises(PlumblineError, match=r"1 of 3 were not scored, for reasons given above: .*broken"):
+        verb(monkeypatch, score, finished, broken, finished, *shared, "--out", tmp_path / "all.csv")
+    assert f"error: {broken}: {broken}: there is no such folder" in capsys.readouterr().err and len(made) == 1
+    found = pd.read_csv(tmp_path / "all.csv")
+    first, last = found.iloc[: len(found) // 2], found.iloc[len(found) // 2 :].reset_index(drop=True)
+    pd.testing.assert_frame_equal(first, last)
+    pairs = ("--run", finished, "--out", tmp_path / "a", "--run", broken, "--out", tmp_path / "b")
+    with pytest.raises(PlumblineError, match=r"1 of 3 were not scored"):
+        verb(monkeypatch, evaluation, *pairs, "--run", finished, "--out", tmp_path / "c", *shared)
+    one, other = (frames.read(tmp_path / name / "scores.parquet", "scores") for name in "ac")
+    pd.testing.assert_frame_equal(one, other)
+    assert len(made) == 2 and list(one["value"]) == pytest.approx(list(first["value"]))
+    with pytest.raises(PlumblineError, match=r"--run 2 times, --out 1 times; give an --out for each"):
+        verb(monkeypatch, evaluation, "--run", finished, *pairs[:4], *shared)
+
+
 def test_a_model_with_code_of_its_own_is_scored_where_that_may_run(
     finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from benchmarks.gpu_check import __main__ as command_line
 from benchmarks.gpu_check import shapes
 from benchmarks.gpu_check.page import page
-from benchmarks.gpu_check.sections import MODULES, attention, beside, ceilings, kernels, ranks, table2, training
+from benchmarks.gpu_check.sections import (
+    MODULES,
+    attention,
+    beside,
+    ceilings,
+    kernels,
+    late,
+    ranks,
+    saving,
+    table2,
+    training,
+)
 from benchmarks.gpu_check.setting import REHEARSAL, Setting
 from benchmarks.gpu_check.state import GOES_ON, MEASURED, State
 from plumbline.cli import PlumblineError
@@ -113,8 +126,37 @@ def test_a_method_takes_steps_and_the_trainer_too() -> None:
     assert any(key.endswith("compiled") for key in training.rows(GPU)) and not any("compiled" in key for key in planned)
 
 
+def test_a_compiled_step_is_one_or_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trainer goes on where the compiler fails; a measurement does not."""
+    baseline = shapes.runs(TINY.size.preset)[shapes.BASELINE]
+
+    def broken(graph: Any, inputs: Any) -> Any:
+        raise RuntimeError("no instruction")
+
+    plain = torch.compile
+    monkeypatch.setattr(torch, "compile", functools.partial(plain, backend="eager"))
+    assert training._trainer(baseline, 2, True, TINY)["seconds"] > 0
+    monkeypatch.setattr(torch, "compile", functools.partial(plain, backend=broken))
+    with pytest.raises(PlumblineError, match=r"is not compiled .*no instruction"):
+        training._trainer(baseline, 2, True, TINY)
+
+
 def test_the_collectives_of_one_rank() -> None:
     assert ranks.rows(TINY)["collectives"]() == {"backend": "gloo", "equal": True, "wrong": [], "error": None}
+
+
+def test_steps_are_read_late(tmp_path: Path) -> None:
+    planned = late.rows(TINY)
+    assert set(shapes.methods()) < set(planned)
+    row = planned["muon"]()
+    assert row == {"steps": 1 + late.LATE + late.MORE, "finite": True, "waited": "not on a CPU"}
+    assert late.page(state_of(tmp_path, late={"muon": row}))[-1] == "| muon | 8 | yes | not on a CPU |"
+
+
+def test_a_checkpoint_beside_training_has_the_bytes_of_one_at_once(tmp_path: Path) -> None:
+    row = saving.rows(TINY)["baseline"]()
+    assert row["equal"] and row["bytes"] > 1e5 and min(row["at_once_ms"], row["beside_ms"]) > 0
+    assert saving.page(state_of(tmp_path, saving={"baseline": row}))[-1].endswith("| yes |")
 
 
 def test_the_sides_of_equal_shape_are_those_of_the_other_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:

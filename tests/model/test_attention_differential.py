@@ -8,10 +8,15 @@ import pytest
 import torch
 
 from plumbline.cli import PlumblineError
+from plumbline.kernels.selection import CHUNKED, SDPA
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import create
+from plumbline.model.kernel_choice import choose
+from plumbline.model.mixers import softmax
+from plumbline.model.positions import rotary as positions
 from plumbline.model.positions.rotary import Rotary
-from tests.model.attention_cases import GROUPS, HEADS, WIDTH, inputs, mixer, plain, scores
+from plumbline.model.visibility import Visibility
+from tests.model.attention_cases import GROUPS, HEADS, WIDTH, inputs, mixer, padded, plain, scores
 from tests.model_specs import small
 
 VARIANTS = ("half_width", "per_head_lambda", "official")
@@ -142,6 +147,35 @@ def test_each_half_is_rotated_on_its_own() -> None:
         for distance in range(4):
             diagonal = z.diagonal(-distance)
             torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_short_calls_on_a_processor_are_explicit(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As their manifests say; longer ones, and those elsewhere, take torch's fused attention with twice the heads."""
+    model = create(small(mixer={"name": "differential", "variant": variant}), 1)
+    assert choose(model, "auto", "cpu", torch.float32)["kernel"] == CHUNKED
+    assert choose(model, "auto", "cpu", torch.bfloat16)["kernel"] == SDPA
+    assert choose(model, "auto", "cuda", torch.float32)["kernel"] == SDPA
+    built, arguments = mixer("differential", variant=variant), inputs(9)
+    built.recompute_above = 8
+    fused = built(*arguments, plain(9))
+    monkeypatch.setattr(softmax, "scaled_dot_product_attention", None)
+    built.recompute_above, built.smallest_chunk = 9, 2
+    torch.testing.assert_close(built(*arguments, plain(9)), fused)
+
+
+@pytest.mark.parametrize("splits", [1, 2, 4])
+@pytest.mark.parametrize("visibility", [plain(9), padded(9, left=2, right=3)])
+def test_narrow_parts_are_turned_to_the_same_bits(
+    splits: int, visibility: Visibility, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head, context = inputs(9)[0].detach().float().requires_grad_(), ForwardContext(visibility=visibility, cache=None)
+    found = []
+    for narrow in (16, 0):
+        monkeypatch.setattr(positions, "NARROW", narrow)
+        turned = Rotary(small()).rotate(head, context, splits)
+        found.append((turned, *torch.autograd.grad(turned.sin().sum(), head)))
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 def test_sizes_that_do_not_fit_are_named() -> None:

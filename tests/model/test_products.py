@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
 from torch.nn import functional
 
 from plumbline.model import products
@@ -77,3 +79,29 @@ def test_what_is_not_float32_on_a_cpu_is_left_to_torch(always):
         assert products.linear(x, weight).dtype == torch.bfloat16
     assert products.linear(x.to("meta"), weight.to("meta")).is_meta
     assert not always
+
+
+def test_a_compiled_graph_has_the_same_products(always, monkeypatch):
+    """All of them, forward and backward, as an operator that no back end looks into; losses and gradients are equal."""
+    spec = ModelSpec.from_dict(overlay("baseline", layers=2))
+    tokens_BT = torch.randint(spec.vocabulary, (2, spec.context), generator=torch.Generator().manual_seed(0))
+    passes = []
+
+    def counting(graph, inputs):
+        passes.append(sum(node.target is torch.ops.plumbline.product.default for node in graph.graph.nodes))
+        return make_boxed_func(graph.forward)
+
+    def of(model, forward):
+        loss = forward(tokens_BT, loss=True)
+        loss.backward()
+        return [loss.detach(), *(value.grad for value in model.parameters())]
+
+    eager, compiled = create(spec, 0), create(spec, 0)
+    expected, made = of(eager, eager), len(always)
+    monkeypatch.undo()  # a graph is not to count
+    monkeypatch.setattr(products, "LEAST", 0)
+    torch._dynamo.reset()
+    found = of(compiled, torch.compile(compiled, backend=aot_autograd(fw_compiler=counting), fullgraph=True))
+    assert len(passes) == 2 and all(passes) and sum(passes) == made
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)

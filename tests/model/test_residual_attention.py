@@ -8,6 +8,7 @@ import torch
 from plumbline.cli import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.decoder import Decoder, create, on_meta
+from plumbline.model.residual._sources import Mixed, Scores
 from plumbline.model.roles import roles
 from tests.model.test_residual_streams import TOKENS, residual, run_by_hand, streams
 from tests.model_specs import small
@@ -70,6 +71,15 @@ class TestAttentionResiduals:
         normalised = sources / (sources.square().mean(-1, keepdim=True) + spec.norm_eps).sqrt() * module.gains[3]
         scores = normalised @ module.queries[3] * (spec.width**-0.5 if scaled else 1.0)
         torch.testing.assert_close(reads[3], (scores.softmax(dim=0)[..., None] * sources).sum(dim=0))
+
+    def test_written_gradients_are_the_derivatives(self):
+        generator = torch.Generator().manual_seed(2)
+        shapes = ((2, 3, 8), (4, 8), (2, 3, 2), (2, 3, 8), (2, 3, 8))
+        v, query, weights, *sources = (
+            torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for shape in shapes
+        )
+        assert torch.autograd.gradcheck(lambda *given: Scores.apply(*given, 1e-3), (v, query))
+        assert torch.autograd.gradcheck(Mixed.apply, (weights, *sources))
 
     def test_weights_sum_to_one_and_ignore_the_sources_size(self):
         module, _ = residual(name="attention_residuals", query_std=1.0)
@@ -135,7 +145,8 @@ class TestStreams:
         module, _ = residual(name="hyper_connections", variant="official")
         streams_BTSD = torch.stack(streams(4), dim=2)
         for sublayer in range(8):
-            assert torch.equal(module.read((streams_BTSD,), sublayer), streams_BTSD[:, :, sublayer % 4])
+            state = (streams_BTSD, module.connections[sublayer].weights(streams_BTSD))
+            assert torch.equal(module.read(state, sublayer), streams_BTSD[:, :, sublayer % 4])
 
     def test_against_the_sums_written_out(self):
         module, spec = residual(name="hyper_connections", variant="official", streams=3)
@@ -144,8 +155,8 @@ class TestStreams:
             for index, parameter in enumerate(connection.parameters()):
                 parameter.normal_(generator=torch.Generator().manual_seed(index))
         streams_BTSD, branch = torch.stack(streams(3), dim=2), streams(4)[3]
-        read = module.read((streams_BTSD,), 2)
-        written = module.write((streams_BTSD,), 2, branch)[0]
+        state = (streams_BTSD, connection.weights(streams_BTSD))
+        read, written = module.read(state, 2), module.write(state, 2, branch)[0]
         batch, time = 1, 3
         h = streams_BTSD[batch, time]
         norm = h / (h.square().mean(-1, keepdim=True) + spec.norm_eps).sqrt() * connection.norm.gain

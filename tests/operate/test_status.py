@@ -116,7 +116,10 @@ def test_everything_fits_80_columns_and_names_stay_whole(tmp_path: Path) -> None
     running = state_of(tmp_path, long, **paper)
     atomic_write_json(running / lease.NAME, holders.identity() | {"limit": 120.0})
     reason = "the loss was not a number three times at step 30 after resuming from step 28; look at the data first"
-    atomic_write_json(state_of(tmp_path, "value_residual") / "fault.json", {"reason": reason})
+    fault = state_of(tmp_path, "value_residual")
+    atomic_write_json(fault / "fault.json", {"reason": reason})
+    told = {"peak_memory_bytes": 514_390_016, "peak_memory_of": "resident, beside its packages"}
+    atomic_write_json(fault / "starts.json", [{"step": 0} | told, {"step": 20}])
     lines = status.view(status.collect(tmp_path)).plain.splitlines()
     assert max(map(len, lines)) <= 80
     at = lines.index(f"  {long}/s42")
@@ -125,4 +128,6 @@ def test_everything_fits_80_columns_and_names_stay_whole(tmp_path: Path) -> None
     assert lines[at + 2] == "    4,000 tokens/s; on node2 (SLURM job 17); started 2 times"
     at = lines.index("fault: demo/transfer/base")
     assert lines[at + 1].split()[:3] == ["value_residual/s42", "30/50", "6.5000"]
-    assert " ".join(line.strip() for line in lines[at + 2 :]) == f"started 2 times; {reason}"
+    assert " ".join(line.strip() for line in lines[at + 2 :]) == (
+        f"started 2 times; at most 514 MB resident, beside its packages; {reason}"
+    )

@@ -11,8 +11,9 @@ import pytest
 
 from plumbline import frames
 from plumbline.cli import PlumblineError
-from plumbline.plan import counts, machines
+from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
+from plumbline.plan.targets import memory_in_words, table
 from plumbline.project import Plan
 from tests.plan.finished import BASELINE, by_target, finish
 
@@ -143,6 +144,17 @@ def test_scales_of_different_studies_have_speeds_of_their_own(demo: Plan) -> Non
 def test_other_machines_and_unfinished_runs_measure_nothing(demo: Plan, change: dict[str, Any]) -> None:
     finish(demo, demo.runs[BASELINE], seconds=30.0, **change)
     assert estimator(demo).calibration.speed == {}
+
+
+def test_memory_is_told_where_runs_recorded_it_and_nowhere_else(demo: Plan) -> None:
+    for method, told in (("baseline", 4e8), ("softpick", 5.14e8), ("qknorm", 0), ("hyper", 10**400), ("ssmax", None)):
+        more = {"peak_memory_bytes": told if told is None else int(told)}
+        finish(demo, demo.runs[f"transfer/base/{method}/s42"], seconds=30.0, **more)
+    finish(demo, demo.runs["transfer/large/baseline/s42"], seconds=30.0)
+    assert memory_in_words(estimator(demo)) == "0.51 GB (base)"
+    notes = page.notes(estimator(demo), table(estimator(demo)))
+    assert "Memory of a finished run at its most: 0.51 GB (base), of 2 GiB a device." in notes
+    assert not memory_in_words(estimator(demo, calibrate_on=[]))
 
 
 def test_measured_and_stated_speeds_are_told_apart(paper: Plan) -> None:

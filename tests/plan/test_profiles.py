@@ -15,6 +15,7 @@ from plumbline.plan import machines
 from plumbline.project import Plan, plan
 from plumbline.specs.config import load_config
 from plumbline.specs.sheet import Run
+from plumbline.train.__main__ import arguments
 from plumbline.train.batch import Batching
 from tests.workflow.project import Project
 
@@ -68,6 +69,16 @@ def test_micro_batches_divide_what_each_device_has_of_a_batch(profile: dict[str,
         micro = int(re.search(r"--micro-batch (\d+)", flags)[1])
         batching = Batching.derive(run.spec.sequences_per_batch, micro, machines.load("h100").devices_of(run))
         assert batching.accumulation >= 1
+
+
+def test_runs_of_whole_nodes_are_compiled(profile: dict[str, Any]) -> None:
+    sizes = set()
+    for run in planned("paper").runs.values():
+        flags = asked(profile, run)["trainer_flags"].split()
+        needed = [word for name in ("spec", "data", "validation", "state", "out") for word in (f"--{name}", "x")]
+        assert arguments().parse_args([*needed, *flags]).compile == (run.size != "one_gpu")
+        sizes.add(run.size)
+    assert sizes == {"one_gpu", "node", "two_nodes"}
 
 
 def test_no_expression_goes_by_the_name_of_a_scale(repository: Path) -> None:

@@ -84,6 +84,8 @@ def test_a_claim_that_fails_and_a_run_that_diverged_are_said(read: dict[str, Rea
     assert any('<span class="badge none">missing</span>' in cell for cell in row(study, "HybridNorm"))
     page = read["runs/transfer.base.qknorm.s44.html"].text
     assert "It diverged: gradient norm is not finite" in page and 'class="ended"' in page and "Loss over" in page
+    assert ">not recorded<" in page, "memory, by a trainer that did not count it"
+    assert ">514 MB resident, beside its packages<" in read["runs/transfer.base.softpick.s42.html"].text
     page = read["runs/transfer.base.hybrid_norm.s42.html"].text
     assert "not run" in page and "snakemake work/paper/runs/transfer/base/hybrid_norm/s42/outcome.json" in page
 

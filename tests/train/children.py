@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
 import sys
+import threading
+from pathlib import Path
 
 import pandas  # noqa: F401
 import torch
@@ -14,6 +17,7 @@ import torch.distributed.fsdp
 
 from plumbline.cli import PlumblineError
 from plumbline.specs.spec import RunSpec
+from plumbline.train import snapshot
 from plumbline.train.interventions import _released
 from plumbline.train.loop import Loop
 from plumbline.train.pretrain import pretrain
@@ -31,6 +35,10 @@ def child(spec: str, chosen: Settings, environment: dict[str, str], operations: 
         _stop_after(int(environment["STOP_AFTER_STEP"]), stop)
     if "CLAMP_SCORES" in environment:
         _clamp_scores([float(score) for score in environment["CLAMP_SCORES"].split(",")], chosen)
+    if "DIE_WRITING" in environment:
+        _die_writing(int(environment["DIE_WRITING"]), int(environment["DIE_IN_STEP"]))
+    if "COMPILE_BACKENDS" in environment:
+        _compile_by(environment["COMPILE_BACKENDS"].split()[int(environment["RANK"])])
     torch.set_num_threads(1)
     try:
         sys.exit(pretrain(RunSpec.from_json(spec), chosen, stop))
@@ -55,6 +63,15 @@ def of_user(
     os.setuid(user)
     os.umask(0o002)
     child(spec, chosen, {}, operations)
+
+
+def _compile_by(name: str) -> None:
+    """Have torch.compile use this back end, or, `broken`, one that fails."""
+
+    def broken(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> None:
+        raise RuntimeError("no compiler")
+
+    torch.compile = functools.partial(torch.compile, backend=broken if name == "broken" else name)
 
 
 def _die_before(operations: int) -> None:
@@ -82,6 +99,27 @@ def _stop_after(step: int, stop: StopRequest) -> None:
         return original(self)
 
     Loop.train_step = train_step  # type: ignore[method-assign]
+
+
+def _die_writing(step: int, at: int) -> None:
+    """Die in the step number `at`, while the checkpoint after `step` is still being written."""
+    writing, write, train_step = threading.Event(), snapshot.write, Loop.train_step
+
+    def half(directory: Path, files: list[snapshot.File]) -> None:
+        if directory.name != f".step-{step:07d}":
+            write(directory, files)
+            return
+        write(directory, files[:1])
+        writing.set()
+        threading.Event().wait()
+
+    def deadly(self: Loop) -> tuple[bool, bool]:
+        if self.step + 1 == at and writing.wait(60):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return train_step(self)
+
+    snapshot.write = half
+    Loop.train_step = deadly  # type: ignore[method-assign]
 
 
 def _clamp_scores(by_rank: list[float], chosen: Settings) -> None:

@@ -27,8 +27,8 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     original = optim.Optimizer.step
 
-    def step(self: optim.Optimizer, number: int, learning_rate: float) -> None:
-        original(self, number, learning_rate)
+    def step(self: optim.Optimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
+        original(self, number, learning_rate, skip)
         groups = self.inner.param_groups
         made.append(
             {
@@ -89,8 +89,8 @@ def test_one_step_of_descent_moves_upper_queries_and_keys_by_exactly_a_quarter(
     updates: list[dict[str, torch.Tensor]] = []
     original = optim.Optimizer.step
 
-    def step(self: optim.Optimizer, number: int, learning_rate: float) -> None:
-        original(self, number, learning_rate)
+    def step(self: optim.Optimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
+        original(self, number, learning_rate, skip)
         updates.append({name: self.inner.updates[value].clone() for name, value in self.parameters.items()})
 
     monkeypatch.setattr(optim.Optimizer, "step", step)

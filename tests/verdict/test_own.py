@@ -44,7 +44,9 @@ class Made:
 
     def run(self, scale: str, method: str, seed: int, loss: float) -> None:
         more = {"logprob_gold": tasks_of(0.3) - loss, "bits_per_byte": tasks_of(0.3) + loss}
-        self.world.completed(scale, method, seed, tasks_of(1 - loss / 10), loss, curve(44, loss, every=11), more=more)
+        told = {"device": "cpu"} | ({"peak_memory_bytes": seed * 10**7} if method == "capped" else {})
+        metrics = curve(44, loss, every=11)
+        self.world.completed(scale, method, seed, tasks_of(1 - loss / 10), loss, metrics, more=more, made_on=told)
 
     @property
     def page(self) -> Path:
@@ -61,7 +63,6 @@ class Made:
             work=self.world.root,
             checks=place,
             ledger=self.root / "verdict/ledger.jsonl",
-            benchmarks=self.root / "benchmarks",
             page=self.page,
         )
         return own.write(request)
@@ -85,6 +86,9 @@ def test_a_gain_survives_and_nothing_does_not(tmp_path: Path) -> None:
     assert str(tmp_path) not in page + null.page.with_suffix(".json").read_text(), "where somebody keeps files"
     assert "mine='…/caps.yaml'" in page
     assert "Stouffer over 12 tasks" in page and " accuracy, mean of the tasks |" in page
+    costs = page.partition("## Stability and cost")[2].partition("\n## ")[0].splitlines()
+    memory = [line.split("|")[-2].strip() for line in costs if line.startswith(("| `", "|  `"))]
+    assert memory == ["430", "not recorded", "420", "not recorded"]
 
 
 def test_a_file_below_the_project_is_named_from_there(tmp_path: Path) -> None:

@@ -119,8 +119,6 @@ def test_environments_install_the_lock_and_then_the_project_alone(repository: Pa
     assert f"--tag plumbline:{project['project']['version']} " in (repository / "envs/Dockerfile").read_text()
     # Snakemake hands conda a copy of this file, so that paths in it would lead nowhere.
     assert "requirements.lock" not in (repository / "envs/plumbline.yaml").read_text()
-    gpu = [Requirement(line) for line in (repository / "envs/gpu-extras.txt").read_text().splitlines() if line]
-    assert {str(entry) for entry in gpu} == set(project["project"]["optional-dependencies"]["gpu"])
 
 
 def test_every_rule_that_runs_something_names_the_environment(repository: Path) -> None:

@@ -22,6 +22,7 @@ except PlumblineError as error:
 ESTIMATOR = estimator(PLAN)
 WORK, MADE, LOGS = PLAN.work, PLAN.results, PLAN.logs
 BENCHMARKS = f"{WORK}/benchmarks"
+COMPILED = f"{WORK}/compiled"
 CORPUS = PLAN.corpus_folder("{corpus}")
 RUN = f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}"
 # A run's name in file names of logs and benchmarks.

@@ -6,8 +6,10 @@ rule pretrain:
 
     The state directory is no output: Snakemake deletes outputs of failed jobs, and the state is what an interrupted
     run goes on from. How it is launched (one process, torchrun, srun), and with which flags that cannot change what a
-    run computes beyond rounding (--micro-batch, --checkpoint-steps, --strategy, --attention), is a matter of machines:
-    resources.launch and resources.trainer_flags, words of a command line that a shell reads as the profile has them.
+    run computes beyond rounding (--micro-batch, --checkpoint-steps, --strategy, --attention, --compile), is a matter of
+    machines: resources.launch and resources.trainer_flags, words of a command line that a shell reads as the profile
+    has them. What --compile makes is kept for all runs of the preset; its place is no parameter, since it makes no run
+    another one.
     """
     input:
         training_shards,
@@ -30,6 +32,7 @@ rule pretrain:
         runtime=pretrain_minutes,
         launch="python",
         trainer_flags="",
+        compiled=COMPILED,  # a resource: where it lies reruns nothing
     params:
         spec=run_spec,
         data=training_manifest,
@@ -38,8 +41,8 @@ rule pretrain:
         out=subpath(output.outcome, parent=True),
     shell:
         "exec {resources.launch} -m plumbline.train --spec {params.spec:q} --data {params.data:q} "
-        "--validation {params.validation:q} --state {params.state:q} --out {params.out:q} {resources.trainer_flags} "
-        "> {log:q} 2>&1"
+        "--validation {params.validation:q} --state {params.state:q} --out {params.out:q} --compile-cache {resources.compiled:q} "
+        "{resources.trainer_flags} > {log:q} 2>&1"
 
 
 rule probe:

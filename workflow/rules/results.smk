@@ -29,6 +29,7 @@ rule table:
     threads: 1
     resources:
         mem_mb=800,
+        launch="python",
     params:
         preset=PLAN.name,
         work=WORK,
@@ -36,7 +37,7 @@ rule table:
         expected=target_runs("table"),
         made_of=made_of("table"),
     shell:
-        "exec python -m plumbline.results table {wildcards.study:q} {wildcards.table:q} --preset {params.preset:q} "
+        "exec {resources.launch} -m plumbline.results table {wildcards.study:q} {wildcards.table:q} --preset {params.preset:q} "
         "--work {params.work:q} --planned {params.expected:q} --source {params.source:q} "
         "--made-of {params.made_of:q} --out {output.csv:q} > {log:q} 2>&1"
 
@@ -64,6 +65,7 @@ rule figure:
     threads: 1
     resources:
         mem_mb=800,
+        launch="python",
     params:
         preset=PLAN.name,
         work=WORK,
@@ -71,7 +73,7 @@ rule figure:
         expected=target_runs("figure"),
         made_of=made_of("figure"),
     shell:
-        "exec python -m plumbline.results figure {wildcards.study:q} {wildcards.figure:q} --preset {params.preset:q} "
+        "exec {resources.launch} -m plumbline.results figure {wildcards.study:q} {wildcards.figure:q} --preset {params.preset:q} "
         "--work {params.work:q} --planned {params.expected:q} --source {params.source:q} "
         "--made-of {params.made_of:q} --out {output.png:q} > {log:q} 2>&1"
 
@@ -98,6 +100,7 @@ rule claims:
     threads: 1
     resources:
         mem_mb=800,
+        launch="python",
     params:
         preset=PLAN.name,
         work=WORK,
@@ -105,7 +108,7 @@ rule claims:
         expected=study_runs,
         made_of=made_of("claims"),
     shell:
-        "exec python -m plumbline.results claims {wildcards.study:q} --preset {params.preset:q} --work {params.work:q} "
+        "exec {resources.launch} -m plumbline.results claims {wildcards.study:q} --preset {params.preset:q} --work {params.work:q} "
         "--planned {params.expected:q} --source {params.source:q} "
         "--made-of {params.made_of:q} --out {output.csv:q} > {log:q} 2>&1"
 

@@ -30,14 +30,12 @@ rule verdict:
         source=PLAN.config["data"]["source"],
         checks=PLAN.verdict_checks,
         ledger=PLAN.verdict_ledger,
-        benchmarks=BENCHMARKS,
         expected=PLAN.verdict_expected(),
         made_of=PLAN.verdict_made_of(),
     shell:
         "exec python -m plumbline.verdict.own {params.file:q} --preset {params.preset:q} --work {params.work:q} "
         "--source {params.source:q} --checks {params.checks:q} --ledger {params.ledger:q} "
-        "--benchmarks {params.benchmarks:q} --planned {params.expected:q} --made-of {params.made_of:q} "
-        "--out {output.page:q} > {log:q} 2>&1"
+        "--planned {params.expected:q} --made-of {params.made_of:q} --out {output.page:q} > {log:q} 2>&1"
 
 
 rule copy_verdict:

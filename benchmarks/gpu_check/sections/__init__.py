@@ -6,5 +6,5 @@
 - `page(state)`: lines of Markdown from what is recorded.
 """
 
-ORDER = ("ceilings", "kernels", "ranks", "attention", "training", "beside", "table2")
+ORDER = ("ceilings", "kernels", "ranks", "late", "saving", "attention", "training", "beside", "table2")
 MODULES = {name: f"{__name__}.{name}" for name in ORDER}

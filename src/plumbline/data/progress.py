@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from tqdm import tqdm
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -22,6 +23,8 @@ class Progress:
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
+            from tqdm import tqdm  # a sixth of a stage's start, and most have nothing to show
+
             self._bar = tqdm(desc=self.label, unit=f" {self.unit}", total=self.total, dynamic_ncols=True)
         return self
 
@@ -37,6 +40,8 @@ class Progress:
             return
         now = time.monotonic()
         if now - self._said >= SECONDS_BETWEEN_LINES:
+            from tqdm import tqdm
+
             self._said = now
             line = tqdm.format_meter(
                 self.count, self.total, now - self._started, prefix=self.label, unit=f" {self.unit}", ncols=0

@@ -4,13 +4,18 @@ Byte-level BPE never merges across its pre-tokens, and GPT-2's pre-tokenisation 
 is no whitespace is followed by whitespace, and looks neither behind nor beyond it. A text cut at such places has the
 tokens of its pieces, which may hold several pre-tokens each. What whitespace is differs between versions of Unicode:
 pieces are cut at ASCII's alone, and a text with any other is encoded whole.
+
+New words are encoded side by side, as a text: one call that gives one row of ids costs half as much as one that gives
+an object a word. Every token stands for so many bytes, which tells whose it is.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Sequence
+from itertools import chain, filterfalse, pairwise
 
 import numpy as np
 import tokenizers
@@ -19,7 +24,11 @@ import tokenizers
 #: ones (texts without blanks) hardly come again.
 MOST, LONGEST = 1_000_000, 64
 
+#: New words that are encoded as one text. The library does several texts on several cores.
+_TOGETHER = 4096
+
 #: Whitespace of ASCII, and what follows it up to the next.
+_SPACE = " \t\n\v\f\r"
 _WORD = re.compile(r"[ \t-\r]*[^ \t-\r]+|[ \t-\r]+")
 #: What any version of Unicode calls whitespace, or Python does, but for ASCII's.
 _OTHER_ASCII = "\x1c\x1d\x1e\x1f"
@@ -58,12 +67,12 @@ class Words:
         if not self._exact:
             return self._whole(texts)
         pieces = [None if _unusual(text) else _WORD.findall(text) for text in texts]
-        every = set[str]().union(*(words for words in pieces if words is not None))
-        new = list(every - self._known.keys())
+        looked_up = [words for words in pieces if words is not None]
+        new = set(filterfalse(self._known.__contains__, chain.from_iterable(looked_up)))
         if len(self._known) + len(new) > MOST:
             self._known.clear()
-            new = list(every)
-        self._known.update(zip(new, self._whole(new), strict=True))
+            new = set(chain.from_iterable(looked_up))
+        self._learn(new)
         known = self._known.__getitem__
         whole = iter(self._whole([text for text, words in zip(texts, pieces) if words is None]))
         found = [next(whole) if words is None else b"".join(map(known, words)) for words in pieces]
@@ -72,15 +81,51 @@ class Words:
                 del self._known[word]
         return found
 
+    def _learn(self, new: set[str]) -> None:
+        """Remember these words. One that begins with whitespace and ends with something else may stand between others
+        like it: there is a boundary before it and one behind."""
+        between = [word for word in new if word[0] in _SPACE and word[-1] not in _SPACE]
+        found = self._side_by_side(between) if between else []
+        if found is None:
+            between, found = [], []
+        others = list(new.difference(between))
+        self._known.update(zip(between, found, strict=True))
+        self._known.update(zip(others, self._whole(others), strict=True))
+
+    def _side_by_side(self, words: list[str]) -> list[bytes] | None:
+        """The ids of each word, from all of them as texts; None if the tokens are not of the words' bytes, of a
+        vocabulary that lacks some for instance."""
+        texts = ["".join(words[start : start + _TOGETHER]) for start in range(0, len(words), _TOGETHER)]
+        found = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        ids_N = np.array(list(chain.from_iterable(encoding.ids for encoding in found)), dtype=np.int64)
+        ends_N = np.cumsum(self._lengths[ids_N])
+        ends_W = np.cumsum([len(word.encode()) for word in words], dtype=np.int64)
+        counts_W = np.searchsorted(ends_N, ends_W) + 1
+        if not np.isin(ends_W, ends_N).all() or ends_N[-1] != ends_W[-1]:
+            return None
+        return _cut(ids_N.astype(self._dtype), counts_W)
+
+    @functools.cached_property
+    def _lengths(self) -> np.ndarray:
+        """Bytes that each id stands for: byte-level BPE writes a byte as a character."""
+        entries = self._tokenizer.get_vocab(with_added_tokens=True)
+        lengths_V = np.zeros(max(entries.values(), default=-1) + 1, dtype=np.int64)
+        lengths_V[list(entries.values())] = [len(entry) for entry in entries]
+        return lengths_V
+
     def _whole(self, texts: Sequence[str]) -> list[bytes]:
         if not texts:
             return []
         found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        counts = [len(encoding) for encoding in found]
-        ids = np.array([token for encoding in found for token in encoding.ids], dtype=self._dtype).tobytes()
-        size = self._dtype.itemsize
-        stops = np.cumsum(counts) * size
-        return [ids[stop - count * size : stop] for count, stop in zip(counts, stops.tolist(), strict=True)]
+        ids_N = np.array([token for encoding in found for token in encoding.ids], dtype=self._dtype)
+        return _cut(ids_N, np.cumsum([len(encoding) for encoding in found]))
+
+
+def _cut(ids_N: np.ndarray, stops: np.ndarray) -> list[bytes]:
+    """The bytes of consecutive ids up to each of `stops`, in turn."""
+    content = ids_N.tobytes()
+    places = [0, *(stops * ids_N.itemsize).tolist()]
+    return [content[start:stop] for start, stop in pairwise(places)]
 
 
 def _unusual(text: str) -> bool:

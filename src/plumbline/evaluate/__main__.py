@@ -1,34 +1,49 @@
-"""Score a finished run: ``plumbline evaluate``.
+"""Score finished runs: ``plumbline evaluate``.
 
 Writes `scores.parquet` and `examples.parquet`. A diverged run has no model to score: its frames are empty, their
-metadata says `outcome=diverged`, and the exit code is 0.
+metadata says `outcome=diverged`, and the exit code is 0. Of several runs (``--run A --out X --run B --out Y``) the
+harness is started and its tasks are made once; one that cannot be scored is named, and the exit code tells at the end.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pandas as pd
 
 from plumbline import frames, record
 from plumbline.cli import PlumblineError, described, prog, run, token_id
 from plumbline.evaluate import items
+from plumbline.evaluate.score import Questions, one_by_one, score
 from plumbline.files import sha256_file
 from plumbline.specs import suites
 
+if TYPE_CHECKING:
+    from plumbline.evaluate.texts import Texts
+
 
 def main() -> None:
-    """Score the run that the command line names."""
+    """Score the runs that the command line names.
+
+    Raises:
+        PlumblineError: a run was not scored; of several, after all others were.
+    """
     given = arguments().parse_args()
     suite = suites.suite(given.suite)
     if given.limit is not None and given.limit < 1:
         raise PlumblineError(f"--limit must be at least 1, not {given.limit}")
+    if len(given.run) != len(given.out):
+        raise PlumblineError(
+            f"--run {len(given.run)} times, --out {len(given.out)} times; give an --out for each --run"
+        )
     entries = items.read_index(given.items, suite.task_names)
     if not given.tokenizer.is_file():
         raise PlumblineError(f"--tokenizer: there is no file {given.tokenizer}")
@@ -43,48 +58,64 @@ def main() -> None:
     }
     # Progress bars are of no use in a log; the harness's libraries read this when they are imported.
     os.environ.setdefault("TQDM_DISABLE", "1")
-    scores, examples, more = _evaluate(given, suite)
-    given.out.mkdir(parents=True, exist_ok=True)
-    frames.write(examples, "examples", given.out / "examples.parquet", labels | more)
-    frames.write(scores, "scores", given.out / "scores.parquet", labels | more)
-    record.write(given.out / "scores.parquet", given.made_of, **labels)
-    if len(scores):
-        print(f"{suite.average} {scores['value'].iloc[-1]:.4f} ({int(scores['items'].iloc[-1])} items)")
+
+    @functools.cache
+    def common() -> tuple[Texts, Questions]:
+        """What the runs share, made for the first that has a model."""
+        from tokenizers import Tokenizer
+
+        from plumbline.evaluate.texts import Texts
+
+        return Texts(Tokenizer.from_file(str(given.tokenizer))), Questions.read(suite, given.items, given.limit)
+
+    def write(run: Path, out: Path) -> None:
+        scores, examples, more = _evaluate(run, given, common)
+        out.mkdir(parents=True, exist_ok=True)
+        frames.write(examples, "examples", out / "examples.parquet", labels | more)
+        frames.write(scores, "scores", out / "scores.parquet", labels | more)
+        record.write(out / "scores.parquet", given.made_of, **labels)
+        if len(scores):
+            average, count = scores["value"].iloc[-1], int(scores["items"].iloc[-1])
+            print(f"{suite.average} {average:.4f} ({count} items)", flush=True)
+
+    one_by_one([(run, functools.partial(write, run, out)) for run, out in zip(given.run, given.out)])
 
 
-def _evaluate(given: argparse.Namespace, suite: suites.Suite) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
+def _evaluate(
+    run: Path, given: argparse.Namespace, common: Callable[[], tuple[Texts, Questions]]
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
     from plumbline.evaluate.checkpoint import MODEL, FinishedRun
 
-    finished = FinishedRun.read(given.run)
+    finished = FinishedRun.read(run)
     if finished.outcome != "completed":
         print(f"{finished.spec.key}: {finished.outcome}, there is no model to score")
         return _empty("scores"), _empty("examples"), {"outcome": finished.outcome}
 
     import torch
-    from tokenizers import Tokenizer
 
     from plumbline.evaluate import harness
     from plumbline.evaluate.adapter import CheckpointLM
-    from plumbline.evaluate.score import score
 
+    texts, questions = common()
     device = given.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     model = CheckpointLM(
         finished.model(),
-        Tokenizer.from_file(str(given.tokenizer)),
+        texts,
         context=finished.spec.model.context,
         device=device,
         batch_tokens=given.batch_tokens,
         document_end=given.document_end,
     )
-    if not model.reader.in_parts:
+    if not model.reader.shared:
         print(
-            f"{finished.spec.key}: what a token sees depends on how many follow it, so that every row is read whole, "
-            "by itself or with others of its length",
+            f"{finished.spec.key}: what a token sees depends on other tokens than those before it in its own row, so "
+            "that every row is read whole, by itself or with others",
             file=sys.stderr,
         )
-    scores, examples, by_task = score(model, finished.spec.run_id, suite, given.items, given.limit, given.metric_policy)
+    scores, examples = score(model, finished.spec.run_id, questions, given.metric_policy)
+    yamls = {task.name: harness.yaml_checksums(task, questions.tasks[task.name]) for task in questions.suite}
     labels: dict[str, Any] = {
         "outcome": finished.outcome,
         "device": device,
@@ -92,8 +123,8 @@ def _evaluate(given: argparse.Namespace, suite: suites.Suite) -> tuple[pd.DataFr
         "weights_sha256": finished.files.get(MODEL, {}).get("sha256", "not recorded"),
         "context": str(finished.spec.model.context),
         "truncated_requests": str(model.truncated),
-        "common_beginnings": "read once" if model.reader.in_parts else "read with each row",
-        "task_yaml_sha256": json.dumps({task.name: harness.yaml_checksums(task, by_task[task.name]) for task in suite}),
+        "common_beginnings": "read once" if model.reader.shared else "read with each row",
+        "task_yaml_sha256": json.dumps(yamls),
     }
     if given.made_of:  # made by hand, nothing is known of the code
         labels["made_of"] = given.made_of.partition("-")[0]
@@ -107,11 +138,15 @@ def _empty(name: str) -> pd.DataFrame:
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.evaluate"), description=described(__doc__))
-    parser.add_argument("--run", required=True, type=Path, help="a run's folder: outcome, manifest, weights")
+    parser.add_argument(
+        "--run", required=True, action="append", type=Path, help="a run's folder: outcome, manifest, weights"
+    )
     parser.add_argument("--items", required=True, type=Path, help="folder made by plumbline.evaluate.items")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
     parser.add_argument("--document-end", type=token_id, metavar="ID", help="its separator, where no name tells")
-    parser.add_argument("--out", required=True, type=Path, help="folder for scores.parquet, examples.parquet")
+    parser.add_argument(
+        "--out", required=True, action="append", type=Path, help="folder for its scores.parquet, examples.parquet"
+    )
     parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites")
     parser.add_argument("--limit", type=int, help="evaluate the first LIMIT items of each task; default all")
     parser.add_argument(

@@ -10,8 +10,9 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from tokenizers import Tokenizer
 
 from plumbline.cli import PlumblineError
-from plumbline.evaluate.prefixes import Segment, trees
+from plumbline.evaluate.prefixes import Segment
 from plumbline.evaluate.reader import Reader
+from plumbline.evaluate.texts import Texts
 from plumbline.model.decoder import Decoder
 
 #: Names under which tokenizers keep the token that separates documents.
@@ -35,6 +36,7 @@ class CheckpointLM(TemplateLM):
 
     Args:
         model: the decoder. It is put into evaluation mode.
+        tokenizer: its tokenizer; as `Texts`, what other models of the same tokenizer have met is not encoded again.
         context: the most tokens the model reads at once. Longer requests lose their left end, as in the harness's
             own models. A continuation longer than that is scored in the harness's rolling windows.
         batch_tokens: the most tokens, padding included, in one forward pass; default by device.
@@ -42,7 +44,7 @@ class CheckpointLM(TemplateLM):
 
     Attributes:
         truncated: number of requests so far that lost part of their context.
-        reader: what scores tokens; `reader.in_parts` says whether common beginnings are read once.
+        reader: what scores tokens; `reader.shared` says whether common beginnings are read once.
 
     Raises:
         PlumblineError: the tokenizer has no token that ends a text.
@@ -51,7 +53,7 @@ class CheckpointLM(TemplateLM):
     def __init__(
         self,
         model: Decoder,
-        tokenizer: Tokenizer,
+        tokenizer: Tokenizer | Texts,
         *,
         context: int,
         device: str | torch.device = "cpu",
@@ -59,10 +61,11 @@ class CheckpointLM(TemplateLM):
         document_end: int | None = None,
     ) -> None:
         super().__init__()
-        self.encoder = tokenizer
+        self.texts = tokenizer if isinstance(tokenizer, Texts) else Texts(tokenizer)
+        self.encoder = self.texts.tokenizer
         self.context = context
         self.truncated = 0
-        self._eot = end_of_text(tokenizer) if document_end is None else document_end
+        self._eot = end_of_text(self.encoder) if document_end is None else document_end
         self.reader = Reader(model.to(device).eval(), batch_tokens=batch_tokens, padding=self._eot)
         self._encoded: dict[str, list[int]] = {}
 
@@ -75,15 +78,14 @@ class CheckpointLM(TemplateLM):
         """Token ids of a text, never with special tokens added."""
         if (known := self._encoded.get(string)) is not None:
             return known
-        return self.encoder.encode(string, add_special_tokens=False).ids
+        return self.texts.encode([string])[0]
 
     def loglikelihood(self, requests: Sequence, disable_tqdm: bool = True) -> list[tuple[float, bool]]:
         """(log-probability in nats, whether greedy decoding gives it) of each (context, continuation)."""
         # The texts that the harness is about to encode one by one: each context, and each with its continuation.
         pairs = [request.args for request in requests]
         texts = list({text for context, answer in pairs for text in (context.rstrip(), context + answer)})
-        found = self.encoder.encode_batch_fast(texts, add_special_tokens=False)
-        self._encoded = {text: encoding.ids for text, encoding in zip(texts, found, strict=True)}
+        self._encoded = dict(zip(texts, self.texts.encode(texts), strict=True))
         try:
             return super().loglikelihood(requests, disable_tqdm=disable_tqdm)
         finally:
@@ -95,7 +97,7 @@ class CheckpointLM(TemplateLM):
         for index, request in enumerate(requests):
             tokens = self.tok_encode(request.args[0])
             segments += self._windows(index, self.eot_token_id, tokens)
-        return [score for score, _ in self.reader.scores(trees(segments, shared=self.reader.in_parts), len(requests))]
+        return [score for score, _ in self.reader.scores(segments, len(requests))]
 
     def generate_until(self, requests: Sequence, disable_tqdm: bool = False) -> list[str]:
         """Refused: no suite of ours has a task that generates."""
@@ -112,7 +114,7 @@ class CheckpointLM(TemplateLM):
             tokens = context + continuation
             self.truncated += len(tokens) > self.context + 1
             segments.append(Segment(index, tokens[-(self.context + 1) :], len(continuation)))
-        results = self.reader.scores(trees(segments, shared=self.reader.in_parts), len(requests))
+        results = self.reader.scores(segments, len(requests))
         for (key, _, _), result in zip(requests, results):
             self.cache_hook.add_partial("loglikelihood", key, result)
         return results

@@ -7,6 +7,7 @@ process, and nothing here needs it. Items are given in memory, so no data set li
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.util
 import itertools
 import logging
@@ -72,7 +73,12 @@ def leaves(task: Task, path: Path, limit: int | None) -> dict[str, ConfigurableT
 
 def run(model: LM, tasks: dict[str, ConfigurableTask]) -> dict[str, Any]:
     """The harness's evaluation with its per-example samples. No bootstrap: standard errors come from the samples."""
-    return evaluate(model, {"tasks": tasks, "groups": {}}, bootstrap_iters=0, log_samples=True)
+    # Requests and samples are many objects, and collections that they set off would look through all libraries.
+    gc.freeze()
+    try:
+        return evaluate(model, {"tasks": tasks, "groups": {}}, bootstrap_iters=0, log_samples=True)
+    finally:
+        gc.unfreeze()
 
 
 def yaml_checksums(task: Task, tasks: Iterable[str]) -> dict[str, str]:

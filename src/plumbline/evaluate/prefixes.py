@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-#: Rows go on from common tokens where these are at least so many: a node more costs keys and values that are copied.
+#: Rows go on from common tokens where these are at least so many: fewer are not worth a node.
 SHORTEST = 8
 
 Row = tuple[int, ...]

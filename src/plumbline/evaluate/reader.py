@@ -1,8 +1,9 @@
-"""Log-probabilities of the answers in trees of tokens: each node is read once, many nodes at a time."""
+"""Log-probabilities of the answers in trees of tokens: each node is read once, many trees at a time."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -11,114 +12,102 @@ import torch
 
 from plumbline.allocator import keep_memory
 from plumbline.cli import PlumblineError
-from plumbline.evaluate.prefixes import Node, Row
+from plumbline.evaluate.prefixes import Node, Segment, trees
+from plumbline.evaluate.rows import Laid, beside, cut, filled, laid, visibility
 from plumbline.model.cache import Cache
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder
-from plumbline.model.visibility import Visibility
 
-#: Tokens in one forward pass: as many as keep the device busy, and make passes of rows of nearly one length.
-BATCH_TOKENS = {"cpu": 8192, "cuda": 65536}
+#: Tokens in one forward pass: as many as keep the device busy, and on a CPU as fit its caches.
+BATCH_TOKENS = {"cpu": 2048, "cuda": 65536}
+#: Rows are filled up to a multiple of so many tokens, and states that are wanted to one of so many: products make a
+#: kernel for each shape that they have not met.
+ROW_STEP, STATES_STEP = 8, 128
+#: Pairs of a query and a key in one forward pass: masks are made of them.
+BATCH_PAIRS = {"cpu": 2**22, "cuda": 2**28}
 #: Logits that exist at once: few on a CPU, where what fits its caches is fastest.
 LOGITS = {"cpu": 2**20, "cuda": 2**28}
-#: What a pass more costs, and so how much padding may be in one: so many tokens (weights are read again), and so many
-#: multiplications, each token having one for each parameter (calls of torch).
+#: What a pass more costs, and so how much padding may be in one that nothing fills up: so many tokens (weights are read
+#: again), and so many multiplications, each token having one for each parameter (calls of torch).
 PASS_TOKENS = 100
-PASS = {"cpu": 6e8, "cuda": 3e11}
-#: Keys and values that are copied for the rows of one pass, for each of its tokens.
-KEYS_PER_TOKEN = 16
+PASS = {"cpu": 2e8, "cuda": 3e11}
 #: States agree within this share of the largest: float32, in another order of sums.
 TOLERANCE = 1e-4
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A node, and which row of the pass before it goes on from."""
-
-    above: int
-    node: Node
 
 
 class Reader:
     """A decoder that reads trees of tokens.
 
-    `in_parts`: whether what follows a common beginning may be read after it, and beside padding. It is tried out, once:
-    where a component's result depends on how long the call is (n = "sequence"), rows are read whole, each in a pass
-    with others of its length.
+    Attributes:
+        padded: whether rows may be read beside longer ones. It is tried out, once: where a component's result depends
+            on how long the call is (n = "sequence"), rows are read whole, each in a pass with others of its length.
+        shared: whether what rows begin with is read once. Not where a component remembers more of earlier tokens than
+            keys and values: other branches of a tree are no earlier tokens.
     """
 
     def __init__(self, model: Decoder, *, batch_tokens: int | None, padding: int) -> None:
         """`padding`: a token to fill rows up with."""
         self.model = model
         self.device = model.embedding.device
-        self.batch_tokens = batch_tokens or BATCH_TOKENS.get(self.device.type, BATCH_TOKENS["cuda"])
+        kind = self.device.type if self.device.type in BATCH_TOKENS else "cuda"
+        self.batch_tokens, self.batch_pairs = batch_tokens or BATCH_TOKENS[kind], BATCH_PAIRS[kind]
         self.padding = padding
         parameters = sum(value.numel() for value in model.parameters())
-        self.most_padding = PASS_TOKENS + PASS.get(self.device.type, PASS["cuda"]) / parameters
+        self.most_padding = PASS_TOKENS + PASS[kind] / parameters
+        spec, layers = model.spec, sum(value.numel() for value in model.blocks.parameters())
+        # A key costs a query two products as wide as a head, in each head and layer; a token, each parameter.
+        self.worth = layers / (2 * spec.layers * spec.heads * spec.head_width)
         if self.device.type == "cpu":
             keep_memory()
-        self.most_states = max(1, LOGITS.get(self.device.type, LOGITS["cuda"]) // model.spec.vocabulary)
-        self.in_parts = self._try()
+        self.most_states = max(1, LOGITS[kind] // spec.vocabulary)
+        self.padded = self.shared = False
+        self._try()
 
     @torch.inference_mode()
-    def scores(self, roots: Sequence[Node], requests: int) -> list[tuple[float, bool]]:
+    def scores(self, segments: Sequence[Segment], requests: int) -> list[tuple[float, bool]]:
         """(log-probability in nats, whether every token is the likeliest) of each request.
 
         Raises:
             PlumblineError: a log-probability is no number.
         """
         asked = _Asked()
-        self._read([_Row(0, node) for node in roots], None, asked)
+        rows = [laid(tree) for tree in cut(trees(segments, shared=self.shared), self.worth)]
+        for batch in self._batches(rows):
+            self._ask(batch, asked)
+            if asked.held >= self.most_states:
+                self._answer(asked)
         self._answer(asked)
         return asked.totals(requests)
 
-    def _read(self, rows: list[_Row], before: Cache | None, asked: _Asked) -> None:
-        """Read nodes that go on from `before`, and all below them."""
-        for batch in self._batches(rows, before):
-            nodes = [row.node for row in batch]
-            below = [_Row(index, child) for index, node in enumerate(nodes) for child in node.children]
-            cache = Cache() if below else None
-            if before is not None:
-                above_B = torch.tensor([row.above for row in batch], device=self.device)
-                cache = before.branch(above_B, last=not below)
-            hidden_BTD = self._hidden([node.tokens for node in nodes], cache)
-            self._ask(nodes, hidden_BTD, asked)
-            if below:
-                self._read(below, cache, asked)
+    def _hidden(self, rows: Sequence[Laid], wanted_S: torch.Tensor | None = None) -> torch.Tensor:
+        """Last hidden states (B, T, D) of rows, the longest first, padded on the right; or (1, S, D) of the wanted."""
+        longest = self._length(rows)
+        given_BT = torch.from_numpy(filled([row.tokens for row in rows], longest, self.padding)).to(self.device)
+        seen = visibility(rows, longest, self.device)
+        return self.model.hidden(given_BT, ForwardContext(visibility=seen, cache=None, wanted_S=wanted_S))
 
-    def _hidden(self, rows: Sequence[Row], cache: Cache | None) -> torch.Tensor:
-        """Last hidden states (B, T, D) of rows of tokens, the longest first, padded on the right."""
-        lengths_B1 = np.array([len(row) for row in rows])[:, None]
-        places_T = np.arange(len(rows[0]))
-        filled_BT = places_T < lengths_B1
-        tokens_BT = np.full(filled_BT.shape, self.padding)
-        tokens_BT[filled_BT] = [token for row in rows for token in row]
-        # What comes later changes nothing before it: padding on the right must only be told from tokens where
-        # something goes on from them, or where it would have positions beyond the context.
-        told = cache is not None and not filled_BT.all()
-        padding_BT = torch.from_numpy(~filled_BT).to(self.device) if told else None
-        given_BT = torch.from_numpy(tokens_BT).to(self.device)
-        visibility = Visibility.of(given_BT, padding_BT, cache.visibility if cache is not None else None)
-        if cache is not None:
-            cache.visibility = visibility
-        return self.model.hidden(given_BT, ForwardContext(visibility=visibility, cache=cache))
+    def _length(self, rows: Sequence[Laid]) -> int:
+        """Tokens in each of `rows`, padding included."""
+        longest = len(rows[0].tokens)
+        if not self.padded:
+            return longest
+        stepped = -(-longest // ROW_STEP) * ROW_STEP
+        return stepped if stepped <= self.model.spec.context or longest > self.model.spec.context else longest
 
-    def _ask(self, nodes: Sequence[Node], hidden_BTD: torch.Tensor, asked: _Asked) -> None:
-        """Keep what something is asked of, each state once; the head is for many passes together."""
-        length = hidden_BTD.shape[1]
-        questions = [(row * length + ask.place, ask) for row, node in enumerate(nodes) for ask in node.asked]
-        if not questions:
-            return
+    def _ask(self, rows: Sequence[Laid], asked: _Asked) -> None:
+        """Read rows, and keep what something is asked of, each state once; the head is for many passes together."""
+        length = self._length(rows)
+        questions = [(index * length + ask.place, ask) for index, row in enumerate(rows) for ask in row.asked]
         counts = [len(ask.tokens) for _, ask in questions]
         firsts_A = np.repeat([first for first, _ in questions] - np.cumsum(counts) + counts, counts)
         places_S, states_A = np.unique(firsts_A + np.arange(len(firsts_A)), return_inverse=True)
-        asked.states.append(hidden_BTD.flatten(0, 1)[torch.from_numpy(places_S).to(self.device)])
+        wanted_S = np.pad(places_S, (0, -len(places_S) % STATES_STEP), mode="edge")
+        found_SD = self._hidden(rows, torch.from_numpy(wanted_S).to(self.device))[0]
+        asked.states.append(found_SD[: len(places_S)])
         asked.rows.append(states_A + asked.held)
         asked.tokens.append(np.array([token for _, ask in questions for token in ask.tokens]))
         asked.requests.append(np.repeat([ask.request for _, ask in questions], counts))
         asked.held += len(places_S)
-        if asked.held >= self.most_states:
-            self._answer(asked)
 
     def _answer(self, asked: _Asked) -> None:
         """The head is the widest product of a small model: only what is asked goes through it, some at a time."""
@@ -137,43 +126,69 @@ class Reader:
             asked.scores.append(logits_SV.log_softmax(1)[part_A, targets_A])
         asked.clear()
 
-    def _batches(self, rows: list[_Row], before: Cache | None) -> Iterator[list[_Row]]:
-        """Longest first, so that a batch's rows are of nearly one length and memory peaks at the start."""
-        keys = before.visibility.length if before is not None and before.visibility is not None else 0
-        most_rows = KEYS_PER_TOKEN * self.batch_tokens // max(keys, 1)
-        batch: list[_Row] = []
+    def _batches(self, rows: list[Laid]) -> Iterator[list[Laid]]:
+        """Longest first, so that a batch's rows are of nearly one length and memory peaks at the start; shorter ones
+        stand where padding would.
+
+        On a GPU many rows that share nothing are read apart: there are kernels that know such rows alone.
+        """
+        plain = [row for row in rows if row.plain]
+        fill = self.shared
+        if plain and self.device.type != "cpu" and sum(len(row.tokens) for row in plain) > self.batch_tokens:
+            if len(plain) < len(rows):
+                yield from self._batches(plain)
+                yield from self._batches([row for row in rows if not row.plain])
+                return
+            fill = False
+        most_padding = self.most_padding if self.padded else 0
+        rest = sorted(rows, key=lambda row: len(row.tokens))
+        sizes = [len(row.tokens) for row in rest]
+        batch: list[Laid] = []
         padding = 0
-        for row in sorted(rows, key=lambda row: len(row.node.tokens), reverse=True):
+        while rest:
+            longest = self._length(batch or rest[-1:])
             if batch:
-                longest = len(batch[0].node.tokens)
-                padding += longest - len(row.node.tokens)
-                full = (len(batch) + 1) * longest > self.batch_tokens or len(batch) >= most_rows
-                if full or padding > (self.most_padding if self.in_parts else 0):
+                tokens, gap = (len(batch) + 1) * longest, longest - sizes[-1]
+                full = tokens > self.batch_tokens or tokens * longest > self.batch_pairs
+                # Beside much longer ones, attention costs a short row more than a pass of its own.
+                if full or (2 * gap > longest if fill else padding + gap > most_padding):
                     yield batch
                     batch, padding = [], 0
-            batch.append(row)
+                    continue
+            parts, gap = [rest.pop()], longest - sizes.pop()
+            while fill and sizes and sizes[0] <= gap:
+                place = bisect_right(sizes, gap) - 1
+                parts.append(rest.pop(place))
+                gap -= sizes.pop(place)
+            padding += gap
+            batch.append(beside(parts))
         if batch:
             yield batch
 
     @torch.inference_mode()
-    def _try(self) -> bool:
-        """Whether rows read in parts, beside padding, have the states that they have read whole and alone."""
-        spec = self.model.spec
-        longest = min(14, spec.context)
-        tokens = [(7 * place + 1) % spec.vocabulary for place in range(longest)]
-        rows = [tuple(tokens), tuple(tokens[: longest // 2]), tuple(tokens[2 : longest // 2])]
-        cuts = [longest // 2 - 2, longest // 2 - 2, 1]
-        whole = [self._hidden([row], None)[0] for row in rows]
+    def _try(self) -> None:
+        """Find out whether rows have the states that they have alone, beside padding and in trees."""
+        longest = min(14, self.model.spec.context)
+        tokens = [(7 * place + 1) % self.model.spec.vocabulary for place in range(longest)]
+        begin, end = tuple(tokens[: longest // 2]), tuple(tokens[longest // 2 :])
+        rows = [(*begin, *end), begin[:1], (*begin, *end[2:])]
+        whole = [self._hidden([laid(Node(row))])[0] for row in rows]
+
+        def same(found_TD: torch.Tensor, row: int) -> bool:
+            apart = (found_TD[: len(whole[row])] - whole[row]).abs().amax()
+            return bool(apart <= TOLERANCE * whole[row].abs().amax())
+
+        self.padded = True
+        long_TD, short_TD = self._hidden([laid(Node(row)) for row in rows[:2]])
+        self.padded = same(long_TD, 0) and same(short_TD, 1)
         cache = Cache()
-        self._hidden([row[:cut] for row, cut in zip(rows, cuts)], cache)
-        found_BTD = self._hidden(
-            [row[cut:] for row, cut in zip(rows, cuts)], cache.branch(torch.arange(len(rows), device=self.device))
-        )
-        for states_TD, part_TD, cut in zip(whole, found_BTD, cuts):
-            apart = (part_TD[: len(states_TD) - cut] - states_TD[cut:]).abs().amax()
-            if not bool(apart <= TOLERANCE * states_TD.abs().amax()):
-                return False
-        return True
+        self.model(torch.tensor([begin], device=self.device), cache=cache)
+        if cache.memory or not self.padded:
+            return
+        tree = laid(Node(begin, children=[Node(end), Node(end[2:])]))
+        tree_TD, short_TD = self._hidden([tree, laid(Node(rows[1]))])
+        branch_TD = torch.cat([tree_TD[: len(begin)], tree_TD[longest:]])
+        self.shared = same(tree_TD, 0) and same(branch_TD, 2) and same(short_TD, 1)
 
 
 @dataclass(slots=True)

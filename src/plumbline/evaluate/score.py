@@ -1,16 +1,24 @@
-"""``plumbline score FOLDER``: any model on a suite: a finished run of ours, or a folder in Hugging Face form.
+"""``plumbline score FOLDER ...``: any models on a suite: finished runs of ours, or folders in Hugging Face form.
 
 Items are those that the workflow makes (``work/PRESET/corpora/CORPUS/items/SUITE``), or that ``python -m
 plumbline.evaluate.items`` does; among them are proxies where a source has no items, and each line says which. A Hugging
 Face folder is scored by the harness's `hf` model, in float32, and an answer that is longer than the model reads in
 windows; no hub is asked. One that brings code of its own, as ``plumbline export`` writes them, is refused unless
 --trust-remote-code says that the code may run.
+
+Of several folders, which must fit the same --items, the harness is started and its tasks are made once. One that cannot
+be scored is named and left out, and the exit code says so at the end.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -18,44 +26,55 @@ from typing import TYPE_CHECKING, Any, get_args
 from plumbline import cli
 from plumbline.cli import PlumblineError
 from plumbline.evaluate import items
-from plumbline.files import parse_json
+from plumbline.files import parse_json, sha256_file
 from plumbline.specs import suites
 
 if TYPE_CHECKING:
     import pandas as pd
     from lm_eval.api.model import LM
 
+    from plumbline.evaluate.texts import Texts
 
-def score(
-    model: LM,
-    name: str,
-    suite: suites.Suite,
-    folder: Path,
-    limit: int | None,
-    policy: suites.MetricPolicy,
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
-    """The `scores` and `examples` frames of a harness model, and the harness's tasks by the suite's.
 
-    Args:
-        name: stands in the frames as the run's id.
-        folder: items of the suite's tasks.
-        limit: the first items of a task that are evaluated.
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What models are scored on, made once for all of them.
 
-    Raises:
-        PlumblineError: items that are not there, or not what they should be.
+    `sources`: where each task's items come from. `tasks`: the harness's tasks by the suite's.
     """
+
+    suite: suites.Suite
+    sources: dict[str, str]
+    tasks: dict[str, dict[str, Any]]
+
+    @classmethod
+    def read(cls, suite: suites.Suite, folder: Path, limit: int | None) -> Questions:
+        """The first `limit` items of each of the suite's tasks, from `folder`; of a None limit all.
+
+        Raises:
+            PlumblineError: items that are not there, or not what they should be.
+        """
+        from plumbline.evaluate import harness
+
+        sources: dict[str, str] = {
+            task: entry.task_source for task, entry in items.read_index(folder, suite.task_names).items()
+        }
+        tasks = {task.name: harness.leaves(task, folder / f"{task.name}.jsonl", limit) for task in suite}
+        return cls(suite, sources, tasks)
+
+
+def score(model: LM, name: str, questions: Questions, policy: suites.MetricPolicy) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The `scores` and `examples` frames of a harness model; `name` stands in them as the run's id."""
     import torch
 
     from plumbline.evaluate import harness
     from plumbline.evaluate import scores as scoring
 
     torch.backends.cuda.matmul.allow_tf32 = False
-    entries = items.read_index(folder, suite.task_names)
-    by_task = {task.name: harness.leaves(task, folder / f"{task.name}.jsonl", limit) for task in suite}
+    suite, by_task = questions.suite, questions.tasks
     results = harness.run(model, {leaf: task for leaves in by_task.values() for leaf, task in leaves.items()})
     found = {task.name: scoring.examples(task, by_task[task.name], results) for task in suite}
-    sources: dict[str, str] = {task: entry.task_source for task, entry in entries.items()}
-    return *scoring.frames(name, suite, found, sources, policy, version("lm_eval")), by_task
+    return scoring.frames(name, suite, found, questions.sources, policy, version("lm_eval"))
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -65,7 +84,9 @@ def arguments() -> argparse.ArgumentParser:
         description=cli.described(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", type=Path, help="folder of a finished run, or of a model in Hugging Face form")
+    parser.add_argument(
+        "models", nargs="+", metavar="FOLDER", type=Path, help="a finished run, or a model in Hugging Face form"
+    )
     parser.add_argument("--items", required=True, type=Path, metavar="DIR", help="items of the suite's tasks")
     parser.add_argument(
         "--tokenizer", type=Path, help="tokenizer.json of a run's corpus; a Hugging Face folder has one"
@@ -110,24 +131,62 @@ def scored(
     items.read_index(items_folder, of.task_names)
     os.environ.setdefault("TQDM_DISABLE", "1")
     name, model = _ours(folder, tokenizer, device) if ours else _hugging_face(folder, device, trust_remote_code)
-    frame, _, _ = score(model, name, of, items_folder, limit, policy)
-    return frame
+    return score(model, name, _questions(of, items_folder, limit, sha256_file(items_folder / items.INDEX)), policy)[0]
 
 
 def main() -> None:
-    """The verb."""
-    given = arguments().parse_args()
-    frame = scored(
-        given.model, given.items, tokenizer=given.tokenizer, suite=given.suite, limit=given.limit,
-        policy=given.metric_policy, device=given.device, trust_remote_code=given.trust_remote_code,
-    )  # fmt: skip
-    shown = frame[frame["primary"] | (frame["task"] == suites.suite(given.suite).average)]
-    print(shown[["task", "metric", "value", "stderr", "items", "task_source"]].to_string(index=False))
-    if given.out is not None:
-        from plumbline.files import atomic_write_text
+    """The verb.
 
-        atomic_write_text(given.out, frame.to_csv(index=False))
-        print(given.out)
+    Raises:
+        PlumblineError: a folder was not scored; of several, after all others were.
+    """
+    given = arguments().parse_args()
+    average = suites.suite(given.suite).average
+    found: list[pd.DataFrame] = []
+
+    def show(folder: Path) -> None:
+        # One word for all: a Hugging Face folder among runs has a tokenizer of its own.
+        others = len(given.models) > 1 and (folder / "config.json").is_file()
+        frame = scored(
+            folder, given.items, tokenizer=None if others else given.tokenizer, suite=given.suite, limit=given.limit,
+            policy=given.metric_policy, device=given.device, trust_remote_code=given.trust_remote_code,
+        )  # fmt: skip
+        found.append(frame)
+        if len(given.models) > 1:
+            print(f"{folder}:")
+        shown = frame[frame["primary"] | (frame["task"] == average)]
+        print(shown[["task", "metric", "value", "stderr", "items", "task_source"]].to_string(index=False), flush=True)
+        if given.out is not None:  # after each, so that a later one cannot lose it
+            import pandas as pd
+
+            from plumbline.files import atomic_write_text
+
+            atomic_write_text(given.out, pd.concat(found).to_csv(index=False))
+            print(given.out)
+
+    one_by_one([(folder, functools.partial(show, folder)) for folder in given.models])
+
+
+def one_by_one(jobs: Sequence[tuple[Path, Callable[[], None]]]) -> None:
+    """Do what is to be done of each folder.
+
+    Raises:
+        PlumblineError: some of several failed, after all others were done. A single one's errors are its own.
+    """
+    failed: list[str] = []
+    for folder, do in jobs:
+        try:
+            do()
+        except Exception as error:
+            if len(jobs) == 1:
+                raise
+            failed.append(str(folder))
+            print(f"error: {folder}: {error}", file=sys.stderr)
+            if not isinstance(error, PlumblineError):
+                traceback.print_exc()
+    if failed:
+        why = "for reasons given above"
+        raise PlumblineError(f"{len(failed)} of {len(jobs)} were not scored, {why}: {', '.join(failed)}")
 
 
 def _is_ours(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> bool:
@@ -176,10 +235,24 @@ def _brings_code(folder: Path) -> bool:
         return False  # transformers says what is wrong with it
 
 
-def _ours(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
-    """A run's id, and the harness's view of its model."""
+@functools.lru_cache(1)
+def _questions(suite: suites.Suite, folder: Path, limit: int | None, index: str) -> Questions:
+    """The last ones are kept, for the next model; `index`: the checksum of what lists the items."""
+    return Questions.read(suite, folder, limit)
+
+
+@functools.lru_cache(1)
+def _texts(tokenizer: Path, checksum: str) -> Texts:
+    """The last tokenizer is kept, with the words that it has met."""
     from tokenizers import Tokenizer
 
+    from plumbline.evaluate.texts import Texts
+
+    return Texts(Tokenizer.from_file(str(tokenizer)))
+
+
+def _ours(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
+    """A run's id, and the harness's view of its model."""
     from plumbline.evaluate.adapter import CheckpointLM
     from plumbline.evaluate.checkpoint import FinishedRun
 
@@ -190,8 +263,8 @@ def _ours(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
         where = f"work/{run.spec.preset}/corpora/{run.spec.data.corpus}/tokenizer/tokenizer.json"
         why = "is missing" if tokenizer is None else f"{tokenizer} is no file"
         raise PlumblineError(f"--tokenizer {why}; give that of the run's corpus, such as {where}")
-    words = Tokenizer.from_file(str(tokenizer))
-    return run.spec.run_id, CheckpointLM(run.model(), words, context=run.spec.model.context, device=device)
+    texts = _texts(tokenizer.resolve(), sha256_file(tokenizer))
+    return run.spec.run_id, CheckpointLM(run.model(), texts, context=run.spec.model.context, device=device)
 
 
 if __name__ == "__main__":

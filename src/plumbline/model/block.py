@@ -17,6 +17,7 @@ class Block(nn.Module):
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()
         self.layer = layer
+        self.last = layer == model.layers - 1
         self.placement = build("placement", model, layer)
         self.attention = Attention(model, layer)
         self.ffn = build("ffn", model, layer)
@@ -27,6 +28,8 @@ class Block(nn.Module):
         state = residual.begin_layer(state, self.layer)
         for sublayer in (0, 1):
             index = 2 * self.layer + sublayer
+            if sublayer and self.last and context.wanted_S is not None:
+                state = tuple(part.flatten(0, 1)[context.wanted_S][None] for part in state)
             if placement.changes_stream:
                 state = residual.replace(state, placement.enter(sublayer, state[0]))
             x_BTD = placement.before(sublayer, residual.read(state, index))

@@ -18,6 +18,8 @@ class ForwardContext:
     `first_values_BGTW`: the first layer's values of this call's tokens, once it has run (value residual).
     `wide_attention`: queries, keys and values are widened to float32, and the mixer is kept from autocast.
     `rotations`: cosines and sines by rotary width, made once a call.
+    `wanted_S`: of which tokens, counted through all rows, the last hidden states are asked for; None: of all. After
+    the last attention nothing else is computed, and states are (1, S, D).
     """
 
     visibility: Visibility
@@ -25,3 +27,4 @@ class ForwardContext:
     wide_attention: bool = field(default_factory=attention_is_wide)
     first_values_BGTW: torch.Tensor | None = None
     rotations: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    wanted_S: torch.Tensor | None = None

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from plumbline.kernels.selection import Asked, chosen, lacking, triton_version
+from plumbline.kernels.selection import CHUNKED, Asked, chosen, lacking, triton_version
 from plumbline.model.decoder import Decoder
 
 
@@ -22,5 +22,7 @@ def choose(model: Decoder, asked: Asked, device: str, dtype: torch.dtype) -> dic
         mixer.attention = asked
     own = mixers[0].kernel
     kernel = chosen(own, device, dtype, asked=asked)
+    if mixers[0].explicit(device, dtype, model.spec.context):
+        kernel = CHUNKED
     notice = lacking(own, device, dtype, asked=asked)
     return {"asked": asked, "kernel": kernel, "triton": triton_version(kernel), "notice": notice}

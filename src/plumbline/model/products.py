@@ -2,6 +2,9 @@
 
 The library that torch calls for them (MKL) takes narrower ones on processors that are not its maker's: 95 billion
 operations a second on one core of an AMD EPYC, of 220. The sums are float32 here and there, in another order.
+
+In a graph of torch.compile the same products stand as an operator of ours, which its back end calls and looks no
+further into: of oneDNN's own it takes only those whose matrix is a constant, and for any other asks MKL.
 """
 
 from __future__ import annotations
@@ -20,7 +23,11 @@ def linear(x: torch.Tensor, weight_OI: torch.Tensor, bias_O: torch.Tensor | None
     """x W^T + bias over the last dimension, with gradients: `torch.nn.functional.linear`, on a CPU the faster way."""
     if not _served(x, weight_OI):
         return functional.linear(x, weight_OI, bias_O)
-    made: torch.Tensor = _Linear.apply(x.flatten(0, -2), weight_OI, bias_O)
+    x_XI = x.flatten(0, -2)
+    if torch.is_grad_enabled():
+        made: torch.Tensor = _Linear.apply(x_XI, weight_OI, bias_O)
+    else:
+        made = _multiplied(x_XI, weight_OI, bias_O)
     return made.unflatten(0, x.shape[:-1])
 
 
@@ -30,7 +37,7 @@ def product(x_XI: torch.Tensor, y_OI: torch.Tensor) -> torch.Tensor:
 
 
 def _served(x: torch.Tensor, y_OI: torch.Tensor) -> bool:
-    """Whether oneDNN is asked: float32 on a CPU, nothing narrowed by autocast, no compiler that fuses them itself."""
+    """Whether oneDNN is asked: float32 on a CPU, and nothing narrowed by autocast."""
     return (
         _AVAILABLE
         and x.device.type == "cpu"
@@ -38,7 +45,6 @@ def _served(x: torch.Tensor, y_OI: torch.Tensor) -> bool:
         and x.numel() * len(y_OI) >= LEAST
         and x.dim() > 1
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
         and type(y_OI) in (torch.Tensor, torch.nn.Parameter)
     )
 
@@ -46,7 +52,22 @@ def _served(x: torch.Tensor, y_OI: torch.Tensor) -> bool:
 def _multiplied(x_XI: torch.Tensor, y_OI: torch.Tensor, bias_O: torch.Tensor | None) -> torch.Tensor:
     # A gradient that is one number everywhere has no memory of its own, which oneDNN wants.
     x_XI, y_OI = (value.contiguous() if 0 in value.stride() else value for value in (x_XI, y_OI))
+    if torch.compiler.is_compiling():
+        return torch.ops.plumbline.product(x_XI, y_OI, bias_O)
+    return _by_onednn(x_XI, y_OI, bias_O)
+
+
+def _by_onednn(x_XI: torch.Tensor, y_OI: torch.Tensor, bias_O: torch.Tensor | None) -> torch.Tensor:
     return torch.ops.mkldnn._linear_pointwise(x_XI, y_OI, bias_O, "none", [], "")
+
+
+# Without gradients of its own: `_Linear` has them, and gives them to a graph as well.
+_LIBRARY = torch.library.Library("plumbline", "DEF")
+_LIBRARY.define("product(Tensor x, Tensor y, Tensor? bias) -> Tensor")
+_LIBRARY.impl("product", _by_onednn, "CPU")
+torch.library.register_fake(
+    "plumbline::product", lambda x_XI, y_OI, bias_O: x_XI.new_empty(len(x_XI), len(y_OI)), lib=_LIBRARY
+)
 
 
 class _Linear(torch.autograd.Function):

@@ -15,7 +15,7 @@ from typing import Any
 
 from plumbline import cli, holders
 from plumbline.operate.progress import clock, events
-from plumbline.train import lease
+from plumbline.train import lease, peak
 from plumbline.train.state import FAULT, IDENTITY, STARTS, is_aside, read_json
 
 #: What a run may be doing, in the order in which the table shows them.
@@ -27,7 +27,8 @@ _NAME = 35
 
 
 def collect(work: Path) -> list[dict[str, Any]]:
-    """One row a run, by state and key. Times are in seconds; None where nothing is known."""
+    """One row a run, by state and key. Times are in seconds, memory (the largest of starts that ended) in bytes; None
+    where nothing is known."""
     rows = [row(path.parent, _outputs(path.parent, work)) for path in _identities(work)]
     known = {(entry["preset"], entry["run"]) for entry in rows}
     for path in sorted(work.glob("*/runs/*/*/*/*/outcome.json")):
@@ -62,6 +63,7 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
         "restarts": max(len(starts) - 1, 0),
         "host": last.get("host"),
         "slurm_job_id": last.get("slurm_job_id"),
+        **peak.of_starts(starts),
         "reason": None,
         "state_directory": str(state),
     }
@@ -161,7 +163,8 @@ def _title(entry: dict[str, Any]) -> tuple[str, str]:
 
 
 def _details(entry: dict[str, Any]) -> str:
-    """What is worth a second line: where a run is at work and how fast, how often it began, why it does not go on."""
+    """What is worth a second line: where a run is at work and how fast, how often it began, what it took of memory, why
+    it does not go on."""
     words = []
     if entry.get("tokens_per_second") is not None:
         words.append(f"{entry['tokens_per_second']:,.0f} tokens/s")
@@ -170,6 +173,8 @@ def _details(entry: dict[str, Any]) -> str:
         words.append(f"on {entry['host']}{job}")
     if entry["state"] != "finished" and entry.get("restarts"):
         words.append(f"started {entry['restarts'] + 1} times")
+    if entry["state"] != "finished" and entry.get("peak_memory_bytes"):
+        words.append(f"at most {peak.in_words(entry)}")
     if entry.get("reason"):
         words.append(entry["reason"])
     return "; ".join(words)

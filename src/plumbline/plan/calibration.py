@@ -25,6 +25,7 @@ class Calibration:
     `speed` by study and scale: operations a second of a baseline on one device. `pretrain_start`, `evaluate_start`:
     seconds of a job outside its steps (interpreter, imports, loading, saving). `runs`: how many runs the speed rests
     on. `seconds`: what was read, by run: seconds of the training itself, of its job, and of the evaluation's job.
+    `memory`: the most bytes that a run of a study and scale took on a device, where its trainer recorded them.
     """
 
     speed: dict[tuple[str, str], float]
@@ -32,6 +33,7 @@ class Calibration:
     evaluate_start: float | None
     runs: int
     seconds: dict[str, tuple[float, float | None, float | None]]
+    memory: dict[tuple[str, str], int]
 
 
 #: What of a manifest is read here.
@@ -47,12 +49,15 @@ _READ = {
 _POSITIVE = ("wall_seconds", "world_size")
 #: What no run of this world reaches; infinity and what is no number are not below it either.
 _UNBELIEVABLE = 1e11
+#: What no device holds.
+_MOST_BYTES = 1e15
 
 
 def measure(plan: Plan, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> Calibration:
     """Read manifests and Snakemake's benchmark files of those of `runs` that `machine` has finished."""
     work = Path(plan.work)
     speeds: dict[tuple[str, str], list[float]] = {}
+    memory: dict[tuple[str, str], int] = {}
     starts, evaluations, read = [], [], {}
     for run in runs:
         manifest = finished(run, work)
@@ -68,6 +73,8 @@ def measure(plan: Plan, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> 
         if run.spec.suite and evaluation is not None and Path(plan.scores_file(run)).exists():
             evaluations.append((run, size.forward, evaluation))
         read[run.key] = (seconds, job, evaluation)
+        if type(most := manifest.get("peak_memory_bytes")) is int and 0 < most < _MOST_BYTES:
+            memory[group(run)] = max(most, memory.get(group(run), 0))
     speed = {key: median(values) for key, values in speeds.items()}
     evaluate_starts = []
     for run, forward, seconds in evaluations:
@@ -81,6 +88,7 @@ def measure(plan: Plan, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> 
         evaluate_start=median(evaluate_starts) if evaluate_starts else None,
         runs=sum(len(values) for values in speeds.values()),
         seconds=read,
+        memory=memory,
     )
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from plumbline.plan.estimate import Estimator
-from plumbline.plan.targets import NODE, published, speed_in_words
+from plumbline.plan.targets import NODE, memory_in_words, published, speed_in_words
 from plumbline.specs.config import ROOT
 
 WIDTH = 80
@@ -61,6 +61,8 @@ def notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
         "without waiting in queues. Data preparation runs on processors and is in no device-hour. What is measured "
         "beside the runs takes the minutes that its study states.",
     ]
+    if memory := memory_in_words(priced):
+        said.append(f"Memory of a finished run at its most: {memory}, of {machine.memory_gib:g} GiB a device.")
     if frame["runs_reckoned"].any():
         said.append(
             "Where a row says *about*, operations of some of its runs are not counted from the modules but reckoned "

@@ -143,13 +143,21 @@ def speed_in_words(estimator: Estimator) -> str:
     peak = f"{machine.peak_tflops:g} TFLOP/s"
     if not calibration.speed:
         return f"stated, MFU {machine.mfu:.2f} of {peak}"
-    several = len({study for study, _ in calibration.speed}) > 1
-    shares = {key: speed / (machine.peak_tflops * 1e12) for key, speed in calibration.speed.items()}
-    words = ", ".join(
-        f"{share:.3f} ({study}/{scale})" if several else f"{share:.3f} ({scale})"
-        for (study, scale), share in shares.items()
-    )
+    words = _by_scale({key: f"{speed / (machine.peak_tflops * 1e12):.3f}" for key, speed in calibration.speed.items()})
     return f"measured on {calibration.runs} run{'s' * (calibration.runs > 1)}, MFU {words} of {peak}"
+
+
+def memory_in_words(estimator: Estimator) -> str:
+    """What finished runs took of a device's memory at their most; empty where none recorded it: nothing is guessed."""
+    memory = estimator.calibration.memory
+    return _by_scale({key: f"{most / 1e9:.2f} GB" for key, most in memory.items()})
+
+
+def _by_scale(words: Mapping[tuple[str, str], str]) -> str:
+    several = len({study for study, _ in words}) > 1
+    return ", ".join(
+        f"{said} ({study}/{scale})" if several else f"{said} ({scale})" for (study, scale), said in words.items()
+    )
 
 
 def runs_bytes(estimator: Estimator, runs: list[Run]) -> float:

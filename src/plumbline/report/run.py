@@ -19,6 +19,7 @@ from plumbline.report.found import DIVERGED, MEASURED, Found, RunFound
 from plumbline.report.grid import Grid, Head, HtmlCell, number, text
 from plumbline.report.page import Page
 from plumbline.results import measured
+from plumbline.train import peak
 
 METRICS = "metrics.parquet"
 #: How much of a log is shown.
@@ -35,6 +36,7 @@ FACTS = {
     "host": "host",
     "world_size": "processes",
     "wall_seconds": "wall time (s)",
+    "peak_memory": "peak memory",
     "attempts": "starts",
     "resumed_from": "resumed from steps",
     "git_commit": "commit",
@@ -67,6 +69,7 @@ def grid(runs: Iterable[RunFound], root: str) -> Grid:
         Head(text="validation loss", numeric=True),
         Head(text="parameters", numeric=True),
         Head(text="wall time (s)", numeric=True),
+        Head(text="peak memory (MB)", numeric=True),
         Head(text="run id"),
     ]
     rows = [_row(run, root) for run in runs]
@@ -165,6 +168,7 @@ def _row(run: RunFound, root: str) -> list[HtmlCell]:
     planned = run.planned.spec.train.steps if run.planned else told.get("steps")
     counts = [told.get("step"), planned, run.manifest.get("parameters")]
     step, of, parameters = (number(count, "" if count is None else f"{count:,}") for count in counts)
+    most = run.manifest.get("peak_memory_bytes")
     return [
         text(run.key, href=root + run.page),
         text(run.state),
@@ -174,6 +178,7 @@ def _row(run: RunFound, root: str) -> list[HtmlCell]:
         number(loss, "" if loss is None else f"{loss:.4f}"),
         parameters,
         number(wall, "" if wall is None else f"{wall:,.1f}"),
+        number(most, "" if most is None else f"{most / 1e6:,.0f}"),
         text(run.run_id, code=True),
     ]
 
@@ -190,7 +195,10 @@ def _facts(run: RunFound) -> list[tuple[str, str]]:
     if told.get("reason"):
         found.append(("reason", str(told["reason"])))
         found.append(("last finite loss", f"{told.get('last_finite_loss')} at step {told.get('last_finite_step')}"))
-    found += [(words, _plain(run.manifest[name])) for name, words in FACTS.items() if name in run.manifest]
+    manifest = run.manifest
+    if "wall_seconds" in manifest:
+        manifest = manifest | {"peak_memory": peak.in_words(manifest)}
+    found += [(words, _plain(manifest[name])) for name, words in FACTS.items() if name in manifest]
     return [*found, ("folder", run.folder.as_posix())]
 
 

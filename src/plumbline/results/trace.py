@@ -16,7 +16,8 @@ from plumbline.results import measured, provenance
 
 #: What is printed of a manifest, in this order.
 FACTS = ("code_from", "git_commit", "git_dirty", "data_fingerprint", "validation_fingerprint", "host", "device")
-FACTS += ("wall_seconds", "attempts", "resumed_from", "started", "finished", "packages")
+FACTS += ("wall_seconds", "peak_memory_bytes", "peak_memory_of", "attempts", "resumed_from", "started", "finished")
+FACTS += ("packages",)
 
 
 def trace(table: Path, row: str, column: str) -> str:

@@ -33,10 +33,17 @@ def arguments() -> argparse.ArgumentParser:
     often.add_argument("--checkpoint-seconds", type=float, help="default: 15 on a CPU, 600 on a GPU")
     often.add_argument("--checkpoint-steps", type=_positive, metavar="N")
     add("--keep", type=_positive, default=3, help="rolling checkpoints to keep (default: %(default)s)")
+    add(
+        "--overlap",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="write checkpoints and read the next sequences while steps are taken (default: yes)",
+    )
     add("--tensorboard", type=Path, metavar="DIR", help="also write TensorBoard events there")
     add("--mlflow", metavar="URI", help="let MLflow see the run: a tracking server, or a folder")
     add("--strategy", choices=("ddp", "fsdp"), default="ddp", help="with several ranks (default: %(default)s)")
-    add("--compile", action="store_true", help="torch.compile the model")
+    add("--compile", action="store_true", help="torch.compile training steps; where that fails, do without and say so")
+    add("--compile-cache", type=Path, metavar="DIR", help="keep what is compiled there, for all runs of equal shape")
     add(
         "--recompute",
         action="store_true",
@@ -44,6 +51,13 @@ def arguments() -> argparse.ArgumentParser:
     )
     add("--attention", choices=("auto", "reference"), default="auto",
         help="reference: explicit weights in place of every fused kernel (default: %(default)s)")  # fmt: skip
+    add(
+        "--read-late",
+        type=_not_negative,
+        metavar="STEPS",
+        help="read losses so many steps after they were computed; no number changes (default: 0 on a CPU; on a GPU 8, "
+        "among several 2)",
+    )
     add("--report-seconds", type=float, default=5.0, help="least time between two progress lines")
     add("--lease-seconds", type=float, default=120.0, help="a silent trainer is taken for dead after this long")
     add("--wait-seconds", type=float, default=180.0, help="how long to wait for another trainer of this run")
@@ -56,6 +70,13 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def _not_negative(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
     return value
 
 

@@ -50,6 +50,13 @@ class Ranks:
         distributed.all_reduce(total)
         return total.tolist()
 
+    def add_up(self, values: torch.Tensor) -> None:
+        """Sum a tensor over the ranks, in place; no host waits for a GPU."""
+        if self.world > 1:
+            from torch import distributed
+
+            distributed.all_reduce(values)
+
     def max(self, values: list[float]) -> list[float]:
         """Element-wise maximum over the ranks, in float64."""
         if self.world == 1:

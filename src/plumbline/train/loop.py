@@ -10,15 +10,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from plumbline.data.loader import Pack, batch_indices
-from plumbline.files import atomic_write_json, parse_json
+from plumbline.data.loader import Pack
+from plumbline.files import parse_json, pretty_json
 from plumbline.probes import read_all
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness, schedule, snapshot
@@ -27,13 +26,16 @@ from plumbline.train.checkpoint import Checkpoint, Checkpoints
 from plumbline.train.disk import guarded
 from plumbline.train.distributed import Ranks, gradient_sync
 from plumbline.train.interventions import Intervention
+from plumbline.train.late import Readings, steps_late
 from plumbline.train.lease import Lease
 from plumbline.train.metrics import Metrics
 from plumbline.train.numerics import autocast
 from plumbline.train.online import Online
 from plumbline.train.optim import Optimizer
 from plumbline.train.points import Points
+from plumbline.train.prefetch import Batches, rows
 from plumbline.train.progress import Progress
+from plumbline.train.saving import Saved, Saving
 from plumbline.train.settings import Settings
 from plumbline.train.stop import Stopped, StopRequest
 
@@ -69,6 +71,9 @@ class Loop:
         self.metrics = Metrics()
         self.online = Online(parts.spec)
         self.divergence: dict[str, Any] | None = None
+        late = steps_late(parts.settings.read_late, parts.ranks, parts.optimizer.can_skip)
+        self.readings = Readings(parts.ranks, late)
+        self.stop_wanted = self.save_wanted = False
         self.seconds = 0.0
         self.factor = schedule.factor(parts.spec.schedule, parts.spec.train.steps)
         self.began = time.monotonic()
@@ -77,6 +82,9 @@ class Loop:
         default = 15.0 if parts.ranks.device.type == "cpu" else 600.0
         seconds = parts.settings.checkpoint_seconds
         self.save_seconds = default if seconds is None else seconds
+        self.saving = Saving(parts.checkpoints, parts.ranks, parts.lease, parts.progress)
+        ahead = parts.settings.overlap
+        self.batches = Batches(parts.pack, parts.spec, parts.batching, parts.ranks, ahead=ahead)
 
     @property
     def tokens(self) -> int:
@@ -89,11 +97,23 @@ class Loop:
         Raises:
             Stopped: asked to stop. Everything up to `step` is in order and can be saved.
         """
+        try:
+            self._run()
+        except Stopped:
+            if self.divergence is None and not self.catch_up():
+                return  # it had diverged before it was asked to stop
+            raise
+
+    def _run(self) -> None:
         steps, validate_every = self.parts.spec.train.steps, self.parts.spec.train.validate_every
         self.parts.ranks.poll(self.parts.stop)
         while self.divergence is None:
-            self._keep_point()
+            self.saving.look(self.step)
             due = self.step == steps or (self.step > 0 and self.step % validate_every == 0)
+            looked_at = due or self.parts.points.due(self.step) or self.online.due(self.step)
+            if looked_at and not self.catch_up():
+                return
+            self._keep_point()
             if due and self.metrics.validated(self.step) is None:
                 self._validate()
             if self.step == steps and self._last_update_diverged():
@@ -104,29 +124,62 @@ class Loop:
             stop, save = self.train_step()
             if stop:
                 raise Stopped
-            if save and self.divergence is None:
-                self.save()
+            if save and self.catch_up():
+                self.save_wanted = False
+                self.save(beside=self.parts.settings.overlap)
 
     def train_step(self) -> tuple[bool, bool]:
-        """One step; returns whether to stop and whether to save, agreed over the ranks."""
+        """One step; returns whether to stop and whether to save, agreed over the ranks.
+
+        Its loss is read now, or some steps later; what was read may be that the run has diverged.
+        """
         parts, step = self.parts, self.step + 1
+        at_once = any(intervention.at_once(step) for intervention in parts.interventions)
+        if at_once and not self.catch_up():
+            return False, False
         for intervention in parts.interventions:
             intervention.begin(step)
         learning_rate = parts.spec.optimizer.learning_rate * self.factor(step)
-        loss, grad_norm = torch.stack([self._gradients(step), parts.optimizer.clip().float()]).tolist()
-        loss, stop, save = parts.ranks.sum([loss, float(parts.stop.asked), float(self._save_due(step))])
-        tokens = step * parts.spec.train.batch_tokens
-        self.metrics.train(step, loss, grad_norm, learning_rate, tokens)
-        if not (math.isfinite(loss) and math.isfinite(grad_norm)):
-            self.divergence = {"step": step, "reason": f"step {step}: loss {loss}, gradient norm {grad_norm}"}
+        skip = self.readings.add(
+            self._gradients(step),
+            parts.optimizer.clip(),
+            stop=parts.stop.asked,
+            save=self._save_wanted(),
+            step=step,
+            learning_rate=learning_rate,
+            random=self.random,
+        )
+        if not self.catch_up(but=0 if at_once else self.readings.late):
             return False, False
-        parts.optimizer.step(step, learning_rate)
+        parts.optimizer.step(step, learning_rate, None if at_once else skip)
         parts.optimizer.zero_grad()
         for intervention in parts.interventions:
             intervention.end(step)
         self.step, self.random = step, randomness.capture(parts.ranks.device)
-        parts.progress.step(step, loss, grad_norm, learning_rate)
-        return stop > 0, save > 0
+        return self.stop_wanted, self.save_wanted or self._save_due(step)
+
+    def catch_up(self, but: int = 0) -> bool:
+        """Read the steps that were not read yet, but for the last `but`; returns whether the run goes on.
+
+        Where one of them is not finite, the run is as if that had been seen before its update: nothing has changed
+        since, and what was counted is taken back.
+        """
+        for found in self.readings.read(but):
+            step = found.step
+            tokens = step * self.parts.spec.train.batch_tokens
+            self.metrics.train(step, found.loss, found.grad_norm, found.learning_rate, tokens)
+            if not found.finite:
+                reason = f"step {step}: loss {found.loss}, gradient norm {found.grad_norm}"
+                self.divergence = {"step": step, "reason": reason}
+                self.step, self.random = step - 1, found.random
+                self.readings.drop()
+                if self.step == 0:
+                    self.parts.optimizer.load({})  # zeros that skipped steps have made
+                break
+            self.stop_wanted |= found.stop
+            self.save_wanted |= found.save
+            self.parts.progress.step(step, found.loss, found.grad_norm, found.learning_rate)
+        return self.divergence is None
 
     def _last_update_diverged(self) -> bool:
         """Whether the last update made weights, or a held-out loss, that are no numbers: no step comes to notice."""
@@ -143,20 +196,19 @@ class Loop:
         """Accumulate the batch's gradients; returns this rank's part of the batch's mean loss a token."""
         parts, spec = self.parts, self.parts.spec
         targets = spec.sequences_per_batch * (spec.model.context - 1)
-        indices = batch_indices(parts.pack, spec.data_seed, step - 1, spec.sequences_per_batch)
-        places = parts.batching.micro_batches(parts.ranks.rank)
+        batch = self.batches.take(step)
         total = torch.zeros((), device=parts.ranks.device)
-        for number, place in enumerate(places):
+        for number, rows_BT in enumerate(batch):
             if parts.ranks.world == 1:  # many ranks agree once a step
                 parts.stop.poll()
-            tokens_BT = self._tokens(parts.pack, indices[place])
-            with gradient_sync(parts.forward, number == len(places) - 1):
+            tokens_BT = rows_BT.to(parts.ranks.device, non_blocking=True)
+            with gradient_sync(parts.forward, number == len(batch) - 1):
                 loss = self._loss_sum(tokens_BT) / targets
                 objective = loss
                 for intervention in parts.interventions:
                     extra = intervention.extra_loss(step, tokens_BT)
                     if extra is not None:
-                        objective = objective + extra / (len(places) * parts.ranks.world)
+                        objective = objective + extra / (len(batch) * parts.ranks.world)
                 (objective * parts.ranks.world).backward()  # the ranks' gradients are averaged
             total += loss.detach()
         return total
@@ -167,10 +219,7 @@ class Loop:
             return self.parts.forward(tokens_BT, loss=True)
 
     def _tokens(self, pack: Pack, indices: np.ndarray) -> torch.Tensor:
-        tokens_BT = torch.from_numpy(pack.rows(indices))
-        if self.parts.ranks.device.type == "cuda":
-            return tokens_BT.pin_memory().to(self.parts.ranks.device, non_blocking=True)
-        return tokens_BT
+        return rows(pack, indices, self.parts.ranks.device).to(self.parts.ranks.device, non_blocking=True)
 
     @torch.no_grad()
     def _validate(self) -> None:
@@ -230,61 +279,57 @@ class Loop:
         parts.ranks.barrier()
 
     def _save_due(self, step: int) -> bool:
-        """Whether rank 0 wants a checkpoint after `step`."""
-        if not self.parts.ranks.leader:
-            return False
+        """Whether a checkpoint is due after `step` by its number, which every rank knows at once."""
         every = self.parts.settings.checkpoint_steps
-        if every is not None:
-            return step % every == 0
-        return time.monotonic() - self.saved_at >= self.save_seconds
+        return every is not None and step % every == 0
 
-    def save(self) -> None:
-        """Write a checkpoint of the state after `step`, unless there is one."""
+    def _save_wanted(self) -> bool:
+        """Whether rank 0 wants a checkpoint by the clock."""
+        if not self.parts.ranks.leader or self.parts.settings.checkpoint_steps is not None:
+            return False
+        return time.monotonic() - self.saved_at >= self.save_seconds and not self.saving.under_way
+
+    def save(self, *, beside: bool = False) -> None:
+        """Write a checkpoint of the state after `step`, unless there is one. It is there on return; with `beside` it
+        may still be written while further steps are taken.
+
+        Raises:
+            Exception: as `Saving.wait`, of this checkpoint or of the one before.
+        """
         parts = self.parts
+        assert not self.readings, "a step that was not read may not have been made"
         diverged = self.divergence is not None
+        self.saving.wait(self.step)
         if parts.ranks.broadcast(parts.checkpoints.has(self.step, diverged)):
             return
         finite = snapshot.finite(parts.model, parts.ranks)
-        states = parts.ranks.gather(randomness.encode(self.random))
-        temporary: Path | None = None
-        if parts.lease is not None:
-            parts.lease.check()
-            temporary = guarded(parts.checkpoints.directory, lambda: parts.checkpoints.begin(self.step))
-        temporary = parts.ranks.broadcast(temporary)
-        assert temporary is not None
-        guarded(
-            parts.checkpoints.directory, lambda: snapshot.save(temporary, parts.model, parts.optimizer, parts.ranks)
-        )
-        parts.ranks.barrier()
-        if parts.lease is not None:
-            guarded(parts.checkpoints.directory, lambda: self._finish(temporary, finite, states))
-            parts.progress.event("checkpoint", self.step)
-        parts.ranks.barrier()
-        self.saved_at = time.monotonic()
-
-    def _finish(self, temporary: Path, finite: bool, states: list[dict[str, Any]]) -> None:
-        parts = self.parts
-        self.metrics.save(temporary / "metrics.npy")
-        self.online.save(temporary)
         loop = {
             "step": self.step,
             "seconds": self.seconds + time.monotonic() - self.began,
-            "random": states,
+            "random": parts.ranks.gather(randomness.encode(self.random)),
             "interventions": [intervention.state() for intervention in parts.interventions],
             "divergence": self.divergence,
         }
-        atomic_write_json(temporary / "loop.json", loop)
         metadata = {
             **self._whose(),
             "finite": finite,
-            "diverged": self.divergence is not None,
+            "diverged": diverged,
             "ranks": parts.ranks.world,
             "strategy": parts.settings.strategy,
             **parts.made_with,
         }
-        assert parts.lease is not None
-        diverged = self.divergence is not None
-        parts.checkpoints.finish(temporary, self.step, metadata, diverged, check=parts.lease.check)
+        saved = Saved(
+            step=self.step,
+            diverged=diverged,
+            sharded=snapshot.is_sharded(parts.model),
+            files=snapshot.files(parts.model, parts.optimizer, parts.ranks),
+            metrics=self.metrics.so_far(),
+            online=self.online.so_far(),
+            loop=pretty_json(loop),
+            metadata=metadata,
+        )
+        self.saving.begin(saved, beside=beside)
+        self.saved_at = time.monotonic()
 
     def _whose(self) -> dict[str, str]:
         """What says of a checkpoint or a probe point which run's it is."""
@@ -318,6 +363,7 @@ class Loop:
         """
         parts = self.parts
         assert self.divergence is not None
+        self.saving.wait(self.step)
         self.divergence["weights_step"] = self.step
         if not snapshot.finite(parts.model, parts.ranks):
             found = parts.ranks.broadcast(parts.checkpoints.newest_finite() if parts.ranks.leader else None)

@@ -58,6 +58,10 @@ class Metrics:
         pairs = [[row[0], row[3]] for row in self.rows if row[1] == "train" and np.isfinite(row[3])]
         return pairs[-steps:]
 
+    def so_far(self) -> Metrics:
+        """The same rows, to which none is added any more."""
+        return Metrics(list(self.rows))
+
     def save(self, path: Path) -> None:
         """Into a checkpoint."""
         with open(path, "wb") as handle:

@@ -60,6 +60,12 @@ class Online:
         """Add what interventions read (they keep it themselves meanwhile): step, name, value and null."""
         self.measured += [(step, Reading(probe=name, value=value, null=null)) for step, name, value, null in measured]
 
+    def so_far(self) -> Online:
+        """With the same readings, to which none is added any more."""
+        same = Online(self.spec)
+        same.readings = list(self.readings)
+        return same
+
     def save(self, directory: Path) -> None:
         """Into a checkpoint's directory, where the run has such probes."""
         if not self.probes:

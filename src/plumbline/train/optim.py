@@ -14,6 +14,7 @@ from plumbline.specs.components import load
 from plumbline.specs.spec import OptimizerSpec
 from plumbline.train.distributed import local, local_rows
 from plumbline.train.interventions import Intervention
+from plumbline.train.optimizers._base import undone_where
 
 
 def decayed(role: ParameterRole, spec: OptimizerSpec) -> bool:
@@ -78,9 +79,17 @@ class Optimizer:
             nn.utils.clip_grads_with_norm_(self.parameters.values(), self.spec.gradient_clip, norm)
         return norm
 
+    @property
+    def can_skip(self) -> bool:
+        """Whether a step can be skipped by what stands on the device."""
+        return getattr(self.inner, "can_skip", False)
+
     @torch.no_grad()
-    def step(self, step: int, learning_rate: float) -> None:
+    def step(self, step: int, learning_rate: float, skip: torch.Tensor | None = None) -> None:
         """One update with `learning_rate` times the interventions' multipliers.
+
+        `skip`: a scalar on the device, for an optimizer that `can_skip` and interventions that need not be read at once
+        in this step (`Intervention.at_once`): where it is 1, nothing changes.
 
         Raises:
             PlumblineError: an intervention stops parameters and would have them decayed all the same.
@@ -101,10 +110,11 @@ class Optimizer:
             group["lr"], group["weight_decay"] = rate, decay
         by_row = [intervention.row_multipliers(step) for intervention in self.interventions]
         before = {name: local(self.parameters[name]).clone() for rows in by_row for name in rows}
-        self.inner.step()
+        self.inner.step(*(() if skip is None else (skip,)))
         for rows in by_row:
             for name, multipliers_X in rows.items():
-                self._scale_update(name, before[name], multipliers_X)
+                with undone_where(skip, self.parameters[name]):
+                    self._scale_update(name, before[name], multipliers_X)
         for intervention in self.interventions:
             intervention.after_step(step)
 

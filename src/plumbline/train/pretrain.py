@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -14,9 +14,10 @@ from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
 from plumbline.specs.spec import RunSpec, require_present_code
-from plumbline.train import interventions, outcome, packs, provenance, randomness, snapshot
+from plumbline.train import interventions, outcome, packs, peak, provenance, randomness, snapshot
 from plumbline.train.batch import Batching
 from plumbline.train.checkpoint import Checkpoint, Checkpoints
+from plumbline.train.compiling import Compiled
 from plumbline.train.disk import NoRoom, Unreadable, guarded, is_full, readable
 from plumbline.train.distributed import Ranks, parallel, ranks
 from plumbline.train.fitting import fitted
@@ -67,6 +68,7 @@ def untrained(spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks
 class _Run:
     def __init__(self, spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks, lease: Lease | None) -> None:
         self.spec, self.settings, self.stop, self.group, self.lease = spec, settings, stop, group, lease
+        self.packages = peak.held()
         self.state = StateDirectory(settings.state)
         self.checkpoints = Checkpoints(settings.state, settings.keep)
         self.pack = packs.open_pack(settings.data, spec, "--data", spec.sequences_per_batch)
@@ -74,6 +76,7 @@ class _Run:
         self.points = Points(settings.state, spec)
         self.made_with = provenance.made_with()
         self.circumstances = settings.circumstances() | {"ranks": group.world} | self.made_with
+        self.compiled: dict[str, Any] = {"compiled": False, "not_compiled": None}
         self.in_loop = False
         self.started = False
 
@@ -90,15 +93,17 @@ class _Run:
             except Stopped:
                 self.in_loop = False
                 loop.save()
-                self._end("stopped", loop.step)
+                self._end("stopped", loop.step, peak.recorded(self.group, self.packages))
                 progress.event("stopped", loop.step)
                 progress.say(f"asked to stop; saved at step {loop.step}, run me again")
                 return EXIT_RUN_AGAIN
         except Exception as error:
+            loop.saving.let_end()
             reason = f"{type(error).__name__}: {error}"
             progress.event("fault", loop.step, reason=reason)
             ended = "disk full" if is_full(error) else "lease lost" if isinstance(error, LeaseError) else "error"
-            self._end(COUNTED if self.in_loop and ended == "error" else ended, loop.step, reason)
+            how = COUNTED if self.in_loop and ended == "error" else ended
+            self._end(how, loop.step, peak.recorded(self.group, self.packages, alone=True), reason)
             self._memory_fault(error, made_progress=loop.step > started_at)
             raise
         finally:
@@ -111,6 +116,7 @@ class _Run:
         if loop.step < self.spec.train.steps and loop.divergence is None:
             packs.verify([self.pack, self.validation], self.group, self.stop)
             loop.parts.progress.start(loop.step, micro_batch=loop.parts.batching.micro_batch)
+        peak.begin(self.group)
         self.in_loop = True
         loop.run()
         self.in_loop = False
@@ -118,15 +124,19 @@ class _Run:
             loop.save()
         elif "weights_step" not in loop.divergence:
             loop.settle_divergence()
-        self._end("completed" if loop.divergence is None else "diverged", loop.step)
+        self._end(
+            "completed" if loop.divergence is None else "diverged", loop.step, peak.recorded(self.group, self.packages)
+        )
 
-    def _end(self, how: str, step: int, reason: str | None = None) -> None:
-        """Record how the start that this process recorded has ended; what cannot be written is not worth a fault."""
+    def _end(self, how: str, step: int, facts: dict[str, Any], reason: str | None = None) -> None:
+        """Record how the start that this process recorded has ended, with `facts` of it; what cannot be written is not
+        worth a fault."""
         if not self.started or self.lease is None:
             return
         with contextlib.suppress(LeaseError, OSError):
             self.lease.check()
-            self.state.amend(ended=how, ended_at=step, **({} if reason is None else {"reason": reason}))
+            facts = facts if reason is None else facts | {"reason": reason}
+            self.state.amend(ended=how, ended_at=step, **facts)
 
     def _claim_on_disk(self) -> Checkpoint | None:
         """As `_claim`; what a disk can have against it is said in a sentence, and nothing is given up for it."""
@@ -191,7 +201,7 @@ class _Run:
         if settings.micro_batch is None and group.device.type == "cuda" and settings.strategy == "ddp":
             batching = fitted(batching, model, spec, group)
         group.poll(self.stop)
-        forward = parallel(model, group, settings.strategy)
+        forward: Callable[..., torch.Tensor] = parallel(model, group, settings.strategy)
         progress = Progress(
             title=spec.key,
             steps=spec.train.steps,
@@ -210,6 +220,13 @@ class _Run:
                     spec=spec, model=model, ranks=group, validation=self.validation, progress=progress
                 )
             )
+        if settings.compile:
+            forward = compiled = Compiled(forward, model, settings.strategy, group, settings.compile_cache)
+            if compiled.fault is None:
+                progress.say(f"compiling for {batching.micro_batch} sequences: seconds, minutes the first time")
+            reason = compiled.attempt(batching.micro_batch, spec.train.precision)
+            self.compiled = {"compiled": reason is None, "not_compiled": reason}
+            group.poll(self.stop)
         optimizer = Optimizer(model, model.parameter_roles, spec.optimizer, hooks)
         loop = Loop(
             Parts(
@@ -225,7 +242,7 @@ class _Run:
                 validation=self.validation,
                 batching=batching,
                 model=model,
-                forward=torch.compile(forward, dynamic=False) if settings.compile else forward,
+                forward=forward,
                 optimizer=optimizer,
                 interventions=hooks,
                 made_with=self.made_with,
@@ -237,10 +254,12 @@ class _Run:
         )
         if self.attention["notice"]:
             progress.say(self.attention["notice"])
+        if self.compiled["not_compiled"]:
+            progress.say(f"going on without being compiled: {self.compiled['not_compiled']}")
         if self.started:
             cut: dict[str, Any] = {"micro_batch": batching.micro_batch, "accumulation": batching.accumulation}
-            cut |= {"world_size": group.world, "strategy": settings.strategy, "compiled": settings.compile}
-            cut |= {"recompute": settings.recompute, "attention": self.attention}
+            cut |= {"world_size": group.world, "strategy": settings.strategy, **self.compiled}
+            cut |= {"recompute": settings.recompute, "attention": self.attention, "read_late": loop.readings.late}
             guarded(settings.state, lambda: self.state.amend(**cut))
         if found is not None:
             with readable(found.path):
@@ -283,9 +302,10 @@ class _Run:
             "packages": provenance.packages(),
             "lock_sha256": provenance.lock_sha256(),
             "strategy": self.settings.strategy,
-            "compiled": self.settings.compile,
+            **self.compiled,
             "recompute": self.settings.recompute,
             "attention": self.attention,
+            "read_late": loop.readings.late,
             "micro_batch": batching.micro_batch,
             "accumulation": batching.accumulation,
             "world_size": self.group.world,
@@ -304,6 +324,7 @@ class _Run:
             "started": starts[0]["time"],
             "finished": clock(),
             "wall_seconds": round(loop.seconds + time.monotonic() - loop.began, 3),
+            **peak.of_starts(starts),
             "attempts": len(starts),
             "resumed_from": [entry["step"] for entry in starts if entry["resumed"]],
             "starts": starts,

@@ -14,7 +14,10 @@ class Settings:
 
     Units: `micro_batch` sequences on one rank, `*_seconds` seconds, `checkpoint_steps` optimizer steps.
     `micro_batch` None: a whole share; on a GPU, but for fsdp, the largest that its memory holds, found by trying.
+    `compile_cache`: where what `compile` makes is kept for the next run of equal shape; None: torch's own place.
     `attention`: "reference" has explicit weights in place of every fused kernel.
+    `overlap`: threads write checkpoints and read the next step's sequences while steps are taken.
+    `read_late`: optimizer steps (`plumbline.train.late`); None: as the device wants it.
     `lease_seconds`: a lease whose heartbeat is older is stale. `wait_seconds`: how long to wait for another trainer.
     `starts_without_progress`: starts from one step that fell to a fault in the loop, after which a run is given up (0:
     never).
@@ -28,11 +31,14 @@ class Settings:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     strategy: Literal["ddp", "fsdp"] = "ddp"
     compile: bool = False
+    compile_cache: Path | None = None
     recompute: bool = False
     attention: Literal["auto", "reference"] = "auto"
+    read_late: int | None = None
     checkpoint_seconds: float | None = None
     checkpoint_steps: int | None = None
     keep: int = 3
+    overlap: bool = True
     tensorboard: Path | None = None
     mlflow: str | None = None
     report_seconds: float = 5.0
@@ -46,6 +52,7 @@ class Settings:
             "micro_batch": self.micro_batch,
             "device": self.device,
             "strategy": self.strategy,
+            "compile": self.compile,
             "recompute": self.recompute,
             "attention": self.attention,
         }

@@ -6,6 +6,7 @@ Either form can be read into either kind of model: a run that was saved by N ran
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -40,19 +41,51 @@ def finite(model: nn.Module, ranks: Ranks) -> bool:
     return ranks.sum([float(bad)])[0] == 0
 
 
-def save(directory: Path, model: nn.Module, optimizer: Optimizer, ranks: Ranks) -> None:
-    """Write weights and optimizer into `directory` (a collective if they are sharded).
+@dataclass(frozen=True, kw_only=True, slots=True)
+class File:
+    """A file of tensors that this rank writes into a checkpoint, by its path in there."""
 
-    Raises:
-        OSError, NoRoom, RuntimeError: some rank could not write; all of them raise.
-    """
+    path: Path
+    tensors: dict[str, torch.Tensor]
+    header: dict[str, str] | None = None
+
+
+def files(model: nn.Module, optimizer: Optimizer, ranks: Ranks) -> list[File]:
+    """What this rank writes of weights and optimizer: tensors that training goes on changing (`copied`)."""
+    weights = {name: value.detach() for name, value in model.named_parameters()}
+    state = optimizer.tensors()
     if is_sharded(model):
-        tensors = {f"model.{name}": value for name, value in model.named_parameters()}
-        tensors |= {f"optimizer.{name}": value for name, value in optimizer.tensors().items()}
-        on_every_rank(ranks, lambda: _write_shard(directory / SHARDS, tensors, ranks))
-    elif ranks.leader:
-        write_weights(directory / MODEL, {name: value.detach() for name, value in model.named_parameters()})
-        write_weights(directory / OPTIMIZER, optimizer.tensors())
+        both = {f"model.{name}": value for name, value in weights.items()}
+        held, header = pieces(both | {f"optimizer.{name}": value for name, value in state.items()}, ranks)
+        return [File(path=Path(SHARDS, file_name(ranks.rank)), tensors=held, header=header)]
+    if ranks.leader:
+        return [File(path=Path(MODEL), tensors=weights), File(path=Path(OPTIMIZER), tensors=state)]
+    return []
+
+
+def copied(files: list[File], device: torch.device) -> tuple[list[File], Callable[[], None]]:
+    """The same with tensors of their own in the host's memory, and what waits until they are there.
+
+    From a GPU they are copied into pinned memory in the order of its work, so that the caller need not wait.
+    """
+    copies = [replace(file, tensors={name: _copy(value) for name, value in file.tensors.items()}) for file in files]
+    if device.type != "cuda":
+        return copies, lambda: None
+    there = torch.cuda.Event()
+    there.record(torch.cuda.current_stream(device))
+    return copies, there.synchronize
+
+
+def _copy(value: torch.Tensor) -> torch.Tensor:
+    if value.device.type == "cpu":
+        return value.clone(memory_format=torch.contiguous_format)
+    return torch.empty(value.shape, dtype=value.dtype, pin_memory=True).copy_(value, non_blocking=True)
+
+
+def write(directory: Path, files: list[File]) -> None:
+    """Write them below `directory`."""
+    for file in files:
+        write_weights(directory / file.path, file.tensors, file.header)
 
 
 def on_every_rank(ranks: Ranks, write: Callable[[], None]) -> None:
@@ -72,12 +105,6 @@ def on_every_rank(ranks: Ranks, write: Callable[[], None]) -> None:
         raise failure
     for full_disk, reason in filter(None, said):
         raise NoRoom(reason) if full_disk else RuntimeError(reason)
-
-
-def _write_shard(directory: Path, tensors: dict[str, torch.Tensor], ranks: Ranks) -> None:
-    directory.mkdir(exist_ok=True)
-    held, header = pieces(tensors, ranks)
-    write_weights(directory / file_name(ranks.rank), held, header)
 
 
 def write_weights(path: Path, tensors: dict[str, torch.Tensor], header: dict[str, str] | None = None) -> None:

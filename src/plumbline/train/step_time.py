@@ -24,6 +24,7 @@ import torch
 from plumbline.cli import PlumblineError
 from plumbline.files import atomic_write_json, sha256_file
 from plumbline.specs.spec import RunSpec
+from plumbline.train.compiling import Compiled
 from plumbline.train.distributed import ranks
 from plumbline.train.loop import Loop
 from plumbline.train.numerics import numerics
@@ -55,14 +56,15 @@ def measure(specs: Sequence[RunSpec], how: Timing, say: Callable[[str], None]) -
     The first of the runs rotates from repeat to repeat.
 
     Raises:
-        PlumblineError: the runs read other data, a key stands twice, several ranks, or a run diverged.
+        PlumblineError: the runs read other data, a key stands twice, several ranks, a run diverged, or the compiler
+            failed.
     """
     _require_comparable(specs)
     with ranks(how.device) as group, tempfile.TemporaryDirectory(prefix="plumbline-steps-") as folder:
         if group.world > 1:
             raise PlumblineError("step times are measured in one process; start it without torchrun")
         numerics(group.device)
-        pack = _random_pack(Path(folder) / "random.json", specs[0], how.sequences)
+        pack = random_pack(Path(folder) / "random.json", specs[0], how.sequences)
         loops = []
         for number, spec in enumerate(specs):
             settings = Settings(
@@ -76,7 +78,13 @@ def measure(specs: Sequence[RunSpec], how: Timing, say: Callable[[str], None]) -
                 checkpoint_seconds=math.inf,
                 report_seconds=math.inf,
             )
-            loops.append(untrained(_on_random_tokens(spec, how), settings, StopRequest(), group))
+            loop = untrained(on_random_tokens(spec, how), settings, StopRequest(), group)
+            if isinstance(loop.parts.forward, Compiled) and loop.parts.forward.fault:
+                raise PlumblineError(
+                    f"step times: {spec.key} is not compiled ({loop.parts.forward.fault}); mend that, or measure "
+                    "without compiling"
+                )
+            loops.append(loop)
         return _timed(loops, how, group.device, say)
 
 
@@ -86,7 +94,7 @@ def _timed(loops: list[Loop], how: Timing, device: torch.device, say: Callable[[
         first = number % len(loops)
         for place, loop in enumerate(loops[first:] + loops[:first]):
             seconds = _seconds(loop, device)
-            if loop.divergence is not None:
+            if not loop.catch_up():
                 raise PlumblineError(
                     f"step times: {loop.parts.spec.key} diverged on random tokens ({loop.divergence['reason']}), and "
                     "a step that is not finished has no time; choose a lower learning rate"
@@ -112,7 +120,7 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _on_random_tokens(spec: RunSpec, how: Timing) -> RunSpec:
+def on_random_tokens(spec: RunSpec, how: Timing) -> RunSpec:
     """The run with a batch of `sequences`, as long as its steps are needed, and nothing read of a validation pack."""
     train = msgspec.structs.replace(
         spec.train,
@@ -123,7 +131,7 @@ def _on_random_tokens(spec: RunSpec, how: Timing) -> RunSpec:
     return msgspec.structs.replace(spec, train=train, probes=(), data_seed=0)
 
 
-def _random_pack(manifest: Path, spec: RunSpec, sequences: int) -> Path:
+def random_pack(manifest: Path, spec: RunSpec, sequences: int) -> Path:
     """A pack of so many sequences of random tokens."""
     draw = np.random.default_rng(0)
     tokens_ST = draw.integers(0, spec.data.tokenizer_vocabulary, (sequences, spec.model.context)).astype("<u4")

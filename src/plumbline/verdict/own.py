@@ -36,7 +36,6 @@ class Request:
     Attributes:
         work: the preset's folder of runs and scores.
         checks: what was found before the runs; made anew where it is of another state of the code.
-        benchmarks: what Snakemake measured of the jobs.
         planned: digest of the runs that the job was planned with; "" to go by those of the file as it is now.
     """
 
@@ -44,7 +43,6 @@ class Request:
     work: Path
     checks: Path
     ledger: Path
-    benchmarks: Path
     page: Path
     planned: str = ""
     made_of: str = ""
@@ -75,7 +73,7 @@ def write(request: Request) -> str:
         average=suite.average if suite else "",
         scores=suite is not None,
     )
-    seen = Seen(mine, frames, request.benchmarks)
+    seen = Seen(mine, frames)
     seen.require_there()
     lost = {method: runs for method in mine.against if (runs := seen.diverged(mine.scale, method))}
     judged(seen, lost, {})  # what cannot be judged is no try
@@ -186,7 +184,6 @@ def arguments() -> argparse.ArgumentParser:
     add("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
     add("--checks", type=Path, help="what was found before the runs (default: below --work)")
     add("--ledger", type=Path, help="default: ledger.jsonl beside the page")
-    add("--benchmarks", type=Path, help="what Snakemake measured of jobs (default: below --work)")
     add("--planned", default="", metavar="DIGEST", help="refuse where the runs have another digest")
     add("--made-of", default="", help="what a plan says this is made of, to be recorded")
     add("--out", type=Path, required=True, metavar="PAGE.md", help="the page; PAGE.json lies beside")
@@ -205,7 +202,6 @@ def main() -> None:
         work=work,
         checks=given.checks or work / "verdict" / mine.name / "checks.json",
         ledger=given.ledger or given.out.with_name("ledger.jsonl"),
-        benchmarks=given.benchmarks or work / "benchmarks",
         page=given.out,
         planned=given.planned,
         made_of=given.made_of,

@@ -236,16 +236,17 @@ def _cost(seen: Seen) -> str:
     for scale in (seen.mine.scale, *([seen.mine.larger] if seen.mine.larger else [])):
         for method in seen.mine.compared:
             one = seen.cost(scale, method)
-            memory = "not measured" if math.isnan(one.megabytes) else f"{one.megabytes:,.0f}"
+            memory = "not recorded" if math.isnan(one.megabytes) else f"{one.megabytes:,.0f}"
             spike = "none" if math.isnan(one.spike) else f"{one.spike:.1f}"
             seconds = f"{one.step_seconds:.3g}"
             diverged = f"{one.diverged} of {one.runs}"
             rows.append((name(method), scale, diverged, spike, f"{one.parameters:,}", seconds, memory))
     columns = ("method", "scale", "diverged", "largest gradient norm / median", "parameters", "seconds a step")
     return (
-        grid((*columns, "largest resident memory, MB"), rows)
+        grid((*columns, "peak memory, MB"), rows)
         + "\n\nSeconds a step are wall time of whole runs, validation included, medians over seeds, beside whatever "
-        "else the machine did: no benchmark."
+        "else the machine did: no benchmark. Peak memory is of a GPU what torch allocated on it, of a processor what "
+        "the trainer's process held; medians over the seeds that recorded it."
     )
 
 

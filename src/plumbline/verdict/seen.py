@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -53,7 +50,7 @@ class Cost:
     Attributes:
         parameters: of the model.
         step_seconds: wall time over steps, validation included, beside whatever else the machine did.
-        megabytes: the largest resident memory of the trainer.
+        megabytes: peak memory: of a GPU what torch allocated, else what the trainer's process held beside its packages.
         spike: the largest gradient norm over the run's median one, the largest of all seeds.
     """
 
@@ -71,7 +68,6 @@ class Seen:
 
     mine: Mine
     frames: RunFrames
-    benchmarks: Path
 
     def require_there(self) -> None:
         """Refuse to judge what was not run.
@@ -206,7 +202,7 @@ class Seen:
         return Cost(
             parameters=int(manifests[0]["parameters"]),
             step_seconds=_median(seconds),
-            megabytes=_median(_resident(self.benchmarks, key) for key in keys),
+            megabytes=_median((one.get("peak_memory_bytes") or math.nan) / 1e6 for one in manifests),
             spike=max((self._spike(key) for key in keys), default=math.nan),
             diverged=len(self.diverged(scale, method)),
             runs=len(keys),
@@ -220,16 +216,6 @@ class Seen:
     def _spike(self, key: str) -> float:
         norms = self.frames.metrics(key)["grad_norm"].dropna().astype(float)
         return float(norms.max() / norms.median()) if len(norms) and norms.median() > 0 else math.nan
-
-
-def _resident(benchmarks: Path, key: str) -> float:
-    """Megabytes, as Snakemake measured the job; NaN where it did not."""
-    path = benchmarks / "pretrain" / f"{key.replace('/', '.')}.jsonl"
-    try:
-        lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        return max(float(line["max_rss"]) for line in lines)
-    except (OSError, ValueError, KeyError, TypeError):
-        return math.nan
 
 
 def _mean(values: Seeds) -> float:

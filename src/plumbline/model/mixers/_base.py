@@ -74,6 +74,10 @@ class Mixer(nn.Module):
         device = q_BHQW.device.type
         return chosen(self.kernel, device, kernel_type(q_BHQW), plain=visibility.plain, asked=self.attention)
 
+    def explicit(self, device: str, dtype: torch.dtype, queries: int) -> bool:
+        """Whether plain calls of so many queries make explicit weights where the table has torch's kernel."""
+        return False
+
     def reference(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
     ) -> torch.Tensor:

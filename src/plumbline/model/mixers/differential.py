@@ -11,7 +11,8 @@ from torch.nn.functional import layer_norm, pad
 from plumbline.cli import PlumblineError
 from plumbline.kernels.selection import SDPA
 from plumbline.model.cache import Cache
-from plumbline.model.mixers._base import Mixer, masked_softmax, weighted, widened
+from plumbline.model.mixers._base import Mixer, kernel_type, masked_softmax, weighted, widened
+from plumbline.model.mixers._difference import Difference
 from plumbline.model.mixers.softmax import fused_softmax
 from plumbline.model.roles import Constant, Normal, parameter
 from plumbline.model.visibility import Visibility
@@ -127,6 +128,31 @@ class Differential(Mixer):
     ) -> torch.Tensor:
         if self.path(q_BHQW, visibility) != SDPA:
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+        short = self.explicit(q_BHQW.device.type, kernel_type(q_BHQW, k_BGKW, v_BGKW), q_BHQW.shape[2])
+        mixed = self._explicit if short and visibility.plain else self._fused
+        return self._finish(mixed(q_BHQW, k_BGKW, v_BGKW, visibility), v_BGKW.dtype)
+
+    def explicit(self, device: str, dtype: torch.dtype, queries: int) -> bool:
+        # Torch's fused call takes twice as long there.
+        return device == "cpu" and dtype in (torch.float32, torch.float64) and queries <= self.recompute_above
+
+    def _explicit(
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+    ) -> torch.Tensor:
+        """Differences of weights times values (B, output heads, Q, X)."""
+        if self.variant == "official":
+            k_BHKW = self.per_query_head(k_BGKW, q_BHQW.shape[1])
+            q_2BXQW, k_2BXKW = (x.unflatten(1, (-1, 2)).movedim(2, 0) for x in (q_BHQW, k_BHKW))
+            v_BGKW = paired(v_BGKW)
+        else:
+            q_2BXQW, k_2BXKW = (x.unflatten(-1, (2, -1)).movedim(-2, 0) for x in (q_BHQW, k_BGKW))
+        inputs = (q_2BXQW, k_2BXKW, v_BGKW, self.differential_lambda())
+        return Difference.apply(*inputs, self.scale, self.spans(q_BHQW.shape[2]), torch.is_grad_enabled())
+
+    def _fused(
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+    ) -> torch.Tensor:
+        """The same by torch's fused attention, with twice the heads."""
         if self.variant == "official":
             # Both maps of a pair belong to one key group, so v's pairs are repeated once for each map.
             v_BGKX = paired(v_BGKW)
@@ -142,7 +168,7 @@ class Differential(Mixer):
             q_BXQW = (q_BHQW[:, :, None] * self._halves(q_BHQW)).flatten(1, 2)
             out_BXQW = widened(fused_softmax(q_BXQW, k_BGKW, v_BGKW, visibility, self.scale))
             first, second = out_BXQW.unflatten(1, (-1, 2)).unbind(2)
-        return self._finish(torch.addcmul(first, second, -self.differential_lambda()), v_BGKW.dtype)
+        return torch.addcmul(first, second, -self.differential_lambda())
 
     def _halves(self, q_BHQW: torch.Tensor) -> torch.Tensor:
         """1 on a head's first half and 0 on its second, and the reverse (2, 1, W)."""

@@ -46,11 +46,21 @@ class Softpick(Mixer):
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
         scores_BHQK = self.scores(q_BHQW, k_BGKW)
-        if self.variant == "rectified":
-            return (masked_softmax(scores_BHQK, visibility) - self.threshold(visibility)).relu()
+        if self.variant == "original":
+            return _original(scores_BHQK, visibility)
+        return self.rectified(self.shares(scores_BHQK, visibility), visibility)
+
+    def shares(self, scores_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """The softmax that the weights of all but the original are made of."""
         if self.variant == "masked_negative":
             return _softmax_of_positive(scores_BHQK, visibility)
-        return _original(scores_BHQK, visibility)
+        return masked_softmax(scores_BHQK, visibility)
+
+    def rectified(self, shares_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """Weights from `shares`; with "masked_negative" these themselves."""
+        if self.variant == "masked_negative":
+            return shares_BHQK
+        return (shares_BHQK - self.threshold(visibility)).relu_()
 
     def threshold(self, visibility: Visibility) -> torch.Tensor:
         """1 / n (B or 1, 1, Q, 1)."""
@@ -66,9 +76,10 @@ class Softpick(Mixer):
     ) -> torch.Tensor:
         if self.path(q_BHQW, visibility) == self.kernel:
             return self._fused(*for_kernel(q_BHQW, k_BGKW, v_BGKW), visibility)
-        if self.variant != "rectified" or self.attention == "reference":
+        if self.variant == "original" or self.attention == "reference":
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
-        return Rectified.apply(q_BHQW, k_BGKW, v_BGKW, self, visibility)
+        keep = torch.is_grad_enabled() and q_BHQW.shape[2] <= self.recompute_above
+        return Rectified.apply(q_BHQW, k_BGKW, v_BGKW, self, visibility, keep)
 
     def _fused(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
@@ -88,9 +99,10 @@ class Softpick(Mixer):
 
 
 class Rectified(torch.autograd.Function):
-    """relu(softmax(z) - c) v, c = 1 / n, which keeps only its inputs: weights are made chunk by chunk, twice.
+    """relu(p - c) v, p = softmax(z) and c = 1 / n, or p v where p is zero for z < 0: weights are made chunk by chunk.
+    For the gradient p is kept (`keep`), or made again.
 
-    With p = softmax(z), w = relu(p - c), step = 1 where p > c, and do the gradient of the output:
+    With w = relu(p - c), step = 1 where p > c, and do the gradient of the output:
 
         dp = step (do . v)      dz = p (dp - delta)      delta = sum_j p_j dp_j = do . o + c (do . u),  u = sum step v
 
@@ -99,37 +111,41 @@ class Rectified(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, q_BHQW, k_BGKW, v_BGKW, mixer: Softpick, visibility: Visibility) -> torch.Tensor:
-        ctx.save_for_backward(q_BHQW, k_BGKW, v_BGKW)
-        ctx.mixer, ctx.visibility = mixer, visibility
-        outputs = []
+    def forward(ctx, q_BHQW, k_BGKW, v_BGKW, mixer: Softpick, visibility: Visibility, keep: bool) -> torch.Tensor:
+        outputs, kept = [], []
         with without_autocast(q_BHQW):
             for start, stop in mixer.spans(q_BHQW.shape[2]):
                 part = visibility.rows(start, stop)
                 keys = part.key_positions_BK.shape[1]
-                p_BHQK = masked_softmax(mixer.scores(q_BHQW[:, :, start:stop], k_BGKW[:, :, :keys]), part)
-                w_BHQK = p_BHQK.sub_(mixer.threshold(part)).relu_()
+                p_BHQK = mixer.shares(mixer.scores(q_BHQW[:, :, start:stop], k_BGKW[:, :, :keys]), part)
+                w_BHQK = mixer.rectified(p_BHQK, part)
                 outputs.append(grouped_matmul(w_BHQK, widened(v_BGKW[:, :, :keys])).to(v_BGKW.dtype))
+                if keep:
+                    kept.append(p_BHQK)
+        ctx.save_for_backward(q_BHQW, k_BGKW, v_BGKW, *kept)
+        ctx.mixer, ctx.visibility = mixer, visibility
         return torch.cat(outputs, dim=2)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, do_BHQW: torch.Tensor):
-        q_BHQW, k_BGKW, v_BGKW = ctx.saved_tensors
+        q_BHQW, k_BGKW, v_BGKW, *kept = ctx.saved_tensors
         mixer, visibility = ctx.mixer, ctx.visibility
         groups = k_BGKW.shape[1]
         dq_parts = []
         dk_BGKW, dv_BGKW = torch.zeros_like(widened(k_BGKW)), torch.zeros_like(widened(v_BGKW))
         with without_autocast(q_BHQW):
-            for start, stop in mixer.spans(q_BHQW.shape[2]):
+            for index, (start, stop) in enumerate(mixer.spans(q_BHQW.shape[2])):
                 part = visibility.rows(start, stop)
                 keys = part.key_positions_BK.shape[1]
                 q, do = widened(q_BHQW[:, :, start:stop]), widened(do_BHQW[:, :, start:stop])
                 k, v = widened(k_BGKW[:, :, :keys]), widened(v_BGKW[:, :, :keys])
-                p_BHQK = masked_softmax(mixer.scores(q, k), part)
-                w_BHQK = (p_BHQK - mixer.threshold(part)).relu_()
-                dp_BHQK = grouped_matmul(do, v.transpose(-1, -2)).mul_(w_BHQK > 0)
-                dz_BHQK = dp_BHQK.sub_((p_BHQK * dp_BHQK).sum(dim=-1, keepdim=True)).mul_(p_BHQK)
+                p_BHQK = kept[index] if kept else mixer.shares(mixer.scores(q, k), part)
+                w_BHQK = mixer.rectified(p_BHQK, part)
+                dp_BHQK = grouped_matmul(do, v.transpose(-1, -2))
+                if w_BHQK is not p_BHQK:
+                    dp_BHQK.mul_(w_BHQK > 0)
+                dz_BHQK = torch._softmax_backward_data(dp_BHQK, p_BHQK, -1, dp_BHQK.dtype)
                 # A group's heads and queries are one long axis, so that the sum over its heads is part of the product.
                 w_BGXK, dz_BGXK = (x.reshape(x.shape[0], groups, -1, keys) for x in (w_BHQK, dz_BHQK))
                 q_BGXW, do_BGXW = (x.reshape(x.shape[0], groups, -1, x.shape[-1]) for x in (q * mixer.scale, do))
@@ -137,16 +153,15 @@ class Rectified(torch.autograd.Function):
                 dk_BGKW[:, :, :keys] += dz_BGXK.transpose(-1, -2) @ q_BGXW
                 dq_parts.append(grouped_matmul(dz_BHQK, k * mixer.scale))
         dq_BHQW = torch.cat(dq_parts, dim=2).to(q_BHQW.dtype)
-        return dq_BHQW, dk_BGKW.to(k_BGKW.dtype), dv_BGKW.to(v_BGKW.dtype), None, None
+        return dq_BHQW, dk_BGKW.to(k_BGKW.dtype), dv_BGKW.to(v_BGKW.dtype), None, None, None
 
 
 def _softmax_of_positive(scores_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
     """Softmax over the visible keys with a score of at least zero; zeros in rows without any."""
-    kept = visibility.mask_B1QK & (scores_BHQK >= 0)
-    some = kept.any(dim=-1, keepdim=True)
-    # An empty row gets finite scores first: a softmax over nothing would put NaN into its gradient.
-    masked = scores_BHQK.masked_fill(~kept, float("-inf")).masked_fill(~some, 0.0)
-    return masked.softmax(dim=-1) * kept
+    barred = (scores_BHQK < 0) | ~visibility.mask_B1QK
+    # Finite, and zeroed afterwards: a softmax over nothing would put NaN into a row and its gradient.
+    lowest = torch.finfo(scores_BHQK.dtype).min
+    return scores_BHQK.masked_fill(barred, lowest).softmax(dim=-1).masked_fill(barred, 0.0)
 
 
 def _original(scores_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:

@@ -6,8 +6,12 @@ import torch
 from torch import nn
 
 from plumbline.model.context import ForwardContext
+from plumbline.model.precision import without_autocast
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
+
+#: Parts of a head that are narrower are turned whole on a processor: their halves are runs too short for its vectors.
+NARROW = 16
 
 
 @component
@@ -29,6 +33,11 @@ class Rotary(nn.Module):
         """
         parts = x_BHTW.unflatten(-1, (splits, -1)).float()
         cosine, sine = self._rotation(parts.shape[-1], context)
+        if parts.shape[-1] < NARROW and x_BHTW.device.type == "cpu" and not torch.compiler.is_compiling():
+            pairs = (cosine, cosine), (-sine, sine)
+            whole = (torch.cat(pair, dim=-1).expand(-1, -1, -1, splits, -1).flatten(-2) for pair in pairs)
+            turned_BHTW: torch.Tensor = Turned.apply(x_BHTW.float(), *whole, splits)
+            return turned_BHTW.to(x_BHTW.dtype)
         first, second = parts.chunk(2, dim=-1)
         rotated = torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
         return rotated.flatten(-2).to(x_BHTW.dtype)
@@ -40,3 +49,27 @@ class Rotary(nn.Module):
             angles = positions_BT[:, None, :, None, None] * self.base**-powers
             context.rotations[width] = (angles.cos(), angles.sin())
         return context.rotations[width]
+
+
+class Turned(torch.autograd.Function):
+    """x cos + swapped(x) sin, where a product with zeros and ones, exact, swaps the halves of each part of a head, and
+    the sines (B or 1, 1, T, W) of first halves are negative. The gradient is turned back."""
+
+    @staticmethod
+    def forward(ctx, x_BHTW: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor, splits: int) -> torch.Tensor:
+        ctx.save_for_backward(cosine, sine)
+        ctx.splits = splits
+        return _turned(x_BHTW, cosine, sine, splits)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy_BHTW: torch.Tensor):
+        cosine, sine = ctx.saved_tensors
+        return _turned(dy_BHTW, cosine, -sine, ctx.splits), None, None, None
+
+
+def _turned(x_BHTW: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor, splits: int) -> torch.Tensor:
+    width = x_BHTW.shape[-1]
+    swapped = torch.arange(width).unflatten(0, (splits, 2, -1)).flip(1).flatten()
+    with without_autocast(x_BHTW):
+        return (x_BHTW @ torch.eye(width, dtype=x_BHTW.dtype)[swapped]).mul_(sine).add_(x_BHTW * cosine)

@@ -7,6 +7,7 @@ from torch import nn
 
 from plumbline.model.component import build
 from plumbline.model.precision import widened, without_autocast
+from plumbline.model.residual._sources import Mixed
 from plumbline.model.roles import Constant, Rows, parameter
 from plumbline.specs.spec import ModelSpec
 
@@ -42,25 +43,26 @@ class StreamConnection(nn.Module):
         streams, width = self.mix_static.shape[0], self.mix_dynamic.shape[0]
         return streams * width * (streams + 2) + streams * streams * width
 
-    def read(self, streams_BTSD: torch.Tensor) -> torch.Tensor:
-        """What the sublayer reads (B, T, D)."""
-        weights_BTS = (
-            widened(self.read_static) + self._dynamic(streams_BTSD, self.read_dynamic, self.read_scale)[..., 0]
-        )
-        return (weights_BTS[..., None] * streams_BTSD).sum(dim=2).to(streams_BTSD.dtype)
+    def weights(self, streams_BTSD: torch.Tensor) -> torch.Tensor:
+        """How much of each stream is read, how much of it goes to each stream, and how much of the sublayer's output
+        it takes (B, T, S, 1 + S + 1), in float32 or wider: one norm and one product for all of them."""
+        static_SX = torch.cat([self.read_static[:, None], self.mix_static, self.write_static[:, None]], dim=1)
+        dynamic_DX = torch.cat([self.read_dynamic, self.mix_dynamic, self.write_dynamic], dim=1)
+        scale_X = torch.cat([self.read_scale, self.mix_scale.expand(len(self.mix_static)), self.write_scale])
+        with without_autocast(streams_BTSD):
+            normed_YD = self.norm(widened(streams_BTSD)).flatten(0, -2)
+            # So few columns are made several times as fast as rows.
+            moved_YX = (widened(dynamic_DX).T @ normed_YD.T).T.tanh()
+        return torch.addcmul(widened(static_SX), widened(scale_X), moved_YX.unflatten(0, streams_BTSD.shape[:-1]))
 
-    def write(self, streams_BTSD: torch.Tensor, branch_BTD: torch.Tensor) -> torch.Tensor:
+    def read(self, streams_BTSD: torch.Tensor, weights_BTSX: torch.Tensor) -> torch.Tensor:
+        """What the sublayer reads (B, T, D)."""
+        return Mixed.apply(weights_BTSX[..., 0], *streams_BTSD.unbind(2))
+
+    def write(self, streams_BTSD: torch.Tensor, weights_BTSX: torch.Tensor, branch_BTD: torch.Tensor) -> torch.Tensor:
         """The streams (B, T, S, D) after the sublayer."""
+        mix_BTSS, write_BTS1 = weights_BTSX[..., 1:-1], weights_BTSX[..., -1:]
         # Row s of the mixing weights says how much of stream s goes to each stream.
-        mix_BTSS = widened(self.mix_static) + self._dynamic(streams_BTSD, self.mix_dynamic, self.mix_scale)
-        write_BTS = (
-            widened(self.write_static) + self._dynamic(streams_BTSD, self.write_dynamic, self.write_scale)[..., 0]
-        )
         with without_autocast(streams_BTSD):
             mixed_BTSD = mix_BTSS.transpose(-1, -2) @ widened(streams_BTSD)
-        return (mixed_BTSD + write_BTS[..., None] * branch_BTD[:, :, None]).to(streams_BTSD.dtype)
-
-    def _dynamic(self, streams_BTSD: torch.Tensor, map_DN: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-        """The dynamic part of weights (B, T, S, N), in float32 or wider."""
-        with without_autocast(streams_BTSD):
-            return widened(scale) * (self.norm(widened(streams_BTSD)) @ widened(map_DN)).tanh()
+        return torch.addcmul(mixed_BTSD, write_BTS1, widened(branch_BTD)[:, :, None]).to(streams_BTSD.dtype)

@@ -9,6 +9,7 @@ from torch import nn
 
 from plumbline.model.precision import widened
 from plumbline.model.residual._base import Residual, State
+from plumbline.model.residual._sources import Mixed, Scores
 from plumbline.model.roles import Constant, Normal, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
@@ -55,38 +56,40 @@ class AttentionResiduals(Residual):
         self.gains = nn.ParameterList(
             parameter(model.width, role="norm", layer=layer, init=Constant(value=1.0)) for layer in layers
         )
+        # Each source meets the readers that come after it: the embedding all of them, then those after each sublayer.
+        passed = [(index + 1) // self.sublayers_each for index in range(-1, 2 * model.layers)]
+        self.products_per_token = sum(len(layers) - before for before in passed) * model.width
 
     def start(self, x_BTD: torch.Tensor) -> State:
-        """Pairs of a source (B, T, D) and its inverse root mean square (B, T), which all readers share."""
-        return (x_BTD, self._inverse_rms(x_BTD))
+        """All readers' queries with their gains (R, D); then, for each source, it (B, T, D) and what the readers that
+        come after it make of it: their scores (readers, B, T), of which the last is the last reader's."""
+        pairs = zip(self.queries, self.gains, strict=True)
+        query_RD = torch.stack([widened(query) * widened(gain) for query, gain in pairs]) * self.scale
+        return self._with((query_RD,), x_BTD, 0)
 
     def read(self, state: State, sublayer: int) -> torch.Tensor:
         return self._mix(state, sublayer // self.sublayers_each)
 
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
-        source_BTD = branch_BTD.to(state[0].dtype)
+        source_BTD = branch_BTD.to(state[1].dtype)
         if self.whole_layers and sublayer % 2:
             source_BTD, state = state[-2] + source_BTD, state[:-2]
-        return (*state, source_BTD, self._inverse_rms(source_BTD))
+        return self._with(state, source_BTD, (sublayer + 1) // self.sublayers_each)
 
     def finish(self, state: State) -> torch.Tensor:
         if self.final_mix:
-            return self._mix(state, -1)
-        return torch.stack(state[0::2]).sum(dim=0)
+            return self._mix(state, len(self.queries) - 1)
+        return torch.stack(state[1::2]).sum(dim=0)
 
     def weights(self, state: State, reader: int) -> torch.Tensor:
         """The softmax weights (B, T, sources) of one reader, in float32 or wider."""
-        query_D = widened(self.queries[reader]) * widened(self.gains[reader]) * self.scale
-        # One source after the other: autograd then keeps references to the sources rather than a stacked copy.
-        pairs = zip(state[0::2], state[1::2], strict=True)
-        return torch.stack([(widened(v) * query_D).sum(dim=-1) * inverse for v, inverse in pairs], dim=-1).softmax(-1)
+        from_the_end = reader - len(self.queries)
+        scores_SBT = torch.stack([scores_RBT[from_the_end] for scores_RBT in state[2::2]])
+        return scores_SBT.softmax(dim=0).movedim(0, -1)
+
+    def _with(self, state: State, source_BTD: torch.Tensor, reader: int) -> State:
+        """The state with one more source, which `reader` is the first to read."""
+        return (*state, source_BTD, Scores.apply(source_BTD, state[0][reader:], self.eps))
 
     def _mix(self, state: State, reader: int) -> torch.Tensor:
-        weights_BTS = self.weights(state, reader)
-        mixed_BTD = weights_BTS[..., 0:1] * state[0]
-        for index, v_BTD in enumerate(state[2::2], start=1):
-            mixed_BTD = mixed_BTD + weights_BTS[..., index : index + 1] * v_BTD
-        return mixed_BTD.to(state[0].dtype)
-
-    def _inverse_rms(self, v_BTD: torch.Tensor) -> torch.Tensor:
-        return torch.rsqrt(widened(v_BTD).square().mean(dim=-1) + self.eps)
+        return Mixed.apply(self.weights(state, reader), *state[1::2])

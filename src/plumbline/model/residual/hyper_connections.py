@@ -59,17 +59,17 @@ class HyperConnections(Residual):
         )
 
     def start(self, x_BTD: torch.Tensor) -> State:
-        """(x, s), or (all streams (B, T, S, D),)."""
+        """(x, s), or all streams (B, T, S, D) and the weights by which the next sublayer is connected to them."""
         if self.official:
-            return (x_BTD[:, :, None].expand(-1, -1, self.streams, -1),)
+            return self._connected(x_BTD[:, :, None].expand(-1, -1, self.streams, -1), 0)
         return (x_BTD, torch.zeros_like(x_BTD))
 
     def read(self, state: State, sublayer: int) -> torch.Tensor:
-        return self.connections[sublayer].read(state[0]) if self.official else state[0]
+        return self.connections[sublayer].read(*state) if self.official else state[0]
 
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
         if self.official:
-            return (self.connections[sublayer].write(state[0], branch_BTD),)
+            return self._connected(self.connections[sublayer].write(*state, branch_BTD), sublayer + 1)
         beta = self.beta_logits[sublayer // self.sublayers_each].sigmoid()
         x_BTD, slow_BTD = state
         slow_BTD = (1 - beta) * slow_BTD + beta * branch_BTD
@@ -82,3 +82,9 @@ class HyperConnections(Residual):
         if self.official:
             return state[0].sum(dim=2)
         return state[0] + self.alphas[0] * state[1] if self.at_output else state[0]
+
+    def _connected(self, streams_BTSD: torch.Tensor, sublayer: int) -> State:
+        """The official state before a sublayer; after the last one nothing is connected any more."""
+        if sublayer == len(self.connections):
+            return (streams_BTSD,)
+        return (streams_BTSD, self.connections[sublayer].weights(streams_BTSD))

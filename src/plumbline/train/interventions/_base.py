@@ -50,6 +50,15 @@ class Intervention:
     def attach(self, run: Attachment) -> None:
         """Called once, before anything else; the optimizer is made afterwards."""
 
+    def at_once(self, step: int) -> bool:
+        """Whether the loss of step `step` must be known to be finite before its update, and every earlier one before
+        the step begins. Asked before `begin`, and the same on every rank.
+
+        Where this is False, nothing may be read from a GPU or changed in that step: multipliers and extra terms follow
+        from the step's number and what was decided before. A GPU need then not wait for the host.
+        """
+        return True
+
     def begin(self, step: int) -> None:
         """Read what step `step` (1-based) depends on: nothing of it is computed yet. Every rank calls this.
 

@@ -58,6 +58,10 @@ class Released(Intervention):
         self.separator = pack.separator
         self.tokens_BT = torch.from_numpy(pack.rows(np.arange(self.sequences)))
 
+    def at_once(self, step: int) -> bool:
+        """Where the rule is evaluated; between evaluations, the share follows from the step's number."""
+        return step - 1 in self.due
+
     def begin(self, step: int) -> None:
         """Evaluate the rule after `step` - 1 updates, where that is due."""
         made = step - 1

@@ -99,6 +99,10 @@ class EntropyFloor(Released):
             mixer.register_forward_pre_hook(functools.partial(self._see, layer))
         run.model.register_forward_pre_hook(self._start)
 
+    def at_once(self, step: int) -> bool:
+        """Also where the term is: whether it is zero is asked in every micro-batch."""
+        return super().at_once(step) or self.weight(step) > 0
+
     def begin(self, step: int) -> None:
         super().begin(step)
         self.active = self.weight(step) > 0

@@ -28,6 +28,9 @@ class Freeze(Intervention):
     ) -> None:  # fmt: skip
         self.role = role
 
+    def at_once(self, step: int) -> bool:
+        return False
+
     def label(self, name: str, role: ParameterRole) -> str | None:
         return "frozen" if role.role == self.role else None
 

@@ -83,6 +83,9 @@ class LogitChange(Intervention):
     def _due(self, step: int) -> bool:
         return step % self.every == 0 or step == self.run.spec.train.steps
 
+    def at_once(self, step: int) -> bool:
+        return self._due(step)
+
     def begin(self, step: int) -> None:
         """Read z_before, where that is due."""
         self.before = self._scores() if self._due(step) else None

@@ -9,3 +9,6 @@ from plumbline.train.interventions._base import Intervention
 @component
 class Null(Intervention):
     """Does nothing at each of the points."""
+
+    def at_once(self, step: int) -> bool:
+        return False

@@ -35,6 +35,9 @@ class QueryKeyRate(Intervention):
                 f"(model.projections {run.spec.model.slot('projections').name!r}); leave it out"
             )
 
+    def at_once(self, step: int) -> bool:
+        return False
+
     def label(self, name: str, role: ParameterRole) -> str | None:
         return "query_key" if {role.role, role.of} & QUERY_KEY else None
 

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.optim.adamw import adamw
 
+from plumbline.train.distributed import local
+
+
+@contextlib.contextmanager
+def undone_where(skip: torch.Tensor | None, value: torch.Tensor) -> Iterator[None]:
+    """What is done to `value` in here, in place, is undone where `skip` is 1; the host does not ask for it."""
+    before = None if skip is None else local(value).clone()
+    yield
+    if skip is not None:
+        local(value).copy_(torch.where(skip > 0, before, local(value)))
+
 
 class Base:
     """The surface of a torch optimizer without its class: making one of those imports torch.compile's machinery, which
     takes as long as importing torch and would be half of the start of a small run."""
+
+    #: Whether `step` takes a `skip`.
+    can_skip = False
 
     def __init__(self, groups: list[dict[str, Any]]) -> None:
         self.param_groups = groups
@@ -31,9 +47,11 @@ class Base:
         beta1: float,
         beta2: float,
         eps: float,
+        skip: torch.Tensor | None = None,
     ) -> None:
         """One update by torch's own functional AdamW: p <- p (1 - lr wd), then Adam's. Parameters without a gradient
-        stay. The fused kernel is element-wise: the same bits on every call, and those of `torch.optim.AdamW`."""
+        stay; where `skip` is 1, all of them do, and their state. The fused kernel is element-wise: the same bits on
+        every call, and those of `torch.optim.AdamW`."""
         parameters = [value for value in parameters if value.grad is not None]
         states = [self._adamw_state(value) for value in parameters]
         adamw(
@@ -44,6 +62,7 @@ class Base:
             [],
             [state["step"] for state in states],
             fused=True,
+            found_inf=skip,
             amsgrad=False,
             beta1=beta1,
             beta2=beta2,

@@ -15,6 +15,8 @@ from plumbline.train.optimizers._base import Base
 class AdamW(Base):
     """The same bits as `torch.optim.AdamW`."""
 
+    can_skip = True
+
     def __init__(
         self,
         groups: list[dict[str, Any]],
@@ -28,8 +30,8 @@ class AdamW(Base):
         self.beta1, self.beta2, self.eps = beta1, beta2, eps
 
     @torch.no_grad()
-    def step(self) -> None:
-        """One update of every group at its ``lr`` and ``weight_decay``."""
+    def step(self, skip: torch.Tensor | None = None) -> None:
+        """One update of every group at its ``lr`` and ``weight_decay``; none where `skip` is 1."""
         for group in self.param_groups:
             self.adamw_update(
                 group["params"],
@@ -38,4 +40,5 @@ class AdamW(Base):
                 beta1=self.beta1,
                 beta2=self.beta2,
                 eps=self.eps,
+                skip=skip,
             )

@@ -12,7 +12,7 @@ from plumbline.model.roles import QUERY_KEY, ParameterRole
 from plumbline.specs.components import component
 from plumbline.specs.spec import OptimizerSpec
 from plumbline.train.distributed import full
-from plumbline.train.optimizers._base import Base
+from plumbline.train.optimizers._base import Base, undone_where
 from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
 
 #: The four matrices of attention, in the order in which they are stacked.
@@ -43,6 +43,8 @@ class Muon(Base):
 
     A sharded matrix is gathered on every rank, orthogonalised there, and each rank takes its part.
     """
+
+    can_skip = True
 
     def __init__(
         self,
@@ -78,10 +80,10 @@ class Muon(Base):
         self.stacks = _stacks(given) if matrices == "concatenated" else [[value] for value, _ in given]
 
     @torch.no_grad()
-    def step(self) -> None:
-        """One update of every group at its ``lr`` and ``weight_decay``."""
+    def step(self, skip: torch.Tensor | None = None) -> None:
+        """One update of every group at its ``lr`` and ``weight_decay``; none where `skip` is 1."""
         for stack in self.stacks:
-            self._orthogonal_update([value for value in stack if value.grad is not None])
+            self._orthogonal_update([value for value in stack if value.grad is not None], skip)
         for group in self.others:
             self.adamw_update(
                 group["params"],
@@ -90,27 +92,30 @@ class Muon(Base):
                 beta1=self.beta1,
                 beta2=self.beta2,
                 eps=self.eps,
+                skip=skip,
             )
 
-    def _orthogonal_update(self, stack: list[torch.Tensor]) -> None:
+    def _orthogonal_update(self, stack: list[torch.Tensor], skip: torch.Tensor | None) -> None:
         """Update the matrices of a stack. Each keeps its own learning rate: they may be in groups of their own."""
         if not stack:
             return
-        directions = torch.cat([full(self._direction(value)) for value in stack])
+        directions = torch.cat([full(self._direction(value, skip)) for value in stack])
         updates = orthogonalised(directions, self.polynomials, self.margin).mul_(self.scale(*directions.shape))
         for value, update in zip(stack, updates.split([value.shape[0] for value in stack]), strict=True):
             group = self.group_of[value]
-            value.mul_(1 - group["lr"] * group["weight_decay"])
-            value.add_(_placed(update, value), alpha=-group["lr"])
+            with undone_where(skip, value):
+                value.mul_(1 - group["lr"] * group["weight_decay"])
+                value.add_(_placed(update, value), alpha=-group["lr"])
 
-    def _direction(self, value: torch.Tensor) -> torch.Tensor:
+    def _direction(self, value: torch.Tensor, skip: torch.Tensor | None) -> torch.Tensor:
         """The momentum of a matrix after this step's gradient was taken in."""
         gradient = value.grad
         assert gradient is not None
         if value not in self.state:
             self.state[value] = {"momentum_buffer": torch.zeros_like(value)}
         buffer = self.state[value]["momentum_buffer"]
-        buffer.lerp_(gradient, 1 - self.momentum)
+        with undone_where(skip, buffer):
+            buffer.lerp_(gradient, 1 - self.momentum)
         return gradient.lerp(buffer, self.momentum) if self.nesterov else buffer
 
 

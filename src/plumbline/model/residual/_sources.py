@@ -1,0 +1,64 @@
+"""Scores of a source for all of its readers, and sources summed by weights: what attention residuals compute most.
+
+Both are written with their gradients, in few passes over the sources, of which there are as many as sublayers. What is
+kept for the gradient are the sources themselves and numbers without a width.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from plumbline.model.precision import widened, without_autocast
+
+
+class Scores(torch.autograd.Function):
+    """s = r Q v^T (R, B, T) with r = 1 / sqrt(mean(v^2) + eps), from v (B, T, D) and Q (R, D), in float32 or wider.
+
+    With e = r ds:  dQ = e v,  dv = e^T Q - v r^2 (s . ds) / D.
+    """
+
+    @staticmethod
+    def forward(ctx, v_BTD: torch.Tensor, query_RD: torch.Tensor, eps: float) -> torch.Tensor:
+        wide_BTD = widened(v_BTD)
+        inverse_BT = torch.rsqrt(wide_BTD.square().mean(dim=-1) + eps)
+        with without_autocast(v_BTD):
+            scores_RBT = (query_RD @ wide_BTD.flatten(0, 1).T).unflatten(1, inverse_BT.shape).mul_(inverse_BT)
+        ctx.save_for_backward(v_BTD, query_RD, inverse_BT, scores_RBT)
+        return scores_RBT
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, ds_RBT: torch.Tensor):
+        v_BTD, query_RD, inverse_BT, scores_RBT = ctx.saved_tensors
+        wide_BTD, e_RBT = widened(v_BTD), ds_RBT * inverse_BT
+        drawn_BT = (scores_RBT * e_RBT).sum(dim=0).mul_(inverse_BT).div_(-v_BTD.shape[-1])
+        with without_autocast(v_BTD):
+            dv_BTD = (e_RBT.flatten(1).T @ query_RD).view(v_BTD.shape).addcmul_(wide_BTD, drawn_BT[..., None])
+            dquery_RD = e_RBT.flatten(1) @ wide_BTD.flatten(0, 1)
+        return dv_BTD.to(v_BTD.dtype), dquery_RD, None
+
+
+class Mixed(torch.autograd.Function):
+    """sum_i a_i v_i, from weights a (B, T, S) and S sources (B, T, D), in the sources' type.
+
+    da_i = dy . v_i,  dv_i = a_i dy.
+    """
+
+    @staticmethod
+    def forward(ctx, weights_BTS: torch.Tensor, *sources: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(weights_BTS, *sources)
+        mixed_BTD = widened(sources[0]) * weights_BTS[..., :1]
+        for index, v_BTD in enumerate(sources[1:], start=1):
+            mixed_BTD.addcmul_(widened(v_BTD), weights_BTS[..., index : index + 1])
+        return mixed_BTD.to(sources[0].dtype)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy_BTD: torch.Tensor):
+        weights_BTS, *sources = ctx.saved_tensors
+        wide_BTD = widened(dy_BTD)
+        dweights_SBT = torch.stack([(wide_BTD * widened(v_BTD)).sum(dim=-1) for v_BTD in sources])
+        dsources = (
+            (wide_BTD * weights_BTS[..., index : index + 1]).to(v_BTD.dtype) for index, v_BTD in enumerate(sources)
+        )
+        return dweights_SBT.movedim(0, -1), *dsources

@@ -1,0 +1,163 @@
+"""Training steps by torch.compile: what is compiled, where it is kept, and what happens where it cannot be done.
+
+What is read without a gradient (held-out losses, probes) goes through the model as it is: compiled, each mode and each
+last, smaller micro-batch would be a graph more. So a run has one graph, of one shape, and runs of equal shape the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from plumbline.model.decoder import Decoder
+from plumbline.specs.spec import Precision
+from plumbline.train import randomness
+from plumbline.train.distributed import Ranks, Strategy
+from plumbline.train.numerics import autocast
+
+
+@dataclass(slots=True)
+class _Now:
+    """What a module's forward pass goes by. A wrapper that it could reach would outlive the process group."""
+
+    training: bool = False
+    trying: bool = False
+    fault: str | None = None
+
+
+class Compiled:
+    """Calls a model as the ranks train it, with its forward and backward passes compiled where gradients are wanted.
+
+    The decoder's forward pass is one graph, within what DDP does about it. Sharded, each layer has its own, and what
+    gathers its parameters runs between them.
+    """
+
+    def __init__(
+        self, wrapped: nn.Module, model: Decoder, strategy: Strategy, ranks: Ranks, cache: Path | None
+    ) -> None:
+        """`wrapped` is `model` as `parallel` gives it; `cache` the folder of what is compiled (None: torch's own)."""
+        _prepare(cache, model.spec.layers)
+        self.wrapped, self.model, self.ranks, self.now = wrapped, model, ranks, _Now()
+        if torch._dynamo.config.disable:
+            self.now.fault = "TORCH_COMPILE_DISABLE is set"
+        by_layer = strategy == "fsdp" and ranks.world > 1
+        for module in model.blocks if by_layer else [model]:
+            _compile(module, self.now, recompute=by_layer and model.recompute)
+        if by_layer:
+            model.recompute = False  # within a layer's graph, which knows what it needs again
+
+    def __call__(self, *given: Any, **named: Any) -> torch.Tensor:
+        """As the model's."""
+        self.now.training = torch.is_grad_enabled()
+        try:
+            return self.wrapped(*given, **named)
+        finally:
+            self.now.training = False
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing is compiled; None where it is."""
+        return self.now.fault
+
+    def __getattr__(self, name: str) -> Any:
+        """What a wrapper has beside its call: how it is told when to exchange gradients."""
+        return getattr(self.wrapped, name)
+
+    def attempt(self, micro_batch: int, precision: Precision) -> str | None:
+        """Compile for so many sequences, by one forward and backward pass of which nothing stays: no gradient, and no
+        random number drawn.
+
+        Where the compiler fails on any rank, all go on without it. A graph is compiled, its backward pass included,
+        before any of it runs, so that a rank on which that fails still meets the others in what they exchange.
+
+        Returns:
+            Why nothing is compiled; None where it is. Any other failure is raised, and a compiler's in a later step.
+        """
+        tokens_BT = torch.zeros(micro_batch, self.model.spec.context, dtype=torch.long, device=self.ranks.device)
+        self.now.trying = True
+        try:
+            with randomness.preserved(self.ranks.device):
+                with autocast(precision, self.ranks.device):
+                    loss = self(tokens_BT, loss=True)
+                loss.backward()
+        finally:
+            self.now.trying = False
+            self.model.zero_grad(set_to_none=True)
+        faults = {rank: fault for rank, fault in enumerate(self.ranks.gather(self.fault)) if fault is not None}
+        if faults:
+            rank, fault = next(iter(faults.items()))
+            self.now.fault = fault if self.ranks.world == 1 else f"rank {rank}: {fault}"
+        return self.fault
+
+
+def _compile(module: nn.Module, now: _Now, recompute: bool) -> None:
+    """Give `module` a forward pass that is compiled in training, and without gradients its own."""
+    plain = module.forward
+    if recompute:
+
+        def forward(*given: Any, **named: Any) -> Any:
+            if not torch.is_grad_enabled():
+                return plain(*given, **named)
+            return checkpoint(plain, *given, use_reentrant=False, preserve_rng_state=False, **named)
+
+    else:
+        forward = plain
+    # Whole, or not at all: what the compiler cannot see through would else run as it is, and nobody would know.
+    compiled = torch.compile(forward, dynamic=False, fullgraph=True)
+
+    def chosen(*given: Any, **named: Any) -> Any:
+        if now.training and now.fault is None:
+            try:
+                return compiled(*given, **named)
+            except torch._dynamo.exc.TorchDynamoException as error:
+                if not now.trying or _short_of_memory(error):
+                    raise
+                now.fault = _in_a_line(error)
+        return forward(*given, **named)
+
+    module.forward = chosen
+
+
+def _prepare(cache: Path | None, layers: int) -> None:
+    """Settings of torch's compiler, of this process."""
+    if cache is not None:
+        cache = cache.absolute()
+        with contextlib.suppress(OSError):  # the compiler says it better
+            cache.mkdir(parents=True, exist_ok=True)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)
+        os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
+    import torch._dynamo
+    import torch._functorch.config
+    import torch._inductor.config
+
+    torch._inductor.config.fx_graph_cache = True
+    torch._functorch.config.enable_autograd_cache = True
+    # Ours are functions of their inputs alone.
+    torch._functorch.config.autograd_cache_allow_custom_autograd_functions = True
+    # A backward pass is compiled with its forward pass: where it cannot be, nothing has run yet.
+    torch._functorch.config.force_non_lazy_backward_lowering = True
+    # One graph a layer, where sharded, and again for what an intervention watches in some steps.
+    torch._dynamo.config.recompile_limit = max(8, 4 * layers)
+    # What layers leave for later ones (rotations, the first layer's values) needs no leaving again for the gradient.
+    torch._dynamo.config.skip_fwd_side_effects_in_bwd_under_checkpoint = True
+    # DDP's own way is a graph for each bucket of 25 MB, hundreds in a model of a billion parameters.
+    torch._dynamo.config.optimize_ddp = False
+
+
+def _short_of_memory(error: BaseException) -> bool:
+    inner = getattr(error, "inner_exception", error)
+    return isinstance(inner, (MemoryError, torch.OutOfMemoryError))
+
+
+def _in_a_line(error: BaseException) -> str:
+    """The first line of what the compiler says; the rest of it tells of torch's own insides."""
+    inner = getattr(error, "inner_exception", error)
+    lines = [line.strip() for line in str(inner).splitlines() if line.strip()]
+    return f"torch.compile fails: {type(inner).__name__}: {lines[0] if lines else ''}"[:300]

@@ -1,0 +1,236 @@
+"""Jobs that are forked from a process with their imports are the jobs that they would be by themselves.
+
+Packages are empty stand-ins, found before the real ones, so that importing them takes no time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from plumbline.operate import warm, warm_server
+from plumbline.operate.warm_server import PRELOADED
+
+SEEN = """
+import atexit, os, sys
+atexit.register(print, "at the end")
+print(sys.argv[1:], os.getcwd(), os.environ["WORD"], __name__)
+print("warm" if "torch" in sys.modules else "cold", [name for name in sys.modules if name.startswith("plumbline")])
+"""
+ENDS = """
+import sys
+if sys.argv[1] == "error":
+    raise OSError("of the job")
+sys.exit({"code": 3, "text": "said at the end", "none": None}[sys.argv[1]])
+"""
+SLEEPS = """
+import os, signal, sys, time
+if sys.argv[1] == "saves":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
+open(sys.argv[2], "w").write(str(os.getpid()))
+time.sleep(60)
+"""
+
+Job = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Jobs, and stand-ins for the packages."""
+    made = tmp_path_factory.mktemp("warm")
+    for name in PRELOADED:
+        *parents, last = name.split(".")
+        place = made / "packages"
+        place.mkdir(exist_ok=True)
+        for parent in parents:
+            place /= parent
+            place.mkdir(exist_ok=True)
+            (place / "__init__.py").touch()
+        (place / f"{last}.py").touch()
+    for name, text in {"seen": SEEN, "ends": ENDS, "sleeps": SLEEPS}.items():
+        (made / "packages" / f"{name}.py").write_text(text)
+    return made
+
+
+def environment(folder: Path) -> dict[str, str]:
+    source = Path(warm.__file__).parents[2]
+    own = {"PLUMBLINE_WARM", "PYTEST_CURRENT_TEST"}  # the latter changes all the time
+    clean = {key: value for key, value in os.environ.items() if key not in own}
+    return clean | {"PYTHONPATH": f"{folder / 'packages'}:{source}", "WORD": str(folder), "OMP_NUM_THREADS": "1"}
+
+
+def start(folder: Path, *words: str, cold: bool = False, **more: str) -> subprocess.Popen[str]:
+    launch = [] if cold else ["-m", "plumbline.operate.warm"]
+    return subprocess.Popen(
+        [sys.executable, *launch, "-m", *words],
+        cwd=folder, env=environment(folder) | more, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def outcome(job: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, errors = job.communicate(timeout=60)
+    return job.returncode, out, errors.splitlines()[-1] if errors else ""
+
+
+def until(true: Callable[[], bool], what: str) -> None:
+    for _ in range(600):
+        if true():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"30 s without: {what}")
+
+
+@pytest.fixture(scope="module")
+def job(folder: Path) -> Iterator[Job]:
+    """Starts jobs, with the process that they are forked from at hand; it is for this process, and ends by hand."""
+
+    def begun(*words: str, **more: str) -> subprocess.Popen[str]:
+        return start(folder, *words, **more)
+
+    assert [outcome(begun("seen"))[1].splitlines()[1] for _ in range(warm.WORTH)] == ["cold []"] * warm.WORTH
+    until(lambda: "warm []" in outcome(begun("seen"))[1], "a job that starts warm")
+    yield begun
+    for server in servers(folder):
+        os.kill(server, signal.SIGKILL)
+
+
+def servers(folder: Path) -> list[int]:
+    """Processes that jobs in `folder` are forked from, and such jobs."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if b"plumbline.operate.warm_server" in (path / "cmdline").read_bytes() and os.readlink(path / "cwd") == str(
+                folder
+            ):
+                found.append(int(path.name))
+    return found
+
+
+def test_a_job_sees_what_it_would_see_by_itself_and_nothing_of_plumbline(job: Job, folder: Path) -> None:
+    forked, alone = outcome(job("seen", "a", "b c")), outcome(start(folder, "seen", "a", "b c", cold=True))
+    assert forked[1].replace("warm []", "cold []") == alone[1] and "warm []" in forked[1]
+    assert forked[::2] == alone[::2] == (0, "")
+    assert alone[1].splitlines() == [f"['a', 'b c'] {folder} {folder} __main__", "cold []", "at the end"]
+
+
+@pytest.mark.parametrize("how", ["code", "text", "none", "error"])
+def test_a_job_ends_as_it_would_by_itself(job: Job, folder: Path, how: str) -> None:
+    forked = outcome(job("ends", how))
+    assert forked == outcome(start(folder, "ends", how, cold=True))
+    assert forked[0] == {"code": 3, "text": 1, "none": 0, "error": 1}[how]
+
+
+def test_what_differs_in_its_environment_starts_cold(job: Job) -> None:
+    assert "cold []" in outcome(job("seen", WORD="another"))[1]
+    assert "cold []" in outcome(job("seen", PLUMBLINE_WARM="0"))[1]
+    assert "warm []" in outcome(job("seen"))[1]
+
+
+def _pid(place: Path) -> int:
+    until(lambda: place.exists() and place.read_text() != "", "a job that has begun")
+    return int(place.read_text())
+
+
+def test_signals_reach_the_job_and_its_end_is_told(job: Job, tmp_path: Path) -> None:
+    for how, number, code in (
+        ("saves", signal.SIGTERM, 75),
+        ("dies", signal.SIGTERM, -signal.SIGTERM),
+        ("dies", signal.SIGINT, -signal.SIGINT),
+    ):
+        begun = job("sleeps", how, str(tmp_path / f"{how}{number}"))
+        forked = _pid(tmp_path / f"{how}{number}")
+        assert forked != begun.pid
+        begun.send_signal(number)
+        assert outcome(begun)[0] == code
+
+
+def test_a_job_whose_client_is_killed_is_killed(job: Job, tmp_path: Path) -> None:
+    begun = job("sleeps", "dies", str(tmp_path / "pid"))
+    forked = _pid(tmp_path / "pid")
+    begun.kill()
+    until(lambda: not Path(f"/proc/{forked}").exists(), "the end of the job")
+    assert "warm []" in outcome(job("seen"))[1]
+
+
+def test_a_job_that_is_killed_is_said_to_be(job: Job, tmp_path: Path) -> None:
+    begun = job("sleeps", "dies", str(tmp_path / "pid"))
+    os.kill(_pid(tmp_path / "pid"), signal.SIGKILL)
+    assert outcome(begun)[0] == -signal.SIGKILL
+
+
+def test_it_ends_with_what_it_is_for_and_loses_no_job(folder: Path, tmp_path: Path) -> None:
+    """A "Snakemake" that is killed while its fourth job runs: the job goes on to its end, then nothing is left."""
+    driver = f"""
+import subprocess, sys, time
+words = [sys.executable, "-m", "plumbline.operate.warm", "-m"]
+while "warm []" not in subprocess.run([*words, "seen"], capture_output=True, text=True).stdout: time.sleep(0.05)
+subprocess.run([*words, "sleeps", "saves", {str(tmp_path / "pid")!r}])
+"""
+    mine = tmp_path / "elsewhere"
+    mine.mkdir()
+    snakemake = subprocess.Popen(
+        [sys.executable, "-c", driver], cwd=mine, env=environment(folder), stdout=subprocess.DEVNULL
+    )
+    forked = _pid(tmp_path / "pid")
+    [server] = {*servers(mine)} - {forked}
+    snakemake.kill()
+    snakemake.wait()
+    time.sleep(1.5)
+    assert {*servers(mine)} == {server, forked}
+    os.kill(forked, signal.SIGTERM)
+    until(lambda: not servers(mine), "the end of the process that jobs are forked from")
+
+
+def test_a_folder_that_others_may_write_is_not_used(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    assert warm._place(mine) is not None and mine.stat().st_mode & 0o777 == 0o700
+    mine.chmod(0o777)
+    assert warm._place(mine) is None
+
+
+def test_what_is_too_long_to_be_sent_starts_cold(job: Job) -> None:
+    assert "cold []" in outcome(job("seen", '"' * 120_000))[1]
+
+
+def test_a_closed_stream_is_not_the_way_to_the_server(folder: Path, job: Job, tmp_path: Path) -> None:
+    begun = subprocess.Popen(
+        [sys.executable, "-m", "plumbline.operate.warm", "-m", "sleeps", "dies", str(tmp_path / "pid")],
+        cwd=folder, env=environment(folder), preexec_fn=lambda: os.close(0),
+    )  # fmt: skip
+    forked = _pid(tmp_path / "pid")
+    assert forked != begun.pid and os.readlink(f"/proc/{forked}/fd/0") == os.devnull
+    begun.kill()
+    begun.wait()
+    until(lambda: not Path(f"/proc/{forked}").exists(), "the end of the job")
+
+
+def test_a_stopped_job_stops_and_goes_on(job: Job, tmp_path: Path) -> None:
+    begun = job("sleeps", "saves", str(tmp_path / "pid"))
+    forked = _pid(tmp_path / "pid")
+
+    def both(state: str) -> bool:
+        texts = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in (begun.pid, forked)]
+        return texts == [state, state]
+
+    begun.send_signal(signal.SIGTSTP)
+    until(lambda: both("T"), "a stop of both")
+    begun.send_signal(signal.SIGCONT)
+    until(lambda: both("S"), "both going on")
+    begun.send_signal(signal.SIGTERM)
+    assert outcome(begun)[0] == 75
+
+
+def test_nothing_is_kept_for_a_snakemake_that_is_gone(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert warm_server.serve(tmp_path / "place", ended.pid, preloaded=()) is None
+    assert not (tmp_path / "place").exists()

@@ -1,0 +1,118 @@
+"""Compiled training: the same run but for rounding, and one that goes on, and says so, where the compiler fails."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from plumbline.train.settings import Settings
+from tests.model_specs import run_spec
+from tests.train.helpers import products, read, settings, train, train_ranks
+from tests.train.interventions import spec
+from tests.train.test_distributed import assert_alike
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Have torch.compile use a given back end in place of its own, which takes a C++ compiler's minutes."""
+    torch._dynamo.reset()
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
+        monkeypatch.setenv(name, "")
+    plain = torch.compile
+
+    def use(made: Any) -> None:
+        monkeypatch.setattr(torch, "compile", functools.partial(plain, backend=made))
+
+    return use
+
+
+def compiled(packs: Path, work: Path, **given: Any) -> Settings:
+    return settings(packs, work, compile=True, compile_cache=work / "cache", **given)
+
+
+def test_one_graph_for_all_of_a_run(packs: Path, tmp_path: Path, undisturbed: Path, backend: Any) -> None:
+    """Two micro-batches a step, and validations whose last part is smaller: nothing is compiled twice."""
+    shapes = []
+
+    def counting(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        shapes.append([tuple(value.shape) for value in inputs if value.dtype == torch.long])
+        return graph
+
+    backend(counting)
+    assert train(run_spec(), compiled(packs, tmp_path, micro_batch=4)) == 0
+    assert shapes == [[(4, 32)]]
+    assert_alike(tmp_path, undisturbed)
+    manifest = read(tmp_path / "out/manifest.json")
+    assert (manifest["compiled"], manifest["not_compiled"]) == (True, None)
+    assert manifest["starts"][-1]["compiled"] is True and (tmp_path / "cache").is_dir()
+
+
+def test_what_an_intervention_watches_is_seen_where_layers_are_computed_again(
+    packs: Path, tmp_path: Path, backend: Any
+) -> None:
+    """Two graphs: while it watches, and while it does not."""
+    of = spec({"name": "entropy_floor", "floor": 0.999, "release": "fixed", "release_at": 0.5}, train__steps=8)
+    graphs = []
+
+    def counting(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        graphs.append(graph)
+        return graph
+
+    backend(counting)
+    assert train(of, settings(packs, tmp_path / "plain")) == 0
+    assert train(of, compiled(packs, tmp_path / "compiled", recompute=True)) == 0
+    assert len(graphs) == 2 and read(tmp_path / "compiled/out/manifest.json")["compiled"] is True
+    assert_alike(tmp_path / "compiled", tmp_path / "plain")
+
+
+def test_where_the_compiler_fails_a_run_says_so_and_goes_on(
+    packs: Path, tmp_path: Path, undisturbed: Path, backend: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        raise RuntimeError("no such instruction\nand a page more")
+
+    backend(broken)
+    assert train(run_spec(), compiled(packs, tmp_path)) == 0
+    reason = "torch.compile fails: RuntimeError: no such instruction"
+    assert f"going on without being compiled: {reason}\n" in capsys.readouterr().err
+    assert products(tmp_path) == products(undisturbed)
+    for record in (read(tmp_path / "out/manifest.json"), read(tmp_path / "state/starts.json")[-1]):
+        assert (record["compiled"], record["not_compiled"]) == (False, reason)
+
+
+@pytest.mark.parametrize("error", [ValueError("mine"), torch.OutOfMemoryError("too much")])
+def test_what_is_not_the_compilers_fault_is_raised(packs: Path, tmp_path: Path, backend: Any, error: Exception) -> None:
+    """In what was compiled, and memory while it was."""
+
+    def failing(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        if isinstance(error, torch.OutOfMemoryError):
+            raise error
+
+        def run(*given: torch.Tensor) -> Any:
+            raise error
+
+        return run
+
+    backend(failing)
+    with pytest.raises(Exception, match=str(error)):
+        train(run_spec(), compiled(packs, tmp_path))
+    assert not (tmp_path / "out/manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "backends", "reason"),
+    [("fsdp", "eager eager", None), ("ddp", "eager broken", "rank 1: torch.compile fails: RuntimeError: no compiler")],
+)
+def test_two_ranks_train_as_one(
+    packs: Path, tmp_path: Path, undisturbed: Path, strategy: Any, backends: str, reason: str | None
+) -> None:
+    """Each layer a graph that knows what to compute again; and a rank that cannot compile, whom the others follow."""
+    chosen = compiled(packs, tmp_path, micro_batch=2, strategy=strategy, recompute=strategy == "fsdp")
+    assert train_ranks(2, run_spec(), chosen, COMPILE_BACKENDS=backends) == [0, 0]
+    manifest = read(tmp_path / "out/manifest.json")
+    assert (manifest["compiled"], manifest["not_compiled"]) == (reason is None, reason)
+    assert_alike(tmp_path, undisturbed)

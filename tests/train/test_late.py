@@ -1,0 +1,223 @@
+"""Numbers that are read late: the same run to the last byte, and no step that waits for its device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from plumbline.cli import EXIT_RUN_AGAIN
+from plumbline.files import sha256_file
+from plumbline.model.roles import ParameterRole
+from plumbline.specs import sheet
+from plumbline.specs.spec import RunSpec
+from plumbline.train import late, pretrain, step_time
+from plumbline.train.distributed import Ranks
+from plumbline.train.interventions import Intervention, build
+from plumbline.train.late import steps_late
+from plumbline.train.loop import Loop
+from plumbline.train.stop import StopRequest
+from tests.model_specs import RUN, run_spec
+from tests.train.helpers import PROBES, products, read, settings, train
+from tests.train.interventions import WINDOW
+
+MUON = RUN["optimizer"] | {"name": "muon", "learning_rate": 0.02}
+LATE = 3
+
+
+class Noisy(Intervention):
+    """Random numbers in the loss, and rates by row, both of the step's number alone."""
+
+    def at_once(self, step: int) -> bool:
+        return False
+
+    def attach(self, run: Any) -> None:
+        ((name, self.norm),) = run.model.final_norm.named_parameters()
+        self.row = f"final_norm.{name}"
+
+    def label(self, name: str, role: ParameterRole) -> str | None:
+        return role.role if role.role == "key" else None
+
+    def before_step(self, step: int) -> dict[str, float]:
+        return {"key": 1 / step}
+
+    def row_multipliers(self, step: int) -> dict[str, torch.Tensor]:
+        return {self.row: torch.linspace(0.0, step, len(self.norm))}
+
+    def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor:
+        return 0.1 * (self.norm * torch.rand(self.norm.shape)).sum()
+
+
+#: What runs are of: an optimizer of each kind, and what looks at the weights in some steps.
+KINDS: dict[str, dict[str, Any]] = {
+    "adamw": {},
+    "muon": {"optimizer": MUON},
+    "looked_at": {
+        "interventions": [
+            {"name": "slow_query_key", "roles": "query", **WINDOW},
+            {"name": "logit_change", "every": 3, "sequences": 2},
+        ]
+    },
+}
+
+
+def the_run(kind: str) -> RunSpec:
+    return run_spec(probes=PROBES, **KINDS[kind])
+
+
+@pytest.fixture
+def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretrain.interventions, "build", lambda specs: [*build(specs), Noisy()])
+
+
+def diverging_at(number: int, patch: pytest.MonkeyPatch) -> None:
+    """Gradients of one step that are no numbers, all others as they are."""
+    original = Loop._gradients
+
+    def gradients(self: Loop, step: int) -> torch.Tensor:
+        loss = original(self, step)
+        if step == number:
+            for value in self.parts.model.parameters():
+                value.grad.fill_(float("nan"))
+        return loss
+
+    patch.setattr(Loop, "_gradients", gradients)
+
+
+def left(work: Path) -> dict[str, Any]:
+    """All that a run left but for clock times: outputs, and every checkpoint with its random states."""
+    found: dict[str, Any] = dict(products(work))
+    outcome = work / "out" / "outcome.json"
+    found["outcome"] = read(outcome) if outcome.exists() else None
+    for path in sorted((work / "state").rglob("*")):
+        name = str(path.relative_to(work / "state"))
+        if path.suffix in (".safetensors", ".npy"):
+            found[name] = sha256_file(path)
+        elif path.name == "loop.json":
+            found[name] = {key: value for key, value in read(path).items() if key != "seconds"}
+    return found
+
+
+@pytest.mark.usefixtures("noisy")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_is_the_same_to_the_byte(packs: Path, tmp_path: Path, kind: str) -> None:
+    """Checkpoints, points and validations included; stopped at one place or another and resumed."""
+    spec = the_run(kind)
+    for name, read_late in (("now", 0), ("late", LATE)):
+        chosen = settings(packs, tmp_path / name, read_late=read_late, checkpoint_steps=3, keep=9)
+        assert train(spec, chosen) == 0
+        assert read(chosen.out / "manifest.json")["read_late"] == read_late
+    whole = left(tmp_path / "now")
+    assert whole == left(tmp_path / "late") and len([name for name in whole if name.endswith("loop.json")]) == 4
+    chosen = settings(packs, tmp_path / "parts", read_late=LATE, checkpoint_steps=3, keep=9)
+    with pytest.MonkeyPatch.context() as patch:
+        for number in (5, 7, 12):
+            stop = StopRequest()
+            stopping_in(number, stop, patch)
+            assert train(spec, chosen, stop) == EXIT_RUN_AGAIN
+    assert train(spec, chosen) == 0 and products(tmp_path / "parts") == products(tmp_path / "now")
+    assert read(chosen.out / "manifest.json")["resumed_from"] == [5, 7]
+
+
+def stopping_in(number: int, stop: StopRequest, patch: pytest.MonkeyPatch) -> None:
+    """Ask to stop when the gradients of a step are there."""
+    original = Loop._save_due
+
+    def save_due(self: Loop, step: int) -> bool:
+        stop.asked |= step == number
+        return original(self, step)
+
+    patch.setattr(Loop, "_save_due", save_due)
+
+
+@pytest.mark.usefixtures("noisy")
+@pytest.mark.parametrize(
+    "kind, numbers",
+    [("adamw", (1, 4, 10, 12)), ("muon", (1, 5, 11)), ("looked_at", (1, 8))],
+    ids=lambda given: str(given),
+)
+def test_a_divergence_leaves_what_it_leaves_where_it_is_seen_at_once(
+    packs: Path, tmp_path: Path, kind: str, numbers: tuple[int, ...]
+) -> None:
+    """The first step, the last two, before and at validations, probes and checkpoints."""
+    for number in numbers:
+        now, late = tmp_path / f"{number} now", tmp_path / f"{number} late"
+        with pytest.MonkeyPatch.context() as patch:
+            diverging_at(number, patch)
+            for work, read_late in ((now, 0), (late, LATE)):
+                assert train(the_run(kind), settings(packs, work, read_late=read_late, checkpoint_steps=3)) == 0
+        found = left(now)
+        assert found == left(late)
+        outcome = found["outcome"]
+        assert (outcome["outcome"], outcome["step"], outcome["weights_step"]) == ("diverged", number, number - 1)
+
+
+def test_a_run_that_had_diverged_is_not_stopped(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    diverging_at(6, monkeypatch)
+    stop = StopRequest()
+    stopping_in(7, stop, monkeypatch)
+    assert train(run_spec(), settings(packs, tmp_path, read_late=LATE), stop) == 0 and stop.asked
+    assert read(tmp_path / "out/outcome.json")["step"] == 6
+
+
+class Copies(TorchDispatchMode):
+    """Notes operations that take values from the host to the device, but for batches (which the loader pins) and for
+    scalars (which travel with a launch)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+        held = [value for value in given if value.ndim and not value.is_meta and not is_batch(value)]
+        if held and isinstance(out, torch.Tensor) and out.is_meta:
+            self.found.append(str(func))
+        return out
+
+
+def is_batch(value: torch.Tensor) -> bool:
+    return value.ndim == 2 and value.dtype == torch.long
+
+
+def on_meta(spec: RunSpec, packs: Path, folder: Path, patch: pytest.MonkeyPatch) -> Loop:
+    """A run's loop on the device that has no values: to read one there is an error."""
+    pack = step_time.random_pack(folder / "pack.json", spec, spec.sequences_per_batch)
+    chosen = settings(packs, folder, data=pack, validation=pack, read_late=LATE, report_seconds=1e9)
+    spec = step_time.on_random_tokens(spec, step_time.Timing(sequences=spec.sequences_per_batch))
+    patch.setattr(late, "_sent", lambda values: list)
+    loop = pretrain.untrained(spec, chosen, StopRequest(), Ranks(rank=0, world=1, device=torch.device("meta")))
+    loop.parts.model.register_forward_pre_hook(lambda model, given: (torch.empty_like(given[0], device="meta"),))
+    return loop
+
+
+STUDY = sheet.load("transfer", "smoke")
+METHODS = {run.spec.method: run.spec for run in STUDY.runs.values() if run.spec.scale == "base"}
+
+
+@pytest.mark.parametrize("method", [*STUDY.methods, "muon"])
+def test_no_step_reads_a_value_of_its_device(
+    packs: Path, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor sends it any."""
+    spec = METHODS[method] if method in STUDY.methods else run_spec(optimizer=MUON)
+    loop = on_meta(spec, packs, tmp_path, monkeypatch)
+    monkeypatch.setattr(torch, "tensor", lambda *given, **how: pytest.fail("made of the host's values"))
+    with Copies() as copies:
+        for _ in range(2):
+            assert loop.train_step() == (False, False)
+    assert loop.step == len(loop.readings) == 2 and copies.found == []
+
+
+def test_how_late_is_a_matter_of_the_device() -> None:
+    def ranks(world: int, device: str) -> Ranks:
+        return Ranks(rank=0, world=world, device=torch.device(device))
+
+    assert steps_late(None, ranks(1, "cpu"), True) == 0 and steps_late(3, ranks(1, "cpu"), True) == 3
+    assert steps_late(None, ranks(1, "cuda"), True) > steps_late(None, ranks(8, "cuda"), True) > 1
+    assert steps_late(5, ranks(1, "cuda"), False) == 0, "an optimizer that cannot skip"

@@ -1,0 +1,248 @@
+"""Checkpoints that are written while steps are taken: the same bytes, one at a time, and no less sure to be whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
+from plumbline.train import loop as loop_module
+from plumbline.train import snapshot
+from plumbline.train.batch import Batching
+from plumbline.train.checkpoint import Checkpoints, damage
+from plumbline.train.distributed import Ranks
+from plumbline.train.metrics import Metrics
+from plumbline.train.online import Online
+from plumbline.train.prefetch import Batches
+from plumbline.train.saving import Saved, Saving
+from plumbline.train.stop import StopRequest
+from tests.model_specs import run_spec
+from tests.train.helpers import PROBES, products, read, settings, start_child, train
+
+#: Seconds after which a test that would hang goes on, and fails.
+LONG = 60
+
+
+@pytest.fixture
+def before_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], None]], None]:
+    """Have something called with the number of each step before it is taken."""
+
+    def install(call: Callable[[int], None]) -> None:
+        original = loop_module.Loop.train_step
+
+        def train_step(self: loop_module.Loop) -> tuple[bool, bool]:
+            call(self.step + 1)
+            return original(self)
+
+        monkeypatch.setattr(loop_module.Loop, "train_step", train_step)
+
+    return install
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Writers wait for `go` before they write tensors; `most` of them were at it at a time, `begun` in all."""
+    found = SimpleNamespace(go=threading.Event(), most=0, now=0, begun=0)
+    original = snapshot.write
+
+    def write(*arguments: Any) -> None:
+        found.now, found.begun = found.now + 1, found.begun + 1
+        found.most = max(found.most, found.now)
+        assert found.go.wait(LONG)
+        original(*arguments)
+        found.now -= 1
+
+    monkeypatch.setattr(snapshot, "write", write)
+    return found
+
+
+def saved_steps(state: Path) -> list[int]:
+    return sorted(int(path.name[5:]) for path in state.glob("step-*"))
+
+
+def contents(checkpoint: Path) -> dict[str, Any]:
+    """All that a checkpoint's files say, to the byte, but for the time that training took."""
+    found = {path.name: path.read_bytes() for path in checkpoint.iterdir() if path.suffix != ".json"}
+    loop, metadata = read(checkpoint / "loop.json"), read(checkpoint / "metadata.json")
+    del loop["seconds"], metadata["files"]["loop.json"], metadata["sha256"]
+    return found | {"loop": loop, "metadata": metadata}
+
+
+def test_steps_taken_meanwhile_change_no_byte(packs: Path, tmp_path: Path, probed: Path, held, before_step) -> None:
+    """The checkpoint after step 4 is not written before step 8 begins, the next one waits for it."""
+    spec, state = run_spec(probes=PROBES), tmp_path / "beside/state"
+    held.go.set()
+    assert train(spec, settings(packs, tmp_path / "once", checkpoint_steps=4, overlap=False)) == 0
+    held.go.clear()
+    held.most = held.begun = 0
+    there: list[list[int]] = []
+
+    def notice(step: int) -> None:
+        there.append(saved_steps(state))
+        if step == 8:
+            assert held.begun == 1
+            held.go.set()
+
+    before_step(notice)
+    assert train(spec, settings(packs, tmp_path / "beside", checkpoint_steps=4, overlap=True)) == 0
+    assert there[:8] == [[]] * 8 and there[8] == [4] and (held.most, held.begun) == (1, 3)
+    for step in (4, 8, 12):
+        one, other = (tmp_path / name / f"state/step-{step:07d}" for name in ("once", "beside"))
+        assert damage(other) is None and contents(other) == contents(one)
+    assert products(tmp_path / "beside") == products(probed)
+
+
+def test_a_full_disk_ends_the_run_at_the_next_step(
+    packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch, before_step
+) -> None:
+    """The second checkpoint finds no room, as the thread learns before step 6."""
+    chosen = settings(packs, tmp_path, checkpoint_steps=2, overlap=True)
+    original, full, steps = snapshot.write, threading.Event(), []
+
+    def write(directory: Path, files: list[snapshot.File]) -> None:
+        if directory.name == ".step-0000004":
+            full.set()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        original(directory, files)
+
+    def notice(step: int) -> None:
+        steps.append(step)
+        if step == 5:
+            assert full.wait(LONG)
+            for thread in threading.enumerate():
+                if thread.name == "checkpoint writer":
+                    thread.join(LONG)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot, "write", write)
+        before_step(notice)
+        with pytest.raises(PlumblineError, match=r"no room to save under .*state.*intact.*resumes"):
+            train(run_spec(), chosen)
+    assert steps[-1] in (4, 5) and saved_steps(chosen.state) == [2] and not list(chosen.state.glob(".step-*"))
+    (start,) = read(chosen.state / "starts.json")
+    assert start["ended"] == "disk full"
+    assert train(run_spec(), chosen) == 0 and products(tmp_path) == products(undisturbed)
+
+
+@pytest.mark.parametrize("at", [4, 5])
+def test_a_stop_waits_for_what_is_being_written(
+    packs: Path, tmp_path: Path, undisturbed: Path, held, before_step, at: int
+) -> None:
+    """The checkpoint after step 4 is being written; asked to stop after it, there is nothing more to save."""
+    stop = StopRequest()
+
+    def ask(step: int) -> None:
+        if step == at + 1:
+            stop.asked = True
+            threading.Timer(0.2, held.go.set).start()
+
+    before_step(ask)
+    chosen = settings(packs, tmp_path, checkpoint_steps=4, overlap=True)
+    assert train(run_spec(), chosen, stop) == EXIT_RUN_AGAIN
+    newest = Checkpoints(chosen.state, keep=3).newest()
+    assert newest is not None and newest.step == at and held.begun == at - 3
+    before_step(lambda step: None)
+    assert train(run_spec(), settings(packs, tmp_path)) == 0
+    assert read(tmp_path / "out/manifest.json")["resumed_from"] == [at]
+    assert products(tmp_path) == products(undisturbed)
+
+
+def test_a_fault_of_training_does_not_cost_the_checkpoint(packs: Path, tmp_path: Path, held, before_step) -> None:
+    """It is there before the lease is given back."""
+
+    def fail(step: int) -> None:
+        if step == 6:
+            threading.Timer(0.2, held.go.set).start()
+            raise ZeroDivisionError
+
+    before_step(fail)
+    chosen = settings(packs, tmp_path, checkpoint_steps=4, overlap=True)
+    with pytest.raises(ZeroDivisionError):
+        train(run_spec(), chosen)
+    assert saved_steps(chosen.state) == [4] and damage(chosen.state / "step-0000004") is None
+    assert not (chosen.state / "lease.json").exists()
+
+
+def test_killed_while_writing_a_run_goes_on_from_the_checkpoint_before(
+    packs: Path, tmp_path: Path, undisturbed: Path
+) -> None:
+    chosen = settings(packs, tmp_path, checkpoint_steps=3, overlap=True)
+    process = start_child(run_spec(), chosen, {"DIE_WRITING": "6", "DIE_IN_STEP": "8"})
+    process.join(LONG)
+    assert process.exitcode == -signal.SIGKILL
+    assert saved_steps(chosen.state) == [3] and (chosen.state / ".step-0000006").is_dir()
+    assert train(run_spec(), chosen) == 0
+    assert read(tmp_path / "out/manifest.json")["resumed_from"] == [3]
+    assert products(tmp_path) == products(undisturbed) and not list(chosen.state.glob(".step-*"))
+
+
+def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path: Path, held) -> None:
+    """They ask one another after 1, 2, 4 ... steps, so that those who have written need no word from the slowest."""
+    asked: list[list[float]] = []
+    ranks: Any = SimpleNamespace(
+        rank=0, device=torch.device("cpu"), leader=True, gather=lambda value: [value], barrier=lambda: None,
+        broadcast=lambda value: value, sum=lambda values: asked.append(values) or values,
+    )  # fmt: skip
+    told: list[tuple[str, int, int]] = []
+    progress: Any = SimpleNamespace(event=lambda kind, step, saved: told.append((kind, step, saved)))
+    lease: Any = SimpleNamespace(check=lambda: None)
+    checkpoints = Checkpoints(tmp_path, keep=3)
+    saving, rows = Saving(checkpoints, ranks, lease, progress), torch.arange(6.0)
+    file = snapshot.File(path=Path("shards/rank-00000.safetensors"), tensors={"model.a": rows})
+    saved = Saved(
+        step=7, diverged=False, sharded=True, files=[file], metrics=Metrics(), online=Online(run_spec()),
+        loop="{}", metadata={"finite": True},
+    )  # fmt: skip
+    saving.begin(saved, beside=True)
+    rows.zero_()
+    for step in range(8, 14):
+        saving.look(step)
+    assert asked == [[1.0]] * 3 and saving.under_way and not checkpoints.has(7)
+    held.go.set()
+    saving._writer.wait()
+    saving.look(14)
+    assert len(asked) == 3, "it is not yet time"
+    saving.look(15)
+    saving._writer.wait()
+    saving.look(16)
+    assert asked[3:] == [[0.0]] and told == [("checkpoint", 16, 7)] and not saving.under_way
+    whole = checkpoints.newest()
+    assert whole is not None and whole.step == 7
+    kept = (whole.path / "shards/rank-00000.safetensors").read_bytes()
+    assert kept.endswith(torch.arange(6.0).numpy().tobytes())
+
+
+def test_the_next_batch_is_read_ahead_and_its_fault_waits_for_its_step() -> None:
+    spec, read_by = run_spec(), []
+
+    class Failing:
+        sequences = 180
+
+        def rows(self, indices: np.ndarray) -> np.ndarray:
+            read_by.append(threading.current_thread() is threading.main_thread())
+            if len(read_by) == 5:
+                raise OSError(errno.ESTALE, "gone")
+            return np.repeat(indices[:, None], 3, axis=1)
+
+    ranks, batching = Ranks(rank=0, world=1, device=torch.device("cpu")), Batching.derive(8, 4, 1)
+    pack: Any = Failing()
+    batches = Batches(pack, spec, batching, ranks, ahead=True)
+    ahead = [batches.take(step) for step in (1, 2)]
+    with pytest.raises(OSError, match="gone"):
+        batches.take(3)
+    assert read_by == [True, True, False, False, False]
+    at_once = Batches(pack, spec, batching, ranks, ahead=False)
+    for step, rows in enumerate(ahead, start=1):
+        assert len(rows) == 2 and all(map(torch.equal, rows, at_once.take(step)))
+    assert [len(value) for value in batches.take(spec.train.steps)] == [4, 4], "and out of turn, as after a resume"
+    assert read_by[5:] == [True] * 6, "nothing is read beyond the last step"
