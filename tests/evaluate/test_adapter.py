@@ -73,9 +73,11 @@ def test_greedy_is_true_for_the_likeliest_continuation(model: CheckpointLM, deco
     assert not wrong
 
 
-def test_an_empty_context_is_the_end_of_text_token(model: CheckpointLM, decoder: Decoder):
-    ((logprob, _),) = model.loglikelihood(requests(("", "harbour")))
-    assert logprob == pytest.approx(naive(decoder, [model.eot_token_id], model.tok_encode("harbour"))[0], abs=2e-4)
+@pytest.mark.parametrize(("context", "scored"), [("", "harbour"), ("  ", "  harbour")])
+def test_an_empty_context_is_the_end_of_text_token(model: CheckpointLM, decoder: Decoder, context: str, scored: str):
+    """And one of blanks, which the harness takes for a part of the answer."""
+    ((logprob, _),) = model.loglikelihood(requests((context, "harbour")))
+    assert logprob == pytest.approx(naive(decoder, [model.eot_token_id], model.tok_encode(scored))[0], abs=2e-4)
 
 
 def test_an_overlong_continuation_is_scored_whole_each_token_once(model: CheckpointLM, decoder: Decoder):

@@ -164,11 +164,13 @@ def test_weights_whose_logits_overflow_leave_no_scores(evaluate, finished: Path,
     assert not (tmp_path / "scores").exists()
 
 
-def test_bad_flags_and_unfinished_runs_are_named(evaluate, finished: Path):
+def test_bad_flags_and_unfinished_runs_are_named(evaluate, finished: Path, tmp_path: Path):
     with pytest.raises(PlumblineError, match="there is no suite 'nine'"):
         evaluate("--suite", "nine")
     with pytest.raises(PlumblineError, match="--limit must be at least 1"):
         evaluate("--limit", "0")
+    with pytest.raises(PlumblineError, match=r"--out .*scores is given twice; each run's scores need a folder"):
+        evaluate("--run", str(finished), "--out", str(tmp_path / "scores"))
     (finished / "outcome.json").unlink()
     with pytest.raises(PlumblineError, match=r"no .*outcome.json; the run has not finished: .* name "):
         evaluate()

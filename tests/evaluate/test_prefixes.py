@@ -135,3 +135,14 @@ def test_learned_positions_end_with_the_context() -> None:
     found = Reader(model, batch_tokens=None, padding=0).scores(segments, 3)
     for (score, _), segment in zip(found, segments, strict=True):
         assert score == pytest.approx(alone(model, segment)[0], rel=1e-4)
+
+
+def test_what_asks_nothing_and_what_reads_one_token() -> None:
+    """An empty answer has the probability one; a model of one token has no rows to share or to fill up."""
+    nothing = [Segment(0, [3, 4, 5], 0), Segment(1, [3], 0)]
+    assert Reader(lively(small()), batch_tokens=None, padding=0).scores(nothing, 2) == [(0.0, True)] * 2
+    model = lively(small(context=1))
+    reader = Reader(model, batch_tokens=None, padding=0)
+    asked = [Segment(0, [3, 4], 1), Segment(1, [5, 4], 1)]
+    for (score, _), segment in zip(reader.scores(asked, 2), asked, strict=True):
+        assert score == pytest.approx(alone(model, segment)[0], rel=1e-5)

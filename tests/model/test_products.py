@@ -50,10 +50,14 @@ def test_a_linear_map(always, shape, bias):
 
 def test_of_any_strides(always):
     x, y = torch.randn(40, 24), torch.randn(40, 56)
-    for one, other in ((x.T, y.T), (x[::2, 3:9], y[:13, 3:9]), (torch.ones(1, 1).expand(9, 24), x)):
+    windows = torch.randn(64).unfold(0, 24, 1)  # each begins one number after the one before
+    for one, other in ((x.T, y.T), (x[::2, 3:9], y[:13, 3:9]), (torch.ones(1, 1).expand(9, 24), x), (x, windows)):
         torch.testing.assert_close(products.product(one, other), one @ other.T, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(products.weight_gradient(y, x), y.T @ x, rtol=1e-5, atol=1e-4)
     torch.testing.assert_close(products.weight_gradient(x, y), x.T @ y, rtol=1e-5, atol=1e-4)
+    for bias in (torch.randn(1).expand(24), torch.randn(48)[::2]):
+        found = products.linear(y, torch.ones(24, 56), bias)
+        torch.testing.assert_close(found, y.sum(1, keepdim=True) + bias, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["baseline", "gpt", "hyper", "diff_attn"])

@@ -72,8 +72,13 @@ def start(folder: Path, *words: str, cold: bool = False, **more: str) -> subproc
     return subprocess.Popen(
         [sys.executable, *launch, "-m", *words],
         cwd=folder, env=environment(folder) | more, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE, text=True, preexec_fn=_heeding,
     )  # fmt: skip
+
+
+def _heeding() -> None:
+    """Tests that a shell puts into the background ignore the keyboard, and so would what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def outcome(job: subprocess.Popen[str]) -> tuple[int, str, str]:

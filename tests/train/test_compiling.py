@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from plumbline.cli import PlumblineError
+from plumbline.train import compiling
 from plumbline.train.settings import Settings
 from tests.model_specs import run_spec
 from tests.train.helpers import products, read, settings, train, train_ranks
@@ -84,9 +86,43 @@ def test_where_the_compiler_fails_a_run_says_so_and_goes_on(
         assert (record["compiled"], record["not_compiled"]) == (False, reason)
 
 
+def test_a_cache_that_cannot_be_made_is_said_and_done_without(packs: Path, tmp_path: Path, backend: Any) -> None:
+    (tmp_path / "cache").touch()
+    assert train(run_spec(), compiled(packs, tmp_path)) == 0
+    manifest = read(tmp_path / "out/manifest.json")
+    assert manifest["compiled"] is False and "no folder for what is compiled" in manifest["not_compiled"]
+
+
+def test_a_run_that_is_over_is_not_compiled_again(packs: Path, tmp_path: Path, backend: Any) -> None:
+    """Its products are given again from its last checkpoint, and tell what they were trained with."""
+    graphs = []
+
+    def counting(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        graphs.append(graph)
+        return graph
+
+    backend(counting)
+    for _ in range(2):
+        assert train(run_spec(), compiled(packs, tmp_path)) == 0
+        assert len(graphs) == 1 and read(tmp_path / "out/manifest.json")["compiled"] is True
+        (tmp_path / "out/manifest.json").unlink()
+
+
+def test_processors_that_differ_share_nothing_that_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that uses one's instructions ends the other's process."""
+    lines = ["processor : 0", "flags : sse2 avx512f", "cpu MHz : 2000", "processor : 1", "flags : sse2 avx512f"]
+
+    def named(*changed: tuple[int, str]) -> str:
+        told = {**dict(enumerate(lines)), **dict(changed)}
+        monkeypatch.setattr(Path, "read_text", lambda *_: "\n".join(told.values()))
+        return compiling._processor()
+
+    assert named() == named((2, "cpu MHz : 3000")) != named((1, "flags : sse2"), (4, "flags : sse2"))
+
+
 @pytest.mark.parametrize("error", [ValueError("mine"), torch.OutOfMemoryError("too much")])
 def test_what_is_not_the_compilers_fault_is_raised(packs: Path, tmp_path: Path, backend: Any, error: Exception) -> None:
-    """In what was compiled, and memory while it was."""
+    """In what was compiled; and too little memory for compiling, with what may be done about it."""
 
     def failing(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
         if isinstance(error, torch.OutOfMemoryError):
@@ -98,7 +134,8 @@ def test_what_is_not_the_compilers_fault_is_raised(packs: Path, tmp_path: Path, 
         return run
 
     backend(failing)
-    with pytest.raises(Exception, match=str(error)):
+    of_memory = isinstance(error, torch.OutOfMemoryError)
+    with pytest.raises(PlumblineError if of_memory else ValueError, match="--micro-batch" if of_memory else "mine"):
         train(run_spec(), compiled(packs, tmp_path))
     assert not (tmp_path / "out/manifest.json").exists()
 

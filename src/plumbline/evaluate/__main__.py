@@ -12,6 +12,7 @@ import functools
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -44,6 +45,8 @@ def main() -> None:
         raise PlumblineError(
             f"--run {len(given.run)} times, --out {len(given.out)} times; give an --out for each --run"
         )
+    if twice := [out for out, count in Counter(out.absolute() for out in given.out).items() if count > 1]:
+        raise PlumblineError(f"--out {twice[0]} is given twice; each run's scores need a folder of their own")
     entries = items.read_index(given.items, suite.task_names)
     if not given.tokenizer.is_file():
         raise PlumblineError(f"--tokenizer: there is no file {given.tokenizer}")

@@ -107,6 +107,7 @@ class CheckpointLM(TemplateLM):
         """(log-probability in nats, whether greedy decoding gives it) of each (key, context, continuation)."""
         segments: list[Segment] = []
         for index, (_, context, continuation) in enumerate(requests):
+            context = context or [self.eot_token_id]  # blanks alone, which the harness gives to the continuation
             if len(continuation) > self.context:
                 self.truncated += 1
                 segments += self._windows(index, context[-1], continuation)

@@ -95,10 +95,13 @@ class Reader:
         return stepped if stepped <= self.model.spec.context or longest > self.model.spec.context else longest
 
     def _ask(self, rows: Sequence[Laid], asked: _Asked) -> None:
-        """Read rows, and keep what something is asked of, each state once; the head is for many passes together."""
+        """Read rows where something is asked of them, and keep what it is asked of, each state once; the head is for
+        many passes together."""
         length = self._length(rows)
         questions = [(index * length + ask.place, ask) for index, row in enumerate(rows) for ask in row.asked]
         counts = [len(ask.tokens) for _, ask in questions]
+        if not questions:
+            return
         firsts_A = np.repeat([first for first, _ in questions] - np.cumsum(counts) + counts, counts)
         places_S, states_A = np.unique(firsts_A + np.arange(len(firsts_A)), return_inverse=True)
         wanted_S = np.pad(places_S, (0, -len(places_S) % STATES_STEP), mode="edge")
@@ -169,6 +172,8 @@ class Reader:
     def _try(self) -> None:
         """Find out whether rows have the states that they have alone, beside padding and in trees."""
         longest = min(14, self.model.spec.context)
+        if longest < 2:
+            return  # rows of one token need no padding, and have no common beginnings
         tokens = [(7 * place + 1) % self.model.spec.vocabulary for place in range(longest)]
         begin, end = tuple(tokens[: longest // 2]), tuple(tokens[longest // 2 :])
         rows = [(*begin, *end), begin[:1], (*begin, *end[2:])]

@@ -29,7 +29,7 @@ class Block(nn.Module):
         for sublayer in (0, 1):
             index = 2 * self.layer + sublayer
             if sublayer and self.last and context.wanted_S is not None:
-                state = tuple(part.flatten(0, 1)[context.wanted_S][None] for part in state)
+                state = residual.of_tokens(state, context.wanted_S)
             if placement.changes_stream:
                 state = residual.replace(state, placement.enter(sublayer, state[0]))
             x_BTD = placement.before(sublayer, residual.read(state, index))

@@ -50,11 +50,17 @@ def _served(x: torch.Tensor, y_OI: torch.Tensor) -> bool:
 
 
 def _multiplied(x_XI: torch.Tensor, y_OI: torch.Tensor, bias_O: torch.Tensor | None) -> torch.Tensor:
-    # A gradient that is one number everywhere has no memory of its own, which oneDNN wants.
-    x_XI, y_OI = (value.contiguous() if 0 in value.stride() else value for value in (x_XI, y_OI))
+    x_XI, y_OI = (value if _by_itself(value) else value.contiguous() for value in (x_XI, y_OI))
+    bias_O = None if bias_O is None else bias_O.contiguous()
     if torch.compiler.is_compiling():
         return torch.ops.plumbline.product(x_XI, y_OI, bias_O)
     return _by_onednn(x_XI, y_OI, bias_O)
+
+
+def _by_itself(value: torch.Tensor) -> bool:
+    """Whether each number of a matrix has its own place in memory, which oneDNN wants: a gradient may be one number."""
+    (inner, size), (outer, _) = sorted(zip(value.stride(), value.shape, strict=True))
+    return inner > 0 and outer >= inner * size
 
 
 def _by_onednn(x_XI: torch.Tensor, y_OI: torch.Tensor, bias_O: torch.Tensor | None) -> torch.Tensor:
@@ -62,12 +68,14 @@ def _by_onednn(x_XI: torch.Tensor, y_OI: torch.Tensor, bias_O: torch.Tensor | No
 
 
 # Without gradients of its own: `_Linear` has them, and gives them to a graph as well.
-_LIBRARY = torch.library.Library("plumbline", "DEF")
-_LIBRARY.define("product(Tensor x, Tensor y, Tensor? bias) -> Tensor")
-_LIBRARY.impl("product", _by_onednn, "CPU")
-torch.library.register_fake(
-    "plumbline::product", lambda x_XI, y_OI, bias_O: x_XI.new_empty(len(x_XI), len(y_OI)), lib=_LIBRARY
-)
+# Copies of this file stand beside exported models, of which a process may load several: the first one defines it.
+_LIBRARY = torch.library.Library("plumbline", "FRAGMENT")
+if not hasattr(torch.ops.plumbline, "product"):
+    _LIBRARY.define("product(Tensor x, Tensor y, Tensor? bias) -> Tensor")
+    _LIBRARY.impl("product", _by_onednn, "CPU")
+    torch.library.register_fake(
+        "plumbline::product", lambda x_XI, y_OI, bias_O: x_XI.new_empty(len(x_XI), len(y_OI)), lib=_LIBRARY
+    )
 
 
 class _Linear(torch.autograd.Function):

@@ -6,8 +6,9 @@ last, smaller micro-batch would be a graph more. So a run has one graph, of one 
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import os
+import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,8 @@ class Compiled:
         self, wrapped: nn.Module, model: Decoder, strategy: Strategy, ranks: Ranks, cache: Path | None
     ) -> None:
         """`wrapped` is `model` as `parallel` gives it; `cache` the folder of what is compiled (None: torch's own)."""
-        _prepare(cache, model.spec.layers)
-        self.wrapped, self.model, self.ranks, self.now = wrapped, model, ranks, _Now()
+        self.wrapped, self.model, self.ranks = wrapped, model, ranks
+        self.now = _Now(fault=_prepare(cache, model.spec.layers))
         if torch._dynamo.config.disable:
             self.now.fault = "TORCH_COMPILE_DISABLE is set"
         by_layer = strategy == "fsdp" and ranks.world > 1
@@ -117,7 +118,10 @@ def _compile(module: nn.Module, now: _Now, recompute: bool) -> None:
             try:
                 return compiled(*given, **named)
             except torch._dynamo.exc.TorchDynamoException as error:
-                if not now.trying or _short_of_memory(error):
+                inner = getattr(error, "inner_exception", error)
+                if isinstance(inner, (MemoryError, torch.OutOfMemoryError)):
+                    raise inner from error
+                if not now.trying:
                     raise
                 now.fault = _in_a_line(error)
         return forward(*given, **named)
@@ -125,12 +129,14 @@ def _compile(module: nn.Module, now: _Now, recompute: bool) -> None:
     module.forward = chosen
 
 
-def _prepare(cache: Path | None, layers: int) -> None:
-    """Settings of torch's compiler, of this process."""
+def _prepare(cache: Path | None, layers: int) -> str | None:
+    """Settings of torch's compiler, of this process; why they cannot be made, where they cannot."""
     if cache is not None:
-        cache = cache.absolute()
-        with contextlib.suppress(OSError):  # the compiler says it better
+        cache = cache.absolute() / _processor()
+        try:
             cache.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            return f"there is no folder for what is compiled: {error}"
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)
         os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
     import torch._dynamo
@@ -149,11 +155,17 @@ def _prepare(cache: Path | None, layers: int) -> None:
     torch._dynamo.config.skip_fwd_side_effects_in_bwd_under_checkpoint = True
     # DDP's own way is a graph for each bucket of 25 MB, hundreds in a model of a billion parameters.
     torch._dynamo.config.optimize_ddp = False
+    return None
 
 
-def _short_of_memory(error: BaseException) -> bool:
-    inner = getattr(error, "inner_exception", error)
-    return isinstance(inner, (MemoryError, torch.OutOfMemoryError))
+def _processor() -> str:
+    """A name for machines that run each other's code: what is compiled uses all instructions of the processor that it
+    was compiled on, and another, of the same cluster and on the same disk, may lack some."""
+    told = {"model name", "flags", "Features", "CPU part"}  # x86 and ARM
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    found = sorted({line for line in lines if line.partition(":")[0].strip() in told})
+    text = "\n".join(found) or platform.processor()
+    return f"{platform.machine()}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def _in_a_line(error: BaseException) -> str:

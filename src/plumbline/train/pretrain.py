@@ -220,7 +220,8 @@ class _Run:
                     spec=spec, model=model, ranks=group, validation=self.validation, progress=progress
                 )
             )
-        if settings.compile:
+        over = found is not None and (found.step == spec.train.steps or found.metadata["diverged"])
+        if settings.compile and not over:
             forward = compiled = Compiled(forward, model, settings.strategy, group, settings.compile_cache)
             if compiled.fault is None:
                 progress.say(f"compiling for {batching.micro_batch} sequences: seconds, minutes the first time")

@@ -48,6 +48,10 @@ class Residual(nn.Module):
         """The state with another current stream."""
         return (x_BTD, *state[1:])
 
+    def of_tokens(self, state: State, wanted_S: torch.Tensor) -> State:
+        """The state of some tokens as one row (1, S, ...); their places are counted through the rows (B, T)."""
+        return tuple(part_BT.flatten(0, 1)[wanted_S][None] for part_BT in state)
+
     def finish(self, state: State) -> torch.Tensor:
         """What the final norm reads (B, T, D)."""
         return state[0]

@@ -76,6 +76,12 @@ class AttentionResiduals(Residual):
             source_BTD, state = state[-2] + source_BTD, state[:-2]
         return self._with(state, source_BTD, (sublayer + 1) // self.sublayers_each)
 
+    def of_tokens(self, state: State, wanted_S: torch.Tensor) -> State:
+        queries_RD, *parts = state
+        sources = super().of_tokens(tuple(parts[::2]), wanted_S)
+        scores = (scores_RBT.flatten(1)[:, None, wanted_S] for scores_RBT in parts[1::2])
+        return queries_RD, *(part for pair in zip(sources, scores, strict=True) for part in pair)
+
     def finish(self, state: State) -> torch.Tensor:
         if self.final_mix:
             return self._mix(state, len(self.queries) - 1)
