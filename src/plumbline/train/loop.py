@@ -8,58 +8,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from torch import nn
 
-from plumbline.data.loader import Pack
 from plumbline.files import parse_json, pretty_json
-from plumbline.probes import read_all
-from plumbline.specs.spec import RunSpec
-from plumbline.train import randomness, schedule, snapshot
-from plumbline.train.batch import Batching
-from plumbline.train.checkpoint import Checkpoint, Checkpoints
+from plumbline.train import held_out, randomness, schedule, snapshot
+from plumbline.train.checkpoint import Checkpoint
 from plumbline.train.disk import guarded
-from plumbline.train.distributed import Ranks, gradient_sync
-from plumbline.train.interventions import Intervention
+from plumbline.train.distributed import gradient_sync
+from plumbline.train.held_out import loss_sum
 from plumbline.train.late import Readings, steps_late
-from plumbline.train.lease import Lease
 from plumbline.train.metrics import Metrics
-from plumbline.train.numerics import autocast
 from plumbline.train.online import Online
-from plumbline.train.optim import Optimizer
-from plumbline.train.points import Points
-from plumbline.train.prefetch import Batches, rows
-from plumbline.train.progress import Progress
+from plumbline.train.parts import Parts
+from plumbline.train.prefetch import Batches
 from plumbline.train.saving import Saved, Saving
-from plumbline.train.settings import Settings
-from plumbline.train.stop import Stopped, StopRequest
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Parts:
-    """What the loop works with. `model` is the decoder, sharded or not; `forward` calls it, wrapped or compiled."""
-
-    spec: RunSpec
-    settings: Settings
-    ranks: Ranks
-    stop: StopRequest
-    lease: Lease | None
-    checkpoints: Checkpoints
-    points: Points
-    progress: Progress
-    pack: Pack
-    validation: Pack
-    batching: Batching
-    model: nn.Module
-    forward: Callable[..., torch.Tensor]
-    optimizer: Optimizer
-    interventions: list[Intervention]
-    made_with: dict[str, str]
+from plumbline.train.stop import Stopped
 
 
 class Loop:
@@ -203,7 +168,7 @@ class Loop:
                 parts.stop.poll()
             tokens_BT = rows_BT.to(parts.ranks.device, non_blocking=True)
             with gradient_sync(parts.forward, number == len(batch) - 1):
-                loss = self._loss_sum(tokens_BT) / targets
+                loss = loss_sum(parts, tokens_BT) / targets
                 objective = loss
                 for intervention in parts.interventions:
                     extra = intervention.extra_loss(step, tokens_BT)
@@ -213,55 +178,18 @@ class Loop:
             total += loss.detach()
         return total
 
-    def _loss_sum(self, tokens_BT: torch.Tensor) -> torch.Tensor:
-        """Summed cross-entropy (nats) of the next tokens."""
-        with autocast(self.parts.spec.train.precision, self.parts.ranks.device):
-            return self.parts.forward(tokens_BT, loss=True)
-
-    def _tokens(self, pack: Pack, indices: np.ndarray) -> torch.Tensor:
-        return rows(pack, indices, self.parts.ranks.device).to(self.parts.ranks.device, non_blocking=True)
-
-    @torch.no_grad()
     def _validate(self) -> None:
-        """Mean loss a token on the first sequences of the validation pack, the same ones every time."""
-        parts, sequences = self.parts, self.parts.spec.train.validation_sequences
-        parts.model.eval()
-        width = parts.batching.micro_batch
-        rounds = math.ceil(sequences / (width * parts.ranks.world))
-        total = torch.zeros((), dtype=torch.float64, device=parts.ranks.device)
-        for number in range(rounds):
-            parts.ranks.poll(parts.stop)
-            start = (number * parts.ranks.world + parts.ranks.rank) * width
-            last = min(start + width, sequences)
-            # A rank with nothing left reads something all the same: a sharded model's forward pass needs every rank.
-            mine = np.arange(start, last) if start < last else np.arange(min(width, sequences))
-            value = self._loss_sum(self._tokens(parts.validation, mine))
-            if start < last:
-                total += value.double()
-        parts.model.train()
-        loss = parts.ranks.sum([total.item()])[0] / (sequences * (parts.spec.model.context - 1))
-        rate = parts.spec.optimizer.learning_rate * self.factor(self.step)
+        """The held-out loss after `step`."""
+        loss = held_out.loss(self.parts)
+        rate = self.parts.spec.optimizer.learning_rate * self.factor(self.step)
         self.metrics.validation(self.step, loss, rate, self.tokens)
-        parts.progress.validation(self.step, loss)
+        self.parts.progress.validation(self.step, loss)
 
     def _probe(self) -> None:
-        """Read the online probes that are due, on the same sequences every time."""
-        parts = self.parts
+        """Read the online probes that are due."""
         due = self.online.due(self.step)
-        if not due:
-            return
-        parts.ranks.poll(parts.stop)
-        tokens_BT = self._tokens(parts.validation, np.arange(max(probe.sequences for probe in due)))
-        with randomness.preserved(parts.ranks.device):
-            readings = read_all(
-                parts.model,
-                due,
-                tokens_BT,
-                parts.spec.train.precision,
-                init_seed=parts.spec.init_seed,
-                separator=parts.validation.separator,
-            )
-        self.online.add(self.step, parts.ranks.broadcast(readings))
+        if due:
+            self.online.add(self.step, held_out.readings(self.parts, due))
 
     def _keep_point(self) -> None:
         """Keep the weights for good, where the step is a probe point."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,14 +21,16 @@ from plumbline.train.disk import NoRoom, Unreadable, guarded, is_full, readable
 from plumbline.train.distributed import Ranks, parallel, ranks
 from plumbline.train.fitting import fitted
 from plumbline.train.lease import Lease, LeaseError
-from plumbline.train.loop import Loop, Parts
+from plumbline.train.loop import Loop
+from plumbline.train.manifest import manifest
 from plumbline.train.mlflow import MlflowSink
 from plumbline.train.numerics import numerics
 from plumbline.train.optim import Optimizer
+from plumbline.train.parts import Parts
 from plumbline.train.points import Points
 from plumbline.train.progress import Progress, TensorBoardSink
 from plumbline.train.settings import Settings
-from plumbline.train.state import COUNTED, StateDirectory, afresh, clock
+from plumbline.train.state import COUNTED, StateDirectory, afresh
 from plumbline.train.stop import Stopped, StopRequest
 
 
@@ -76,7 +77,7 @@ class _Run:
         self.points = Points(settings.state, spec)
         self.made_with = provenance.made_with()
         self.circumstances = settings.circumstances() | {"ranks": group.world} | self.made_with
-        self.compiled: dict[str, Any] = {"compiled": False, "not_compiled": None}
+        self.how: dict[str, Any] = {}  # the settings as they came out
         self.in_loop = False
         self.started = False
 
@@ -195,9 +196,8 @@ class _Run:
         randomness.seed(spec.init_seed, group.rank)
         model = create(spec.model, spec.init_seed, group.device)
         model.recompute = settings.recompute
-        self.parameters = sum(value.numel() for value in model.parameters())
         dtype = torch.bfloat16 if spec.train.precision == "bfloat16" else torch.float32
-        self.attention = choose(model, settings.attention, group.device.type, dtype)
+        attention = choose(model, settings.attention, group.device.type, dtype)
         if settings.micro_batch is None and group.device.type == "cuda" and settings.strategy == "ddp":
             batching = fitted(batching, model, spec, group)
         group.poll(self.stop)
@@ -220,13 +220,14 @@ class _Run:
                     spec=spec, model=model, ranks=group, validation=self.validation, progress=progress
                 )
             )
+        compilation: dict[str, Any] = {"compiled": False, "not_compiled": None}
         over = found is not None and (found.step == spec.train.steps or found.metadata["diverged"])
         if settings.compile and not over:
             forward = compiled = Compiled(forward, model, settings.strategy, group, settings.compile_cache)
             if compiled.fault is None:
                 progress.say(f"compiling for {batching.micro_batch} sequences: seconds, minutes the first time")
             reason = compiled.attempt(batching.micro_batch, spec.train.precision)
-            self.compiled = {"compiled": reason is None, "not_compiled": reason}
+            compilation = {"compiled": reason is None, "not_compiled": reason}
             group.poll(self.stop)
         optimizer = Optimizer(model, model.parameter_roles, spec.optimizer, hooks)
         loop = Loop(
@@ -249,19 +250,27 @@ class _Run:
                 made_with=self.made_with,
             )
         )
+        parameters = sum(value.numel() for value in model.parameters())
         progress.say(
-            f"{self.parameters:,} parameters on {group.device}; attention by {self.attention['kernel']}; "
+            f"{parameters:,} parameters on {group.device}; attention by {attention['kernel']}; "
             f"{batching.describe()}; {optimizer.describe()}"
         )
-        if self.attention["notice"]:
-            progress.say(self.attention["notice"])
-        if self.compiled["not_compiled"]:
-            progress.say(f"going on without being compiled: {self.compiled['not_compiled']}")
+        if attention["notice"]:
+            progress.say(attention["notice"])
+        if compilation["not_compiled"]:
+            progress.say(f"going on without being compiled: {compilation['not_compiled']}")
+        self.how = {
+            "strategy": settings.strategy,
+            **compilation,
+            "recompute": settings.recompute,
+            "attention": attention,
+            "read_late": loop.readings.late,
+            "micro_batch": batching.micro_batch,
+            "accumulation": batching.accumulation,
+            "world_size": group.world,
+        }
         if self.started:
-            cut: dict[str, Any] = {"micro_batch": batching.micro_batch, "accumulation": batching.accumulation}
-            cut |= {"world_size": group.world, "strategy": settings.strategy, **self.compiled}
-            cut |= {"recompute": settings.recompute, "attention": self.attention, "read_late": loop.readings.late}
-            guarded(settings.state, lambda: self.state.amend(**cut))
+            guarded(settings.state, lambda: self.state.amend(**self.how))
         if found is not None:
             with readable(found.path):
                 loop.restore(found)
@@ -276,7 +285,6 @@ class _Run:
         result = outcome.outcome(self.spec, loop.metrics, loop.divergence, loop.step)
         result["interventions"] = [hook.report(loop.step) for hook in hooks]
         loop.online.add_measured(measured for hook in hooks for measured in hook.measured())
-        manifest = self._manifest(loop)
         outcome.write(
             self.settings.out,
             weights=weights,
@@ -284,7 +292,7 @@ class _Run:
             points=self.points,
             online=loop.online,
             last=loop.step,
-            manifest=manifest,
+            manifest=manifest(loop, self.state.starts, self.how),
             result=result,
             check=self.lease.check,
         )
@@ -293,45 +301,6 @@ class _Run:
         loop.parts.progress.say(
             result["outcome"] + (f", validation loss {loss:.4f}" if loss is not None else f": {result['reason']}")
         )
-
-    def _manifest(self, loop: Loop) -> dict[str, Any]:
-        starts = self.state.starts
-        batching = loop.parts.batching
-        here = {
-            **provenance.code(),
-            **provenance.machine(self.group.device),
-            "packages": provenance.packages(),
-            "lock_sha256": provenance.lock_sha256(),
-            "strategy": self.settings.strategy,
-            **self.compiled,
-            "recompute": self.settings.recompute,
-            "attention": self.attention,
-            "read_late": loop.readings.late,
-            "micro_batch": batching.micro_batch,
-            "accumulation": batching.accumulation,
-            "world_size": self.group.world,
-        }
-        # A finished run's outputs may be given again elsewhere, under other code and settings: its start knows.
-        begun = here | {key: value for key, value in starts[-1].items() if key in here}
-        return {
-            "run_id": self.spec.run_id,
-            "spec": self.spec.to_dict(),
-            **begun,
-            "code": provenance.code_of(starts),
-            "code_sha256": provenance.one_code(starts),
-            "data_fingerprint": self.pack.fingerprint,
-            "validation_fingerprint": self.validation.fingerprint,
-            "precision": self.spec.train.precision,
-            "started": starts[0]["time"],
-            "finished": clock(),
-            "wall_seconds": round(loop.seconds + time.monotonic() - loop.began, 3),
-            **peak.of_starts(starts),
-            "attempts": len(starts),
-            "resumed_from": [entry["step"] for entry in starts if entry["resumed"]],
-            "starts": starts,
-            "parameters": self.parameters,
-            "tokens": loop.tokens,
-        }
 
     @contextlib.contextmanager
     def _deterministic_faults(self) -> Iterator[None]:

@@ -1,0 +1,67 @@
+"""What a run reads on held-out sequences while it trains: its validation loss and its online probes, on the same
+sequences every time.
+
+Shape suffixes: B sequences, T tokens.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from plumbline.probes import Reading, read_all
+from plumbline.specs.spec import ProbeSpec
+from plumbline.train import randomness
+from plumbline.train.numerics import autocast
+from plumbline.train.parts import Parts
+from plumbline.train.prefetch import rows
+
+
+def loss_sum(parts: Parts, tokens_BT: torch.Tensor) -> torch.Tensor:
+    """Summed cross-entropy (nats) of the next tokens."""
+    with autocast(parts.spec.train.precision, parts.ranks.device):
+        return parts.forward(tokens_BT, loss=True)
+
+
+@torch.no_grad()
+def loss(parts: Parts) -> float:
+    """Mean loss a token (nats) on the first sequences of the validation pack, over all ranks."""
+    sequences = parts.spec.train.validation_sequences
+    parts.model.eval()
+    width = parts.batching.micro_batch
+    rounds = math.ceil(sequences / (width * parts.ranks.world))
+    total = torch.zeros((), dtype=torch.float64, device=parts.ranks.device)
+    for number in range(rounds):
+        parts.ranks.poll(parts.stop)
+        start = (number * parts.ranks.world + parts.ranks.rank) * width
+        last = min(start + width, sequences)
+        # A rank with nothing left reads something all the same: a sharded model's forward pass needs every rank.
+        mine = np.arange(start, last) if start < last else np.arange(min(width, sequences))
+        value = loss_sum(parts, _tokens(parts, mine))
+        if start < last:
+            total += value.double()
+    parts.model.train()
+    return parts.ranks.sum([total.item()])[0] / (sequences * (parts.spec.model.context - 1))
+
+
+def readings(parts: Parts, due: list[ProbeSpec]) -> list[Reading]:
+    """What the probes read of the model as it is, the leader's on every rank."""
+    parts.ranks.poll(parts.stop)
+    tokens_BT = _tokens(parts, np.arange(max(probe.sequences for probe in due)))
+    with randomness.preserved(parts.ranks.device):
+        found = read_all(
+            parts.model,
+            due,
+            tokens_BT,
+            parts.spec.train.precision,
+            init_seed=parts.spec.init_seed,
+            separator=parts.validation.separator,
+        )
+    return parts.ranks.broadcast(found)
+
+
+def _tokens(parts: Parts, indices: np.ndarray) -> torch.Tensor:
+    device = parts.ranks.device
+    return rows(parts.validation, indices, device).to(device, non_blocking=True)

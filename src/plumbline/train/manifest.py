@@ -1,0 +1,43 @@
+"""What is written of a finished run: what it was, what made it, and what it took."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from plumbline.train import peak, provenance
+from plumbline.train.loop import Loop
+from plumbline.train.state import clock
+
+
+def manifest(loop: Loop, starts: list[dict[str, Any]], how: dict[str, Any]) -> dict[str, Any]:
+    """The content of ``manifest.json``; `how` is how the settings came out, `starts` are those of ``starts.json``."""
+    parts = loop.parts
+    here = {
+        **provenance.code(),
+        **provenance.machine(parts.ranks.device),
+        "packages": provenance.packages(),
+        "lock_sha256": provenance.lock_sha256(),
+        **how,
+    }
+    # A finished run's outputs may be given again elsewhere, under other code and settings: its start knows.
+    begun = here | {key: value for key, value in starts[-1].items() if key in here}
+    return {
+        "run_id": parts.spec.run_id,
+        "spec": parts.spec.to_dict(),
+        **begun,
+        "code": provenance.code_of(starts),
+        "code_sha256": provenance.one_code(starts),
+        "data_fingerprint": parts.pack.fingerprint,
+        "validation_fingerprint": parts.validation.fingerprint,
+        "precision": parts.spec.train.precision,
+        "started": starts[0]["time"],
+        "finished": clock(),
+        "wall_seconds": round(loop.seconds + time.monotonic() - loop.began, 3),
+        **peak.of_starts(starts),
+        "attempts": len(starts),
+        "resumed_from": [entry["step"] for entry in starts if entry["resumed"]],
+        "starts": starts,
+        "parameters": sum(value.numel() for value in parts.model.parameters()),
+        "tokens": loop.tokens,
+    }

@@ -1,0 +1,45 @@
+"""What a run is trained with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from plumbline.data.loader import Pack
+from plumbline.specs.spec import RunSpec
+from plumbline.train.batch import Batching
+from plumbline.train.checkpoint import Checkpoints
+from plumbline.train.distributed import Ranks
+from plumbline.train.interventions import Intervention
+from plumbline.train.lease import Lease
+from plumbline.train.optim import Optimizer
+from plumbline.train.points import Points
+from plumbline.train.progress import Progress
+from plumbline.train.settings import Settings
+from plumbline.train.stop import StopRequest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """What the loop works with, made before its first step. `model` is the decoder, sharded or not; `forward` calls it,
+    wrapped or compiled."""
+
+    spec: RunSpec
+    settings: Settings
+    ranks: Ranks
+    stop: StopRequest
+    lease: Lease | None
+    checkpoints: Checkpoints
+    points: Points
+    progress: Progress
+    pack: Pack
+    validation: Pack
+    batching: Batching
+    model: nn.Module
+    forward: Callable[..., torch.Tensor]
+    optimizer: Optimizer
+    interventions: list[Intervention]
+    made_with: dict[str, str]
