@@ -17,14 +17,15 @@ def command() -> str:
 
 
 def describe(*, with_torch: bool = True) -> str:
-    """Processor, cores, load, Python and torch, in one line."""
+    """Processor and its widest vectors, cores, load, Python and torch, in one line."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        names = [
-            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
-        ]
-        cpu = names[0] if names else cpu
+        told = [line.partition(":") for line in info.read_text().splitlines()]
+        known = {name.strip(): value.strip() for name, _, value in told}
+        flags = known.get("flags", "").split()
+        widest = [words for flag, words in (("avx512f", " with AVX-512"), ("avx2", " with AVX2")) if flag in flags]
+        cpu = known.get("model name", cpu) + "".join(widest[:1])
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     words = [cpu, f"{cores} cores, load {load:.1f}", f"Python {platform.python_version()}"]
     if with_torch:
