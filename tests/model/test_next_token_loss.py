@@ -8,6 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from plumbline.model import next_token_loss as module
 from plumbline.model.decoder import create
+from plumbline.model.products import product
 from plumbline.specs.spec import ModelSpec
 from plumbline.train.numerics import autocast
 from tests.golden.trainings import LATENT
@@ -63,6 +64,18 @@ def test_only_what_is_wanted_is_made(case):
     h = hidden_ND.clone().requires_grad_()
     module.next_token_loss(h, weight_VD, targets_N).backward()
     torch.testing.assert_close(h.grad, gradients(whole, *case)[1] / 3)
+
+
+def test_held_out_tokens_make_no_gradient(monkeypatch):
+    """A weight asks for its gradient wherever it is used; without a graph nobody would use what it is given."""
+    made = []
+    monkeypatch.setattr(module, "product", lambda *given: made.append(1) or product(*given))
+    model = create(ModelSpec.from_dict(overlay("baseline")), 0)
+    tokens_BT = torch.zeros(1, model.spec.context, dtype=torch.long)
+    with torch.no_grad():
+        held_out = model(tokens_BT, loss=True)
+    assert len(made) == 1 and not held_out.requires_grad
+    assert torch.equal(model(tokens_BT, loss=True).detach(), held_out) and len(made) == 3
 
 
 def test_under_autocast_products_alone_are_narrow(case):

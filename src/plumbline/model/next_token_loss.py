@@ -21,6 +21,8 @@ def next_token_loss(hidden_ND: torch.Tensor, weight_VD: torch.Tensor, targets_N:
 
     The products are made in autocast's type where it is on, logits and their softmax in float32 or wider.
     """
+    if not torch.is_grad_enabled():  # else a weight asks for its gradient wherever it is used
+        hidden_ND, weight_VD = hidden_ND.detach(), weight_VD.detach()
     loss: torch.Tensor = _NextTokenLoss.apply(hidden_ND, weight_VD, targets_N)
     return loss
 
