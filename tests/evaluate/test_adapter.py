@@ -65,6 +65,12 @@ def test_the_size_of_a_batch_changes_nothing(decoder: Decoder, tokenizer: Tokeni
     assert [value for value, _ in small] == pytest.approx([value for value, _ in large], abs=1e-4)
 
 
+def test_an_answer_without_a_token_is_refused(model: CheckpointLM):
+    """It would be certain, and so be chosen."""
+    with pytest.raises(PlumblineError, match="an answer has no token of its own: of 'a' and '' together"):
+        model._loglikelihood_tokens([(("a", ""), [5], [])])
+
+
 def test_greedy_is_true_for_the_likeliest_continuation(model: CheckpointLM, decoder: Decoder):
     context = model.tok_encode("harbour lantern")
     best = int(decoder(torch.tensor([context]))[0, -1, :VOCABULARY].argmax())

@@ -41,13 +41,15 @@ def test_recorded_under_this_numerics():
 
 @pytest.mark.parametrize("method", recorded()["losses"])
 def test_golden(method):
-    expected, found, tolerance = recorded()["losses"][method], losses(method), TOLERANCES.get(method, TOLERANCE)
+    expected, found = recorded()["losses"][method], losses(method)
+    # Rounding grows by training alone.
+    tolerances = [TOLERANCE] * 3 + [TOLERANCES.get(method, TOLERANCE)] * (STEPS - 3)
     gaps = [abs(a - b) for a, b in zip(found, expected, strict=True)]
-    first = next((step for step, gap in enumerate(gaps, start=1) if not gap <= tolerance), None)
+    first = next((step for step in range(1, STEPS + 1) if not gaps[step - 1] <= tolerances[step - 1]), None)
     assert first is None, (
         f"{method}: the loss at step {first} is {found[first - 1]}, recorded is {expected[first - 1]} (tolerance "
-        f"{tolerance}). If this change of the numerics is meant, bump NUMERICS in src/plumbline/__init__.py and record "
-        "again with `python -m tests.golden.make`; otherwise find what changed"
+        f"{tolerances[first - 1]}). If this change of the numerics is meant, bump NUMERICS in "
+        "src/plumbline/__init__.py and record again with `python -m tests.golden.make`; otherwise find what changed"
     )
 
 
@@ -84,4 +86,5 @@ def test_the_losses_tell_methods_apart():
     for index, one in enumerate(names):
         for other in names[index + 1 :]:
             apart = gap(kept[one], kept[other])
-            assert (apart < TOLERANCE) if {one, other} in SAME else (apart > 2 * TOLERANCE), (one, other, apart)
+            tolerance = max(TOLERANCES.get(name, TOLERANCE) for name in (one, other))
+            assert (apart < tolerance) if {one, other} in SAME else (apart > 2 * tolerance), (one, other, apart)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,17 @@ def test_a_run_that_is_over_is_not_compiled_again(packs: Path, tmp_path: Path, b
         assert train(run_spec(), compiled(packs, tmp_path)) == 0
         assert len(graphs) == 1 and read(tmp_path / "out/manifest.json")["compiled"] is True
         (tmp_path / "out/manifest.json").unlink()
+
+
+def test_a_run_that_diverged_tells_how_it_was_trained(packs: Path, tmp_path: Path, backend: Any) -> None:
+    """Too: giving its products again is a start of its own, in which nothing was compiled."""
+    backend(lambda graph, inputs: graph)
+    for starts in (1, 2):
+        assert train(spec(optimizer__learning_rate=1e30), compiled(packs, tmp_path)) == 0
+        manifest = read(tmp_path / "out/manifest.json")
+        assert read(tmp_path / "out/outcome.json")["outcome"] == "diverged"
+        assert len(manifest["starts"]) == starts and manifest["compiled"] is True
+        shutil.rmtree(tmp_path / "out")
 
 
 def test_processors_that_differ_share_nothing_that_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def main() -> None:
         raise PlumblineError(
             f"--run {len(given.run)} times, --out {len(given.out)} times; give an --out for each --run"
         )
-    if twice := [out for out, count in Counter(out.absolute() for out in given.out).items() if count > 1]:
+    if twice := [out for out, count in Counter(out.resolve() for out in given.out).items() if count > 1]:
         raise PlumblineError(f"--out {twice[0]} is given twice; each run's scores need a folder of their own")
     entries = items.read_index(given.items, suite.task_names)
     if not given.tokenizer.is_file():

@@ -106,7 +106,12 @@ class CheckpointLM(TemplateLM):
     def _loglikelihood_tokens(self, requests: Sequence, **kwargs: object) -> list[tuple[float, bool]]:
         """(log-probability in nats, whether greedy decoding gives it) of each (key, context, continuation)."""
         segments: list[Segment] = []
-        for index, (_, context, continuation) in enumerate(requests):
+        for index, (key, context, continuation) in enumerate(requests):
+            if not continuation:
+                raise PlumblineError(
+                    f"an answer has no token of its own: of {key[0]!r} and {key[1]!r} together the tokenizer makes the "
+                    "tokens of the first alone; take the item out, or put a space between them"
+                )
             context = context or [self.eot_token_id]  # blanks alone, which the harness gives to the continuation
             if len(continuation) > self.context:
                 self.truncated += 1

@@ -1,8 +1,8 @@
 """Products of float32 matrices on a CPU by oneDNN, which uses its widest vectors whoever made the processor.
 
 The library that torch calls for them (MKL) takes narrower ones on processors that are not its maker's: 95 billion
-operations a second on one core of an AMD EPYC with AVX-512, of 220. With AVX2 alone both come to 80 of some 100, and
-torch's way is left as it is. The sums are float32 here and there, in another order.
+operations a second on one core of an AMD EPYC with AVX-512, of 220. With AVX2 alone both come to 60 to 80 of some 100,
+and torch's way is left as it is. The sums are float32 here and there, in another order.
 
 In a graph of torch.compile the same products stand as an operator of ours, which its back end calls and looks no
 further into: of oneDNN's own it takes only those whose matrix is a constant, and for any other asks MKL.

@@ -43,7 +43,12 @@ def arguments() -> argparse.ArgumentParser:
     add("--mlflow", metavar="URI", help="let MLflow see the run: a tracking server, or a folder")
     add("--strategy", choices=("ddp", "fsdp"), default="ddp", help="with several ranks (default: %(default)s)")
     add("--compile", action="store_true", help="torch.compile training steps; where that fails, do without and say so")
-    add("--compile-cache", type=Path, metavar="DIR", help="keep what is compiled there, for all runs of equal shape")
+    add(
+        "--compile-cache",
+        type=Path,
+        metavar="DIR",
+        help="keep what is compiled there, for other runs of its shape",
+    )
     add(
         "--recompute",
         action="store_true",

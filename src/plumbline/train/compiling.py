@@ -132,8 +132,8 @@ def _compile(module: nn.Module, now: _Now, recompute: bool) -> None:
 def _prepare(cache: Path | None, layers: int) -> str | None:
     """Settings of torch's compiler, of this process; why they cannot be made, where they cannot."""
     if cache is not None:
-        cache = cache.absolute() / _processor()
         try:
+            cache = cache.absolute() / _processor()
             cache.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             return f"there is no folder for what is compiled: {error}"

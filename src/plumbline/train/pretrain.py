@@ -222,7 +222,10 @@ class _Run:
             )
         compilation: dict[str, Any] = {"compiled": False, "not_compiled": None}
         over = found is not None and (found.step == spec.train.steps or found.metadata["diverged"])
-        if settings.compile and not over:
+        if over:  # its steps were taken by earlier starts, which know
+            earlier: dict[str, Any] = next((start for start in reversed(self.state.starts) if "compiled" in start), {})
+            compilation = {name: earlier.get(name) for name in compilation}
+        elif settings.compile:
             forward = compiled = Compiled(forward, model, settings.strategy, group, settings.compile_cache)
             if compiled.fault is None:
                 progress.say(f"compiling for {batching.micro_batch} sequences: seconds, minutes the first time")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-#: What a residual carries from sublayer to sublayer. Where there is a single stream (B, T, D), it comes first.
+#: What a residual carries from sublayer to sublayer, each part (B, T, ...) unless `of_tokens` knows better. Where there
+#: is a single stream (B, T, D), it comes first.
 State = tuple[torch.Tensor, ...]
 
 
