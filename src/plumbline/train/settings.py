@@ -14,7 +14,7 @@ class Settings:
 
     Units: `micro_batch` sequences on one rank, `*_seconds` seconds, `checkpoint_steps` optimizer steps.
     `micro_batch` None: a whole share; on a GPU, but for fsdp, the largest that its memory holds, found by trying.
-    `compile_cache`: where what `compile` makes is kept for the next run of equal shape on a processor of its kind; None:
+    `compile_cache`: where what `compile` makes is kept for the next run of equal shape on such a processor; None:
     torch's own place.
     `attention`: "reference" has explicit weights in place of every fused kernel.
     `overlap`: threads write checkpoints and read the next step's sequences while steps are taken.
