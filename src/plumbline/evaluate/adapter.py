@@ -104,7 +104,11 @@ class CheckpointLM(TemplateLM):
         raise PlumblineError("tasks that generate text are not supported; every suite here scores given answers")
 
     def _loglikelihood_tokens(self, requests: Sequence, **kwargs: object) -> list[tuple[float, bool]]:
-        """(log-probability in nats, whether greedy decoding gives it) of each (key, context, continuation)."""
+        """(log-probability in nats, whether greedy decoding gives it) of each (key, context, continuation).
+
+        Raises:
+            PlumblineError: a continuation of no tokens, or a log-probability that is no number.
+        """
         segments: list[Segment] = []
         for index, (key, context, continuation) in enumerate(requests):
             if not continuation:
