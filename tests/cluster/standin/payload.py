@@ -1,7 +1,7 @@
 """What the jobs of the stand-in workflow do: `show` what SLURM gave them, or `count` to a number, slowly.
 
 `count` is a trainer without a model: it keeps its position in a state file, goes on from there, saves and exits 75
-when it is told to end, and writes its output last.
+when it is told to end, and writes its output last; not before a file named `hold` is gone, if there is one.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ def count(output: Path, state: Path) -> None:
     position = int(state.read_text()) if state.exists() else 0
     with Path(f"{state}.starts").open("a") as starts:
         print(position, os.getpid(), os.environ["SLURM_JOB_ID"], os.environ["SLURMD_NODENAME"], file=starts)
-    while position < int(os.environ.get("STEPS", "100")):
+    steps = int(os.environ.get("STEPS", "100"))
+    while position < steps or Path("hold").exists():
         time.sleep(0.1)
-        position += 1
+        position = min(position + 1, steps)
         if position % 10 == 0 or stop:
             aside = state.with_suffix(".tmp")
             aside.write_text(str(position))
