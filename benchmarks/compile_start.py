@@ -23,6 +23,7 @@ import msgspec
 from machine import command, describe
 from step_beside_transformers import SHAPES, shaped
 
+from plumbline.cli import positive
 from plumbline.specs import sheet
 from plumbline.specs.spec import RunSpec
 from plumbline.train.step_time import random_pack
@@ -72,7 +73,7 @@ def measure(label: str) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
-    parser.add_argument("--runs", type=int, default=2, help="the whole table so many times (default: %(default)s)")
+    parser.add_argument("--runs", type=positive, default=2, help="the whole table so many times (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
     lines = [

@@ -21,6 +21,8 @@ from pathlib import Path
 
 from machine import command, describe
 
+from plumbline.cli import positive
+
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = {"training": ("pretrain",), "evaluation": ("evaluate",), "readings of runs": ("probe", "measure")}
 
@@ -75,7 +77,7 @@ def measure(study: str, at_once: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--study", default="transfer")
-    parser.add_argument("--runs", type=int, default=2, help="clones, one after the other (default: %(default)s)")
+    parser.add_argument("--runs", type=positive, default=2, help="clones, one after the other (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
     at_once = len(os.sched_getaffinity(0))

@@ -20,6 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from plumbline.cli import positive
+
 TASKS = ("arc_easy", "arc_challenge", "boolq", "hellaswag", "lambada_openai", "openbookqa", "piqa", "winogrande")
 SLOTS = {
     "positions": "rotary", "norm": "rms_norm", "projections": "grouped_query", "query_key": "identity", "values":
@@ -204,10 +206,10 @@ def table(label: str, taken: dict[str, dict[str, float]]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=Path, metavar="FOLDER", help="real items: <task>.jsonl in the hub's schema")
-    parser.add_argument("--limit", type=int, help=f"items of a task (default: {ITEMS})")
+    parser.add_argument("--limit", type=positive, help=f"items of a task (default: {ITEMS})")
     parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--batch-sizes", nargs="*", default=["8"], help="of `hf`; a number or auto")
-    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--runs", type=positive, default=2)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--model", help=argparse.SUPPRESS)
@@ -220,6 +222,8 @@ def main() -> None:
         return
     if given.items is None:
         parser.error("--items FOLDER is needed: a folder with <task>.jsonl of " + ", ".join(TASKS))
+    if missing := [f"{task}.jsonl" for task in TASKS if not (given.items / f"{task}.jsonl").is_file()]:
+        parser.error(f"--items {given.items}: there is no {', '.join(missing)} in it")
     from machine import command, describe
 
     lines = [

@@ -24,6 +24,7 @@ import torch
 from machine import command, describe
 from step_beside_transformers import SHAPES, shaped
 
+from plumbline.cli import positive
 from plumbline.specs import sheet
 from plumbline.train.distributed import ranks
 from plumbline.train.loop import Loop
@@ -113,9 +114,9 @@ def _seconds(made: Loop) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
-    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--rounds", type=positive, default=8)
     parser.add_argument("--steps", type=float, default=2.0, help="seconds of steps after a save (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=2, help="the whole table so many times (default: %(default)s)")
+    parser.add_argument("--runs", type=positive, default=2, help="the whole table so many times (default: %(default)s)")
     parser.add_argument("--folder", type=Path, help="where checkpoints are written (default: the temporary folder)")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()

@@ -28,6 +28,8 @@ from typing import Any
 
 from machine import command, describe
 
+from plumbline.cli import positive
+
 #: Label -> shape. The first is the transfer study's at `demo`.
 SHAPES: dict[str, dict[str, int]] = {
     "1.2M": {
@@ -40,6 +42,8 @@ SHAPES: dict[str, dict[str, int]] = {
     },
 }  # fmt: skip
 OURS = "plumbline"
+#: Of ours, and of theirs beside it.
+PRECISIONS = {"float32": "float32", "bfloat16_products": "bfloat16"}
 
 
 def ours(shape: dict[str, int], compiled: bool, precision: str) -> tuple[Any, Callable[[Any], Any], int]:
@@ -206,10 +210,11 @@ def measure(label: str, precision: tuple[str, str], given: argparse.Namespace) -
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--precisions", nargs="*", choices=PRECISIONS, default=list(PRECISIONS), help="ours")
     parser.add_argument("--compiled", action="store_true", help="torch.compile (needs a C++ compiler)")
     parser.add_argument("--nanogpt", type=Path, metavar="FOLDER")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--runs", type=int, default=2, help="the whole table so many times (default: %(default)s)")
+    parser.add_argument("--rounds", type=positive, default=15)
+    parser.add_argument("--runs", type=positive, default=2, help="the whole table so many times (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="default: beside this script, by eager and compiled")
     given = parser.parse_args()
     import torch
@@ -228,8 +233,8 @@ def main() -> None:
         "|---:|---|---|---|---|---:|---:|---:|---:|---:|",
     ]
     for run, label in itertools.product(range(1, given.runs + 1), given.shapes):
-        for precision in (("float32", "float32"), ("bfloat16_products", "bfloat16")):
-            rows = [f"| {run} {row}" for row in measure(label, precision, given)]
+        for precision in given.precisions:
+            rows = [f"| {run} {row}" for row in measure(label, (precision, PRECISIONS[precision]), given)]
             print("\n".join(rows), flush=True)
             lines += rows
     out.write_text("\n".join(lines) + "\n", encoding="utf-8")

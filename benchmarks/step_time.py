@@ -22,6 +22,7 @@ import torch
 from kept import Kept
 from machine import describe
 
+from plumbline.cli import nearest, positive
 from plumbline.model.decoder import create
 from plumbline.specs import sheet
 from plumbline.specs.spec import Precision, RunSpec
@@ -74,7 +75,7 @@ def main() -> None:
     parser.add_argument("--preset", default="demo")
     parser.add_argument("--scale", default="base")
     parser.add_argument("--precision", choices=get_args(Precision), help="default: the runs' own")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=positive, default=5)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--methods", nargs="*", help="default: every method and arm with a run of this scale")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
@@ -86,6 +87,9 @@ def main() -> None:
     if given.precision:
         specs = {name: _at(spec, given.precision) for name, spec in specs.items()}
     reference = study.reference or next(iter(study.methods))
+    if unknown := [name for name in given.methods or () if name not in specs]:
+        there = f"no run of {given.study} at scale {given.scale} is of {unknown[0]!r}"
+        parser.error(f"--methods: {there}{nearest(unknown[0], specs)}")
     chosen = given.methods or [name for name in specs if name != reference]
     baseline, of_baseline = trainer(specs[reference], given.device)
     made = {name: trainer(specs[name], given.device) for name in chosen}

@@ -26,6 +26,8 @@ from pathlib import Path
 
 from machine import command, describe
 
+from plumbline.cli import positive
+
 LIBRARY = """
 import json, sys, tokenizers
 words = tokenizers.Tokenizer.from_file(sys.argv[1])
@@ -113,9 +115,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=float, default=24)
     parser.add_argument("--documents", type=Path, metavar="FILE.jsonl", help="texts of one's own")
-    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--runs", type=positive, default=2)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
+    if given.documents is not None and not given.documents.is_file():
+        parser.error(f"--documents {given.documents}: there is no such file; make table2 leaves one in work/demo")
     cores = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

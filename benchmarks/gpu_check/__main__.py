@@ -68,6 +68,8 @@ def main() -> int:
     given = parser.parse_args()
     if given.device == "cpu" and given.sizes != "tiny":
         raise PlumblineError("--device cpu: paper shapes take a processor days; add --sizes tiny for a rehearsal")
+    if given.minutes is not None and not given.minutes > 0:
+        raise PlumblineError(f"--minutes {given.minutes:g}: nothing is measured in that; give some minutes")
     setting = Setting(device=given.device, sizes=given.sizes, nanogpt=given.nanogpt)
     here = machine(given.device)
     path = given.out or place(setting, str(here["device"]))

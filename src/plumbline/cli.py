@@ -41,6 +41,28 @@ def token_id(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    """An option's value that is a count of at least one.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not.
+    """
+    if (value := not_negative(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return value
+
+
+def not_negative(text: str) -> int:
+    """An option's value that is a count, or 0.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not.
+    """
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
 def nearest(given: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` where something known is near to what was given, else nothing."""
     close = difflib.get_close_matches(given, list(known), n=1)

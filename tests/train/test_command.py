@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli import EXIT_RUN_AGAIN
+from plumbline.train.__main__ import arguments
 from tests.model_specs import run_spec
 from tests.train.helpers import products, read
 
@@ -32,6 +33,23 @@ def test_a_bad_spec_is_an_error_in_one_line_and_is_recorded(packs: Path, tmp_pat
     )
     assert done.stderr.count("\n") == 1
     assert "no option 'beta3'" in read(tmp_path / "state/fault.json")["reason"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--micro-batch", "2.5"), "argument --micro-batch: '2.5' is not a whole number from 0 on"),
+        (("--micro-batch", "0"), "argument --micro-batch: '0' is not a whole number from 1 on"),
+        (("--read-late", "1e3"), "argument --read-late: '1e3' is not a whole number from 0 on"),
+        (("--read-late", "-1"), "argument --read-late: '-1' is not a whole number from 0 on"),
+    ],
+)
+def test_a_count_that_is_none_is_said(words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        arguments().parse_args(
+            ["--spec", "{}", "--data", "d", "--validation", "v", "--state", "s", "--out", "o", *words]
+        )
+    assert says in capsys.readouterr().err
 
 
 def test_a_signal_during_the_imports_is_heeded_and_the_next_start_trains(

@@ -113,8 +113,9 @@ class CheckpointLM(TemplateLM):
         for index, (key, context, continuation) in enumerate(requests):
             if not continuation:
                 raise PlumblineError(
-                    f"an answer has no token of its own: of {key[0]!r} and {key[1]!r} together the tokenizer makes the "
-                    "tokens of the first alone; take the item out, or put a space between them"
+                    f"an answer has no token of its own: of {key[0]!r} and {key[1]!r} together the tokenizer makes no "
+                    "more tokens than of the first alone; take the item out, or change where the one ends and the "
+                    "other begins"
                 )
             context = context or [self.eot_token_id]  # blanks alone, which the harness gives to the continuation
             if len(continuation) > self.context:

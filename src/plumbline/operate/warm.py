@@ -3,10 +3,10 @@
     python -m plumbline.operate.warm -m plumbline.train ...
 
 An interpreter with torch takes two seconds of a processor before a job's first own line, and a table at demo size has
-hundreds of jobs. From the third job of a Snakemake on, a process beside it (`plumbline.operate.warm_server`) imports
-the packages once, nothing of Plumbline's among them, and each job is a fork of it: a process of its own, with its own
-streams, that ends as it would have ended by itself, signals and the death of this one included. profiles/default
-launches jobs through this where no other profile is named.
+hundreds of jobs. The third job of a Snakemake starts a process beside it (`plumbline.operate.warm_server`), which
+imports the packages once, nothing of Plumbline's among them, and each job after that is a fork of it: a process of its
+own, with its own streams, that ends as it would have ended by itself, signals and the death of this one included.
+profiles/default launches jobs through this where no other profile is named.
 
 A job starts cold, as the same command by itself, where there is no such process yet, or none of the same Snakemake,
 folder, interpreter and environment, down to the last variable; and always with PLUMBLINE_WARM=0. To Snakemake a job is

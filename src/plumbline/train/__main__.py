@@ -24,15 +24,15 @@ def arguments() -> argparse.ArgumentParser:
     add("--out", required=True, type=Path, help="directory of the outputs; outcome.json is written last")
     add(
         "--micro-batch",
-        type=_positive,
+        type=cli.positive,
         metavar="SEQUENCES",
         help="most sequences at a time on a rank (default: all; on a GPU as many as its memory holds)",
     )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
     often = parser.add_mutually_exclusive_group()
     often.add_argument("--checkpoint-seconds", type=float, help="default: 15 on a CPU, 600 on a GPU")
-    often.add_argument("--checkpoint-steps", type=_positive, metavar="N")
-    add("--keep", type=_positive, default=3, help="rolling checkpoints to keep (default: %(default)s)")
+    often.add_argument("--checkpoint-steps", type=cli.positive, metavar="N")
+    add("--keep", type=cli.positive, default=3, help="rolling checkpoints to keep (default: %(default)s)")
     add(
         "--overlap",
         action=argparse.BooleanOptionalAction,
@@ -58,7 +58,7 @@ def arguments() -> argparse.ArgumentParser:
         help="reference: explicit weights in place of every fused kernel (default: %(default)s)")  # fmt: skip
     add(
         "--read-late",
-        type=_not_negative,
+        type=cli.not_negative,
         metavar="STEPS",
         help="read losses so many steps after they were computed; no number changes (default: 0 on a CPU; on a GPU 8, "
         "among several 2)",
@@ -69,20 +69,6 @@ def arguments() -> argparse.ArgumentParser:
     add("--starts-without-progress", type=int, default=3, metavar="K",
         help="give up after K faults in the loop from the same step; 0: never (default: %(default)s)")  # fmt: skip
     return parser
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return value
-
-
-def _not_negative(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return value
 
 
 def main() -> int:
