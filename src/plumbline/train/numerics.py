@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 import torch
+import torch.utils.deterministic
 
 from plumbline.allocator import keep_memory
 from plumbline.model.precision import wide_attention
@@ -18,6 +19,8 @@ def numerics(device: torch.device) -> None:
         keep_memory()
     # The same as use_deterministic_algorithms, without its import of torch.compile's machinery.
     torch.set_deterministic_debug_mode("error" if device.type == "cpu" else "default")
+    # Otherwise each new tensor is filled with NaN before it is written: 1 to 2 % of a step. Tests see that none is read.
+    torch.utils.deterministic.fill_uninitialized_memory = False
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
 
