@@ -19,7 +19,7 @@ def numerics(device: torch.device) -> None:
         keep_memory()
     # The same as use_deterministic_algorithms, without its import of torch.compile's machinery.
     torch.set_deterministic_debug_mode("error" if device.type == "cpu" else "default")
-    # Otherwise each new tensor is filled with NaN before it is written: 1 to 2 % of a step. Tests see that none is read.
+    # Else each new tensor is filled with NaN before it is written: 1 to 2 % of a step. Tests see that none is read so.
     torch.utils.deterministic.fill_uninitialized_memory = False
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
