@@ -9,6 +9,7 @@ import torch
 import torch.utils.deterministic
 
 from plumbline.model.decoder import create
+from plumbline.model.next_token_loss import ROWS
 from plumbline.specs.spec import ModelSpec
 from plumbline.train.numerics import numerics
 from tests.golden.runs import tokens
@@ -26,11 +27,17 @@ def _as_in_training(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_deterministic_debug_mode(mode)
 
 
+#: Five spans of queries where attention is made in spans, and two parts of the loss.
+CONTEXT = 160
+
+
 def loss_and_gradients(method: str) -> list[torch.Tensor]:
     """Of one batch."""
-    spec = ModelSpec.from_dict(overlay(method))
+    spec = ModelSpec.from_dict(overlay(method) | {"context": CONTEXT})
     model = create(spec, init_seed=42)
-    loss = model(tokens(1, spec.vocabulary, spec.context), loss=True)
+    batch_BT = tokens(1, spec.vocabulary, CONTEXT)
+    assert batch_BT[:, 1:].numel() > ROWS
+    loss = model(batch_BT, loss=True)
     loss.backward()
     return [loss.detach(), *(value.grad for value in model.parameters() if value.grad is not None)]
 
