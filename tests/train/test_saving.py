@@ -95,7 +95,8 @@ def test_steps_taken_meanwhile_change_no_byte(packs: Path, tmp_path: Path, probe
 
     before_step(notice)
     assert train(spec, settings(packs, tmp_path / "beside", checkpoint_steps=4, overlap=True)) == 0
-    assert there[:8] == [[]] * 8 and there[8] == [4] and (held.most, held.begun) == (1, 3)
+    # Whether the one after step 8 is written by the time that step 9 begins is the writer's affair.
+    assert there[:8] == [[]] * 8 and 4 in there[8] and (held.most, held.begun) == (1, 3)
     for step in (4, 8, 12):
         one, other = (tmp_path / name / f"state/step-{step:07d}" for name in ("once", "beside"))
         assert damage(other) is None and contents(other) == contents(one)
