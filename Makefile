@@ -21,7 +21,7 @@ setup: .venv/complete
 	@touch $@
 
 table2: setup
-	@$(BIN)/python -m plumbline.operate.driver
+	@$(BIN)/python -m plumbline.operate.locks.workflow_lock
 	$(BIN)/snakemake results/table2.csv
 	@$(BIN)/python -m plumbline.results show results/table2.csv
 
@@ -31,13 +31,13 @@ QUICK = trial={study: transfer, scale: base, method: $(METHOD), against: baselin
   warmup_steps: 3, validation_sequences: 256, seeds: [42, 43, 44]}
 
 quick: setup
-	@$(BIN)/python -m plumbline.operate.driver
+	@$(BIN)/python -m plumbline.operate.locks.workflow_lock
 	$(BIN)/snakemake results/trial.md --config 'studies=[transfer]' '$(strip $(QUICK))'
 	@cat results/trial.md
 
 # All products at demo size: of every study, or make demo STUDY=transfer.
 demo: setup
-	@$(BIN)/python -m plumbline.operate.driver
+	@$(BIN)/python -m plumbline.operate.locks.workflow_lock
 	$(BIN)/snakemake all $(if $(STUDY),--config 'studies=[$(STUDY)]')
 
 # What would stop a run, said before it: make check, or what is to be run, as words of a command line:
@@ -45,7 +45,7 @@ demo: setup
 # Whether the hub may be asked is for the shell that will run it, hence not for the export above.
 check: setup
 	@$(if $(filter file,$(origin HF_HUB_OFFLINE)),env -u HF_HUB_OFFLINE -u HF_DATASETS_OFFLINE )$(BIN)/python \
-	  -m plumbline.operate.check $(TARGETS) $(WORDS)
+	  -m plumbline.operate.preflight $(TARGETS) $(WORDS)
 
 # What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100", or with the PROFILES of the run.
 plan: setup
@@ -55,7 +55,7 @@ plan: setup
 # The same command goes on (docs/gpu-box.md): make gpu-check MINUTES=60 NANOGPT=/path/to/nanoGPT GPU_CHECK=--again
 MINUTES ?= 9.5
 gpu-check: setup
-	@$(BIN)/python -m plumbline.operate.driver
+	@$(BIN)/python -m plumbline.operate.locks.workflow_lock
 	@$(BIN)/python -m benchmarks.gpu_check --minutes $(MINUTES) $(if $(NANOGPT),--nanogpt '$(NANOGPT)') $(GPU_CHECK) \
 	  || test $$? -eq 75
 
@@ -64,7 +64,7 @@ gpu-check: setup
 GPU_CHECK_PRESET ?= mini
 WHEELS ?= wheels
 gpu-check-pack: setup
-	@$(BIN)/python -m plumbline.operate.driver
+	@$(BIN)/python -m plumbline.operate.locks.workflow_lock
 	$(BIN)/snakemake results/$(GPU_CHECK_PRESET)/transfer/table2.csv --until pack items \
 	  --config preset=$(GPU_CHECK_PRESET)
 	$(if $(WHEELS),$(BIN)/python -m pip wheel --quiet --wheel-dir work/$(WHEELS) --requirement requirements.lock)

@@ -1,4 +1,4 @@
-"""The one step of a build that pyproject.toml cannot say: a wheel takes along what travels (plumbline/shipped.py)."""
+"""The one step of a build that pyproject.toml cannot say: a wheel takes along what travels (plumbline/core/package_data.py)."""
 
 import json
 import runpy

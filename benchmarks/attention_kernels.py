@@ -22,10 +22,10 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from plumbline.kernels.compiled import compiled
 from plumbline.kernels.costs import COSTS, Shape, kept, moved, operations
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.decoder import on_meta
 from plumbline.model.mixers._base import Mixer
-from plumbline.model.visibility import Visibility
-from plumbline.specs import sheet
+from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
@@ -42,7 +42,7 @@ MIXERS = {
 
 def mixer(kernel: str) -> Mixer:
     """A mixer of the transfer study's paper size, without memory."""
-    model = sheet.load("transfer", "paper").runs["transfer/base/baseline/s42"].spec.model.to_dict()
+    model = study_config.load("transfer", "paper").runs["transfer/base/baseline/s42"].spec.model.to_dict()
     return on_meta(ModelSpec.from_dict(model | {"mixer": MIXERS[kernel], "layers": 1})).blocks[0].attention.mixer
 
 

@@ -23,15 +23,15 @@ import msgspec
 from machine import command, describe
 from step_beside_transformers import SHAPES, shaped
 
-from plumbline.cli import positive
-from plumbline.specs import sheet
+from plumbline.core.command_line import positive
+from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.train.step_time import random_pack
 
 
 def spec_of(shape: dict[str, int], seed: int) -> RunSpec:
     """Two steps of the transfer study's baseline in this shape."""
-    runs = sheet.load("transfer", "demo").runs.values()
+    runs = study_config.load("transfer", "demo").runs.values()
     spec = next(run.spec for run in runs if (run.spec.scale, run.spec.method) == ("base", "baseline"))
     train = msgspec.structs.replace(
         spec.train, batch_tokens=shape["sequences"] * shape["context"], steps=2, validation_sequences=1

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from machine import command, describe
 
-from plumbline.cli import positive
+from plumbline.core.command_line import positive
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = {"training": ("pretrain",), "evaluation": ("evaluate",), "readings of runs": ("probe", "measure")}

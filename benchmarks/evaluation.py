@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import positive
+from plumbline.core.command_line import positive
 
 TASKS = ("arc_easy", "arc_challenge", "boolq", "hellaswag", "lambada_openai", "openbookqa", "piqa", "winogrande")
 SLOTS = {

@@ -22,10 +22,11 @@ from pathlib import Path
 
 from machine import describe
 
-from plumbline.cli import PlumblineError, run
-from plumbline.operate.invocation import changed
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError
 from plumbline.plan.fit import roughly, seconds_of
-from plumbline.project import plan
+from plumbline.project.invocation import changed
+from plumbline.project.project import plan
 from plumbline.specs.config import load_config
 
 FOLDER = Path("work/evening")

@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 from machine import describe
 
-from plumbline.files import sha256_file
+from plumbline.core.files import sha256_file
 
 FILES, CONTEXT, VOCABULARY, PERCENT = 8, 1024, 8192, 3
 VERB = """

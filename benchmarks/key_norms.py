@@ -26,13 +26,14 @@ import torch
 from machine import describe
 from step_time import seconds, trainer
 
-from plumbline import cli
-from plumbline.cli import PlumblineError, nearest
-from plumbline.results import render, style
-from plumbline.results.expected import expected_runs
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames, load
-from plumbline.specs import corpus, sheet
+from plumbline.audit.published import Published
+from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.results.figures import style
+from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.finished_runs import RunFrames, load
+from plumbline.results.tables import render
+from plumbline.specs import corpus, study_config
 from plumbline.specs.config import ROOT
 from plumbline.studies.key_norms.curves import AS_PUBLISHED, SCALE, spec_of
 from plumbline.studies.key_norms.figures.fig1 import fig1
@@ -59,7 +60,7 @@ RUNS = ROOT / "benchmarks" / "runs" / "key_norms"
 CORES, OVERHEAD = 2, 0.1
 
 
-def study_of(size: str) -> sheet.Study:
+def study_of(size: str) -> study_config.Study:
     """The study at one of SIZES, as data: its YAML with another scale under the preset `mini`."""
     layers, width, heads, groups = SIZES[size]
     read = corpus.load(CORPUS, PACKS_OF)
@@ -67,12 +68,12 @@ def study_of(size: str) -> sheet.Study:
     model |= {"ffn_width": 4 * width, "vocabulary": read.tokenizer.vocabulary, "context": CONTEXT}
     train = {"steps": STEPS, "batch_tokens": SEQUENCES * CONTEXT, "precision": "float32", "validate_every": 100}
     here = {"label": f"{size}, two cores", "model": model, "train": train | {"validation_sequences": 16}}
-    base = sheet.load("key_norms", "mini")
+    base = study_config.load("key_norms", "mini")
     content = base.sheet | {"scales": {SCALE: {"mini": here}}}
     runs = {}
     for method in base.methods:
-        spec = sheet.make_spec(content, read, "mini", SCALE, method, 42, "benchmarks/key_norms.py")
-        runs[spec.key] = sheet.Run(spec=spec, groups=("base",))
+        spec = study_config.make_spec(content, read, "mini", SCALE, method, 42, "benchmarks/key_norms.py")
+        runs[spec.key] = study_config.Run(spec=spec, groups=("base",))
     return dataclasses.replace(base, sheet=content, runs=runs)
 
 
@@ -113,7 +114,7 @@ def packs() -> dict[str, Path]:
     return {"train": ROOT / targets[0] / "base.json", "validation": ROOT / targets[1] / "validation.json"}
 
 
-def train(study: sheet.Study, work: Path) -> None:
+def train(study: study_config.Study, work: Path) -> None:
     """All arms side by side, then what their probes read; what is finished is left alone.
 
     Raises:
@@ -142,7 +143,7 @@ def train(study: sheet.Study, work: Path) -> None:
         subprocess.run([sys.executable, "-m", *map(str, command), "--out", str(probes)], env=environment, check=True)
 
 
-def write(study: sheet.Study, frames: RunFrames, size: str, out: Path) -> None:
+def write(study: study_config.Study, frames: RunFrames, size: str, out: Path) -> None:
     """The table as `out`, and both figures beside it."""
     table = table1(frames, study, Published.of("key_norms"))
     spec = spec_of(study, AS_PUBLISHED)
@@ -185,4 +186,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    command_line.run(main)

@@ -18,10 +18,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.kept import Kept
 from benchmarks.machine import describe
-from plumbline.cli import positive
+from plumbline.core.command_line import positive
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.component import build
-from plumbline.model.visibility import Visibility
-from plumbline.specs import sheet
+from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 
 HEADS, GROUPS, WIDTH = 4, 2, 8
@@ -68,7 +68,7 @@ def small(spec: ModelSpec, tokens: int) -> ModelSpec:
 def mixers() -> dict[str, ModelSpec]:
     """Every mixer of the transfer study's methods and readings, each once, by the method that has it first."""
     found: dict[str, ModelSpec] = {}
-    for run in sheet.load("transfer", "demo").runs.values():
+    for run in study_config.load("transfer", "demo").runs.values():
         spec = run.spec.model
         if run.spec.scale == "base" and all(spec.slots["mixer"] != other.slots["mixer"] for other in found.values()):
             found[run.spec.method] = spec

@@ -29,12 +29,12 @@ import pandas as pd
 import yaml
 from machine import describe
 
-from plumbline import cli
-from plumbline.cli import PlumblineError
+from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError
 from plumbline.plan.size import reckoned
-from plumbline.results.expected import expected_runs
-from plumbline.results.runs import COMPLETED, RunFrames, load
-from plumbline.specs import sheet
+from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.finished_runs import COMPLETED, RunFrames, load
+from plumbline.specs import study_config
 from plumbline.specs.config import ROOT, read_yaml
 from plumbline.specs.spec import RunSpec
 from plumbline.stats.noise_floor import noise_floor
@@ -107,7 +107,7 @@ def project(share: float) -> Path:
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
-    spec = sheet.load(STUDY, PRESET).runs[f"{STUDY}/{SCALE}/baseline/s42"].spec
+    spec = study_config.load(STUDY, PRESET).runs[f"{STUDY}/{SCALE}/baseline/s42"].spec
     study, scale = folder / "config" / "studies" / STUDY / "study.yaml", small(spec, share)
     content = read_yaml(study)
     content["scales"] = {
@@ -129,7 +129,7 @@ def project(share: float) -> Path:
     return folder
 
 
-def carry_out(folder: Path, study: sheet.Study, methods: list[str], cores: int) -> None:
+def carry_out(folder: Path, study: study_config.Study, methods: list[str], cores: int) -> None:
     """Train and score: the baseline's seeds, then the methods, each as far as it is not yet done.
 
     Raises:
@@ -183,7 +183,7 @@ def figures(runs: pd.DataFrame, m: int, seeds: int) -> dict[str, Any]:
     return found
 
 
-def page(found: dict[str, Any], study: sheet.Study, runs: pd.DataFrame, share: float, seeds: int) -> str:
+def page(found: dict[str, Any], study: study_config.Study, runs: pd.DataFrame, share: float, seeds: int) -> str:
     """The table as Markdown."""
     spec = study.runs[f"{STUDY}/{SCALE}/baseline/s42"].spec
     model, train = spec.model, spec.train
@@ -284,7 +284,7 @@ def main() -> None:
     if not 0 < given.share <= 1:
         raise PlumblineError(f"--share {given.share:g}: a share of a tenth of mini's tokens is above 0 and at most 1")
     folder = _folder(given.share) if given.only_write else project(given.share)
-    study = sheet.load(STUDY, PRESET, folder)
+    study = study_config.load(STUDY, PRESET, folder)
     if not given.only_write:
         carry_out(folder, study, given.methods, given.cores)
     assert study.suite is not None
@@ -301,4 +301,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    command_line.run(main)

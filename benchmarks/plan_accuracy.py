@@ -14,13 +14,13 @@ from pathlib import Path
 import pandas as pd
 from machine import command, describe
 
-from plumbline import cli
-from plumbline.cli import PlumblineError
+from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError
 from plumbline.plan.calibration import finished, job_seconds
 from plumbline.plan.estimate import Estimator, estimator
-from plumbline.project import plan
+from plumbline.project.project import plan
 from plumbline.specs.config import PRESETS, load_config
-from plumbline.specs.sheet import Run
+from plumbline.specs.study_config import Run
 
 
 def compare(priced: Estimator, runs: list[Run]) -> pd.DataFrame:
@@ -95,4 +95,4 @@ def report(frame: pd.DataFrame, stated: pd.DataFrame, runs: int, given: argparse
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    command_line.run(main)

@@ -24,23 +24,23 @@ import torch
 from machine import command, describe
 from step_beside_transformers import SHAPES, shaped
 
-from plumbline.cli import positive
-from plumbline.specs import sheet
-from plumbline.train.distributed import ranks
+from plumbline.core.command_line import positive
+from plumbline.runtime.distributed import ranks
+from plumbline.runtime.numerics import numerics
+from plumbline.runtime.stop import StopRequest
+from plumbline.specs import study_config
+from plumbline.train.checkpoint.saving import Saving
 from plumbline.train.loop import Loop
-from plumbline.train.numerics import numerics
 from plumbline.train.pretrain import untrained
-from plumbline.train.saving import Saving
 from plumbline.train.settings import Settings
 from plumbline.train.step_time import random_pack
-from plumbline.train.stop import StopRequest
 
 WAYS = {"at once": False, "beside": True}
 
 
 def loop(label: str, folder: Path, group: Any) -> Loop:
     """The baseline's loop at a shape, with a lease that nobody contests."""
-    shape, runs = SHAPES[label], sheet.load("transfer", "demo").runs.values()
+    shape, runs = SHAPES[label], study_config.load("transfer", "demo").runs.values()
     spec = next(run.spec for run in runs if (run.spec.scale, run.spec.method) == ("base", "baseline"))
     train = msgspec.structs.replace(
         spec.train, batch_tokens=shape["sequences"] * shape["context"], steps=100_000, validation_sequences=1

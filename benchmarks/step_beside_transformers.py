@@ -28,7 +28,7 @@ from typing import Any
 
 from machine import command, describe
 
-from plumbline.cli import positive
+from plumbline.core.command_line import positive
 
 #: Label -> shape. The first is the transfer study's at `demo`.
 SHAPES: dict[str, dict[str, int]] = {
@@ -51,11 +51,11 @@ def ours(shape: dict[str, int], compiled: bool, precision: str) -> tuple[Any, Ca
     import torch
 
     from plumbline.model.decoder import create
-    from plumbline.specs import sheet
-    from plumbline.train.numerics import autocast, numerics
+    from plumbline.runtime.numerics import autocast, numerics
+    from plumbline.specs import study_config
 
     numerics(torch.device("cpu"))
-    runs = sheet.load("transfer", "demo").runs.values()
+    runs = study_config.load("transfer", "demo").runs.values()
     spec = next(run.spec.model for run in runs if (run.spec.scale, run.spec.method) == ("base", "baseline"))
     model = create(shaped(spec, shape), 0)
     forward = torch.compile(model, dynamic=False) if compiled else model
@@ -138,7 +138,7 @@ def work(pipe: Any, build: Callable[..., Any], words: tuple[Any, ...], kept_memo
     torch.set_num_threads(1)
     torch.manual_seed(0)
     if kept_memory:
-        from plumbline.train.numerics import numerics
+        from plumbline.runtime.numerics import numerics
 
         numerics(torch.device("cpu"))
         torch.set_deterministic_debug_mode("default")

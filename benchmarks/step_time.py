@@ -22,11 +22,12 @@ import torch
 from kept import Kept
 from machine import describe
 
-from plumbline.cli import nearest, positive
+from plumbline.core.command_line import positive
+from plumbline.core.errors import nearest
 from plumbline.model.decoder import create
-from plumbline.specs import sheet
+from plumbline.runtime.numerics import autocast, numerics
+from plumbline.specs import study_config
 from plumbline.specs.spec import Precision, RunSpec
-from plumbline.train.numerics import autocast, numerics
 from plumbline.train.optim import Optimizer
 
 
@@ -82,7 +83,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     numerics(torch.device(given.device))
-    study = sheet.load(given.study, given.preset)
+    study = study_config.load(given.study, given.preset)
     specs = {run.spec.method: run.spec for run in study.runs.values() if run.spec.scale == given.scale}
     if given.precision:
         specs = {name: _at(spec, given.precision) for name, spec in specs.items()}

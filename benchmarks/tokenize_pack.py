@@ -26,7 +26,7 @@ from pathlib import Path
 
 from machine import command, describe
 
-from plumbline.cli import positive
+from plumbline.core.command_line import positive
 
 LIBRARY = """
 import json, sys, tokenizers
@@ -58,8 +58,8 @@ def prose(megabytes: float, seed: int = 0) -> list[str]:
 
 def prepare(folder: Path, documents: Path | None, megabytes: float) -> Path:
     """documents/train.jsonl and its tokenizer."""
+    from plumbline.core.files import sha256_file
     from plumbline.data.tokenizer import train
-    from plumbline.files import sha256_file
 
     path = folder / "train.jsonl"
     if documents is None:

@@ -3,7 +3,7 @@
     python benchmarks/verdict_numbers.py                  # 70 s of one core; verdict_numbers.md
     python benchmarks/verdict_numbers.py --repetitions 100 --out /tmp/quick.md
 
-Files are written, read and judged by what `python -m plumbline.verdict` calls; users' tries go through ledgers on the
+Files are written, read and judged by what `python -m plumbline.experiment` calls; users' tries go through ledgers on the
 disk. Runs are drawn from a normal law unless another is named. Shares come with their binomial standard error.
 """
 
@@ -20,16 +20,16 @@ from pathlib import Path
 import numpy as np
 from machine import describe
 
-from plumbline.cli import run
-from plumbline.files import atomic_write_text
+from plumbline.core.command_line import run
+from plumbline.core.files import atomic_write_text
+from plumbline.experiment.formatting import grid
+from plumbline.experiment.judge import Judgement, Outcome, judge, judge_all
+from plumbline.experiment.ledger import append
+from plumbline.experiment.numbers import table_entries
+from plumbline.experiment.read import Columns, Table, read_rows, read_search, read_table
+from plumbline.experiment.search import SearchJudgement, judge_search
+from plumbline.experiment.terms import ALPHA, Terms
 from plumbline.stats.protocol_error import standard_error
-from plumbline.verdict.judge import Judgement, Outcome, judge, judge_all
-from plumbline.verdict.ledger import append
-from plumbline.verdict.numbers import table_entries
-from plumbline.verdict.read import Columns, Table, read_rows, read_search, read_table
-from plumbline.verdict.search import SearchJudgement, judge_search
-from plumbline.verdict.terms import ALPHA, Terms
-from plumbline.verdict.words import grid
 
 TERMS = Terms(higher=False)
 SIGMA = 0.003

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from plumbline import made_of
-from plumbline.project import Plan, plan
+from plumbline.project import fingerprints
+from plumbline.project.project import Plan, plan
 from plumbline.specs import code
 from plumbline.specs.config import ROOT, load_config
-from plumbline.specs.sheet import overlay
+from plumbline.specs.study_config import overlay
 
 CORPUS, SUITE = "climbmix", "climb12"
 
@@ -68,7 +68,7 @@ CODE = [
 def test_code_is_of_what_it_makes_and_of_nothing_else(file: str, expected: set[str]) -> None:
     """The model's code is the identity of runs, and is not looked at here; nor is what only reads configuration."""
     assert (code.PACKAGE / file).is_file()
-    assert {kind for kind in made_of.VERBS if code.PACKAGE / file in made_of.verb_files(kind)} == expected
+    assert {kind for kind in fingerprints.VERBS if code.PACKAGE / file in fingerprints.verb_files(kind)} == expected
 
 
 def test_an_edit_changes_the_code_and_a_comment_does_not(
@@ -81,15 +81,15 @@ def test_an_edit_changes_the_code_and_a_comment_does_not(
     path.write_text(f"# A comment.\n{path.read_text()}")
     with monkeypatch.context() as patch:
         patch.setattr(code, "PACKAGE", path.parents[1])
-        made_of._verb_code.cache_clear()
+        fingerprints._verb_code.cache_clear()
         assert here.corpus_made_of("pack", CORPUS) == before["pack"]
         path.write_text(path.read_text() + "EDITED = 1\n")
-        for cached in (code.parse, code._read, code._imports, made_of._verb_code):
+        for cached in (code.parse, code._read, code._imports, fingerprints._verb_code):
             cached.cache_clear()
         after = here.corpus_made_of("pack", CORPUS)
         assert changed(before, before | {"pack": after}, 0) == {"pack"}
         assert not changed(before, before | {"pack": after}, 1), "nothing else is asked"
-    made_of._verb_code.cache_clear()
+    fingerprints._verb_code.cache_clear()
 
 
 def test_what_is_asked_changes_what_comes_after(root: Path) -> None:
@@ -218,8 +218,8 @@ def test_readings_are_made_of_each_probe_that_a_run_names(root: Path, monkeypatc
     smoke = planned(root, studies=["key_norms"], main_study="key_norms")
     run = next(run for run in smoke.runs.values() if run.spec.probes)
     before, first = smoke.probes_made_of(run), run.spec.probes[0].name
-    classes = made_of.components.code_class
+    classes = fingerprints.components.code_class
     monkeypatch.setattr(
-        made_of.components, "code_class", lambda kind, name: "edited" if name == first else classes(kind, name)
+        fingerprints.components, "code_class", lambda kind, name: "edited" if name == first else classes(kind, name)
     )
     assert smoke.probes_made_of(run) != before

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.data import manifest
 from plumbline.data.sources import jsonl
 from plumbline.evaluate import items, schema
-from plumbline.operate import progress
-from plumbline.results import provenance, trace
-from plumbline.results.expected import Expected, expected_runs
-from plumbline.results.runs import load
-from plumbline.specs import sheet
-from plumbline.train import checkpoint, points, state
+from plumbline.operate.console import progress
+from plumbline.results.runs.expected_runs import Expected, expected_runs
+from plumbline.results.runs.finished_runs import load
+from plumbline.results.tables import provenance, trace
+from plumbline.specs import study_config
+from plumbline.train.checkpoint import probe_checkpoints, rolling, state
 
 DEEP = "[" * 100_000
 
@@ -29,7 +29,7 @@ def _outcome(folder: Path) -> None:
 
 
 def _found(folder: Path) -> None:
-    study = sheet.load("transfer", "smoke")
+    study = study_config.load("transfer", "smoke")
     path = folder / "runs/transfer/base/baseline/s42/outcome.json"
     path.parent.mkdir(parents=True)
     path.write_text(DEEP)
@@ -43,9 +43,9 @@ def _provenance(folder: Path) -> None:
 
 
 def _points(folder: Path) -> None:
-    (folder / points.FOLDER).mkdir()
-    (folder / points.FOLDER / points.INDEX).write_text(DEEP)
-    points.read_index(folder)
+    (folder / probe_checkpoints.FOLDER).mkdir()
+    (folder / probe_checkpoints.FOLDER / probe_checkpoints.INDEX).write_text(DEEP)
+    probe_checkpoints.read_index(folder)
 
 
 def _written(name: str, read: Callable[[Path], object]) -> Callable[[Path], None]:
@@ -63,7 +63,9 @@ def _written(name: str, read: Callable[[Path], object]) -> Callable[[Path], None
         _found,
         _provenance,
         _points,
-        _written("expected.json", lambda path: expected_runs(DEEP, sheet.load("transfer", "smoke"), ["base"], path)),
+        _written(
+            "expected.json", lambda path: expected_runs(DEEP, study_config.load("transfer", "smoke"), ["base"], path)
+        ),
         _written("manifest.json", lambda path: manifest._read(path, ("a",), "pack")),
         _written(items.INDEX, lambda path: items.read_index(path.parent, ("piqa",))),
         _written("piqa.jsonl", lambda path: schema.read("piqa", path)),
@@ -76,8 +78,8 @@ def test_it_is_named(reader: Callable[[Path], None], tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_whose_metadata_is_such_a_file_is_damaged(tmp_path: Path) -> None:
-    (tmp_path / checkpoint.METADATA).write_text(DEEP)
-    assert "nested too deeply" in (checkpoint.damage(tmp_path) or "")
+    (tmp_path / rolling.METADATA).write_text(DEEP)
+    assert "nested too deeply" in (rolling.damage(tmp_path) or "")
 
 
 def test_a_state_sets_it_aside_and_a_line_of_progress_is_left_out(

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.project import Plan, plan
+from plumbline.core.errors import PlumblineError
+from plumbline.project.project import Plan, plan
 from plumbline.specs.config import load_config
-from plumbline.specs.sheet import overlay
+from plumbline.specs.study_config import overlay
 
 TEXT = "extends: transfer\nmethods: {capped: {model: {mixer: {name: softmax_cap, cap: 20.0}}}}\n"
 
@@ -61,7 +61,7 @@ def test_a_page_that_nothing_makes_is_answered(mine: str) -> None:
 def test_the_same_again_makes_no_new_page_and_another_try_does(
     mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.verdict import ledger, tries
+    from plumbline.experiment import ledger, tries
 
     path = tmp_path / "ledger.jsonl"
     monkeypatch.setattr(Plan, "verdict_ledger", str(path))
@@ -80,7 +80,7 @@ def test_the_same_again_makes_no_new_page_and_another_try_does(
 def test_an_earlier_page_that_knows_both_scales_makes_a_page_anew(
     mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.verdict import earlier
+    from plumbline.experiment import earlier
 
     monkeypatch.setattr(Plan, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
     asked = planned(mine=mine)

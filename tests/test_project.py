@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 import yaml
 
-from plumbline import project
-from plumbline.cli import PlumblineError
-from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS
-from plumbline.project import Plan, pin, plan, use_this_interpreter
+from plumbline.core.errors import PlumblineError
+from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
+from plumbline.project import project
+from plumbline.project.project import Plan, pin, plan, use_this_interpreter
 from plumbline.specs import suites
 from plumbline.specs.config import ROOT, load_config
-from plumbline.specs.sheet import overlay
+from plumbline.specs.study_config import overlay
 
 
 def planned(root: Path = ROOT, **settings: Any) -> Plan:

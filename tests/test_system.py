@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import cli
-from plumbline.system import unsupported
+from plumbline.core import command_line
+from plumbline.core.system import unsupported
 
 #: Modules that lock; some are run as commands, and imported before anything can be said.
 LOCKING = ("train.lease", "operate.driver", "operate.device", "verdict.ledger", "data.verify", "train.mlflow")
@@ -28,7 +28,7 @@ def test_another_system_is_refused_before_anything_is_tried(
     assert unsupported() is None
     monkeypatch.setattr(sys, "platform", system)
     with pytest.raises(SystemExit, match=said):
-        cli.run(lambda: pytest.fail("tried"))
+        command_line.run(lambda: pytest.fail("tried"))
     snakefile = (repository / "workflow/rules/configuration.smk").read_text()
     with pytest.raises(RuntimeError, match=said):
         exec(compile(snakefile, "configuration.smk", "exec"), {"WorkflowError": RuntimeError, "workflow": None})
@@ -37,7 +37,7 @@ def test_another_system_is_refused_before_anything_is_tried(
 def test_what_locks_can_be_imported_where_there_is_nothing_to_lock_with() -> None:
     modules = ", ".join(f"plumbline.{module}" for module in LOCKING)
     subprocess.run([sys.executable, "-c", f"import sys; sys.modules['fcntl'] = None; import {modules}"], check=True)
-    source = Path(cli.__file__).parent
+    source = Path(command_line.__file__).parent
     using = {path for path in source.rglob("*.py") if "import fcntl" in path.read_text()}
     locking = {source / f"{module.replace('.', '/')}.py" for module in LOCKING}
     assert using == locking | {source / "system.py"}

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plumbline.command.train import changed
-from plumbline.operate import invocation
-from plumbline.project import plan
-from plumbline.specs import sheet
+from plumbline.cli.train import changed
+from plumbline.project import invocation
+from plumbline.project.project import plan
+from plumbline.specs import study_config
 from plumbline.specs.config import check, load_config
-from plumbline.specs.sheet import overlay
+from plumbline.specs.study_config import overlay
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_the_files_are_what_they_are_said_to_be(page: str, repository: Path, tmp
     folder = tmp_path / "config/studies/mine"
     folder.mkdir()
     (folder / "study.yaml").write_text(yaml_with(page, "study: mine"))
-    mine = sheet.load("mine", "demo", tmp_path)
+    mine = study_config.load("mine", "demo", tmp_path)
     assert "table2" in mine.sheet["targets"] and [run for run in mine.runs if "/both/" in run]
     check(yaml.safe_load(yaml_with(page, "cosine_attention")), "mine", "my/cosine.yaml")
     path = repository / "config/corpora/climbmix.yaml"

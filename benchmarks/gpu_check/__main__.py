@@ -25,7 +25,8 @@ from benchmarks.gpu_check.page import page
 from benchmarks.gpu_check.sections import MODULES, ORDER
 from benchmarks.gpu_check.setting import SIZES, Setting
 from benchmarks.gpu_check.state import State
-from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError, run
+from plumbline.core.command_line import EXIT_RUN_AGAIN, run
+from plumbline.core.errors import PlumblineError
 
 FOLDER = Path("benchmarks")
 

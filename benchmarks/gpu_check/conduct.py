@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.gpu_check.setting import Setting
 from benchmarks.gpu_check.state import FAILED, GOES_ON, State
 from benchmarks.gpu_check.worker import EXIT_FRESH_PROCESS
-from plumbline.cli import EXIT_RUN_AGAIN
+from plumbline.core.command_line import EXIT_RUN_AGAIN
 
 FINISHED, OUT_OF_TIME = "finished", "out of time; the next call goes on"
 #: Seconds that a process may go beyond its time to finish its row, and then to end when it is told to.

@@ -22,8 +22,8 @@ def describe(kind: str) -> dict[str, Any]:
     import torch
 
     from benchmarks.machine import describe as line
-    from plumbline.cli import PlumblineError
-    from plumbline.train.provenance import code
+    from plumbline.core.errors import PlumblineError
+    from plumbline.runtime.provenance import code
 
     said = {"device": "processor", "host": line(), **code()}
     said |= {name: version for name in PACKAGES if (version := _version(name))}
@@ -112,6 +112,6 @@ def peak_gib(device: str) -> float | None:
 if __name__ == "__main__":
     import json
 
-    from plumbline.cli import run
+    from plumbline.core.command_line import run
 
     run(lambda: print(json.dumps(describe(sys.argv[1]))))

@@ -14,10 +14,10 @@ BASELINE = "baseline"
 @functools.cache
 def runs(preset: str) -> dict[str, RunSpec]:
     """The first run of each method, arm and reading of the base scale under a preset, by name."""
-    from plumbline.specs import sheet
+    from plumbline.specs import study_config
 
     found: dict[str, RunSpec] = {}
-    for run in sheet.load("transfer", preset).runs.values():
+    for run in study_config.load("transfer", preset).runs.values():
         if run.spec.scale == "base":
             found.setdefault(run.spec.method, run.spec)
     return found
@@ -26,6 +26,6 @@ def runs(preset: str) -> dict[str, RunSpec]:
 @functools.cache
 def methods() -> tuple[str, ...]:
     """The methods of the comparison, in the order of the study's YAML."""
-    from plumbline.specs import sheet
+    from plumbline.specs import study_config
 
-    return tuple(sheet.load("transfer", "paper").methods)
+    return tuple(study_config.load("transfer", "paper").methods)

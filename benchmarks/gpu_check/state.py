@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError
-from plumbline.files import atomic_write_json
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json
 
 FORMAT = 1
 #: A row's status. The first three are final: such a row is not measured again unless `again` asks for it.

@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.gpu_check.setting import Setting
 from benchmarks.gpu_check.state import FAILED, GOES_ON, MEASURED, NO_MEMORY, State
-from plumbline.cli import EXIT_RUN_AGAIN
+from plumbline.core.command_line import EXIT_RUN_AGAIN
 
 EXIT_FRESH_PROCESS = 76
 #: PR_SET_PDEATHSIG of Linux's prctl.h.

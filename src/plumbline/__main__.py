@@ -1,5 +1,5 @@
 """``python -m plumbline``: the command `plumbline`."""
 
-from plumbline.command import NAME, main
+from plumbline.cli import NAME, main
 
 main(prog_name=NAME)

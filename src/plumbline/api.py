@@ -11,41 +11,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plumbline.cli import PlumblineError as PlumblineError
-    from plumbline.command.train import changed as changed
-    from plumbline.evaluate.checkpoint import FinishedRun as FinishedRun
+    from plumbline.cli.train import changed as changed
+    from plumbline.core.errors import PlumblineError as PlumblineError
     from plumbline.evaluate.score import scored as scored
+    from plumbline.experiment.judge import judge as judge
+    from plumbline.experiment.judge import judge_all as judge_all
+    from plumbline.experiment.terms import Terms as Terms
     from plumbline.export.write import export_hf as export_hf
-    from plumbline.project import plan as plan
-    from plumbline.results.expected import expected_runs as expected_runs
-    from plumbline.results.runs import load as load_runs  # noqa: F401
+    from plumbline.project.project import plan as plan
+    from plumbline.results.runs.expected_runs import expected_runs as expected_runs
+    from plumbline.results.runs.finished_runs import load as load_runs  # noqa: F401
+    from plumbline.runtime.finished_run import FinishedRun as FinishedRun
+    from plumbline.runtime.stop import StopRequest as StopRequest
     from plumbline.specs.config import load_config as load_config
-    from plumbline.specs.sheet import load as load_study  # noqa: F401
     from plumbline.specs.spec import RunSpec as RunSpec
+    from plumbline.specs.study_config import load as load_study  # noqa: F401
     from plumbline.train.pretrain import pretrain as pretrain
     from plumbline.train.settings import Settings as Settings
-    from plumbline.train.stop import StopRequest as StopRequest
-    from plumbline.verdict.judge import judge as judge
-    from plumbline.verdict.judge import judge_all as judge_all
-    from plumbline.verdict.terms import Terms as Terms
 
 #: Name -> where it is.
 _PLACES = {
-    "FinishedRun": "plumbline.evaluate.checkpoint:FinishedRun",
-    "PlumblineError": "plumbline.cli:PlumblineError",
+    "FinishedRun": "plumbline.runtime.finished_run:FinishedRun",
+    "PlumblineError": "plumbline.core.errors:PlumblineError",
     "RunSpec": "plumbline.specs.spec:RunSpec",
     "Settings": "plumbline.train.settings:Settings",
-    "StopRequest": "plumbline.train.stop:StopRequest",
-    "Terms": "plumbline.verdict.terms:Terms",
-    "changed": "plumbline.command.train:changed",
-    "expected_runs": "plumbline.results.expected:expected_runs",
+    "StopRequest": "plumbline.runtime.stop:StopRequest",
+    "Terms": "plumbline.experiment.terms:Terms",
+    "changed": "plumbline.cli.train:changed",
+    "expected_runs": "plumbline.results.runs.expected_runs:expected_runs",
     "export_hf": "plumbline.export.write:export_hf",
-    "judge": "plumbline.verdict.judge:judge",
-    "judge_all": "plumbline.verdict.judge:judge_all",
+    "judge": "plumbline.experiment.judge:judge",
+    "judge_all": "plumbline.experiment.judge:judge_all",
     "load_config": "plumbline.specs.config:load_config",
-    "load_runs": "plumbline.results.runs:load",
-    "load_study": "plumbline.specs.sheet:load",
-    "plan": "plumbline.project:plan",
+    "load_runs": "plumbline.results.runs.finished_runs:load",
+    "load_study": "plumbline.specs.study_config:load",
+    "plan": "plumbline.project.project:plan",
     "pretrain": "plumbline.train.pretrain:pretrain",
     "scored": "plumbline.evaluate.score:scored",
 }

@@ -28,7 +28,7 @@ _GIVEN_UP = re.compile(r"^Job (\d+) +completed successfully, but", re.MULTILINE)
 
 
 class LogHandler(LogHandlerBase):
-    """Hands records to `plumbline.operate.console`, or to Snakemake's own handler."""
+    """Hands records to `plumbline.operate.console.console`, or to Snakemake's own handler."""
 
     writes_to_stream = True
     writes_to_file = False
@@ -40,7 +40,7 @@ class LogHandler(LogHandlerBase):
         from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
         from snakemake.settings.enums import Quietness
 
-        from plumbline.operate.console import Console
+        from plumbline.operate.console.console import Console
 
         given = self.common_settings
         quiet = set(given.quiet or ())

@@ -14,11 +14,11 @@ import plumbline.audit
 from plumbline.audit.formulas import FORMULAS, formula
 from plumbline.audit.interval import Number, high, low, span
 from plumbline.audit.page import WIDTH, to_markdown
+from plumbline.audit.published import Published
 from plumbline.audit.report import build, choose, covered, findings, summary, to_csv
 from plumbline.audit.rows import CLASSES, EDGE, MATCH, MIDDLE, MISMATCH, VALUE, VERDICTS, WITHIN, Ledger
-from plumbline.cli import PlumblineError
-from plumbline.results import find
-from plumbline.results.published import Published
+from plumbline.core.errors import PlumblineError
+from plumbline.specs import study_parts
 from plumbline.specs.config import documents
 
 #: Documents that have rows; the fewest that each may have.
@@ -197,7 +197,7 @@ class Sampling(Ledger):
 def test_no_rounding_of_the_inputs_leaves_the_interval(repository, study):
     """The ranges are enclosures: for natural extensions and for those taken over corners alike."""
     ledger = Sampling(study, Published.of(study, repository))
-    find.part(study, "audit").audit(ledger)
+    study_parts.part(study, "audit").audit(ledger)
     assert ledger.rows and ledger.outside == []
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from plumbline.audit.coverage import Unread, coverage, keyed, printed_cells, read_unread
 from plumbline.audit.interval import Number
+from plumbline.audit.published import Published
 from plumbline.audit.report import covered
 from plumbline.audit.rows import Ledger
-from plumbline.cli import PlumblineError
-from plumbline.results.published import Published
+from plumbline.core.errors import PlumblineError
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from plumbline.audit.published import Published
 from plumbline.audit.report import build
-from plumbline.results.published import Published
 
 
 def moved(study, root, repository):

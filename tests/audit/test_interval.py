@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plumbline.audit.interval import Number, exact, high, low, meet, monotone, over_corners, span
 from plumbline.audit.rows import EDGE, MATCH, MISMATCH, WITHIN, verdict
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 TEXTS = st.decimals(min_value=-1000, max_value=1000, places=4).map(str)
 

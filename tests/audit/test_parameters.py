@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from plumbline.audit.parameters import head_width
+from plumbline.audit.published import Published
 from plumbline.audit.settings import Settings
-from plumbline.cli import PlumblineError
-from plumbline.results.published import Published
+from plumbline.core.errors import PlumblineError
 from plumbline.studies.key_norms import audit as key_norms
 from plumbline.studies.premature.audit import sizes as premature
 from plumbline.studies.quack import audit as quack

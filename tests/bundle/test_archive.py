@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.bundle import archive, crate
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 FILES = {
     "README.md": b"Hello.\n",

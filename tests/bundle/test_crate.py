@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plumbline.bundle import crate
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from tests.bundle.test_archive import described
 
 ENTRIES = [

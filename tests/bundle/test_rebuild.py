@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline import frames, record
 from plumbline.bundle import __main__ as verb
 from plumbline.bundle import archive, contents, rebuild
-from plumbline.bundled import Product
-from plumbline.cli import PlumblineError
-from plumbline.project import Plan, plan
+from plumbline.core import fingerprint_file, frames
+from plumbline.core.errors import PlumblineError
+from plumbline.project.bundles import Product
+from plumbline.project.project import Plan, plan
 from plumbline.results import __main__ as results
 from plumbline.results import deviations
 from plumbline.specs.config import ROOT, load_config
@@ -184,10 +184,10 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
         verb.pack(planned(root), tmp_path / "bundle.tar.xz")
     copy = tmp_path / "project"
     shutil.copytree(root, copy)
-    record.beside(copy / "results/smoke/transfer/deviations.md").write_text("{}")
+    fingerprint_file.beside(copy / "results/smoke/transfer/deviations.md").write_text("{}")
     with pytest.raises(PlumblineError, match="does not say what deviations transfer was made of"):
         verb.pack(planned(copy), tmp_path / "bundle.tar.xz", as_it_is=True)
-    record.write(copy / "results/smoke/transfer/deviations.md", "0" * 16)
+    fingerprint_file.write(copy / "results/smoke/transfer/deviations.md", "0" * 16)
     with pytest.raises(PlumblineError, match=r"deviations transfer was made of something else .*snakemake bundle does"):
         verb.pack(planned(copy), tmp_path / "bundle.tar.xz", as_it_is=True)
 
@@ -199,8 +199,12 @@ def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:
     asked = plan(load_config() | {"preset": "smoke", "studies": ["transfer"]}, tmp_path)
     run = asked.run("transfer", "base", "softpick", 42)
     light = [asked.run_file(run, name) for name in ("outcome.json", "manifest.json", "metrics.parquet")]
-    light += [asked.scores_file(run), asked.examples_file(run), record.beside(asked.scores_file(run)).as_posix()]
-    light += [asked.probes_file(run), record.beside(asked.probes_file(run)).as_posix()]
+    light += [
+        asked.scores_file(run),
+        asked.examples_file(run),
+        fingerprint_file.beside(asked.scores_file(run)).as_posix(),
+    ]
+    light += [asked.probes_file(run), fingerprint_file.beside(asked.probes_file(run)).as_posix()]
     corpus = asked.corpus_folder("climbmix")
     light += [asked.pack_manifest(run), asked.items_index("climbmix", "climb12"), f"{corpus}/documents/documents.json"]
     light += [f"{asked.work}/benchmarks/pretrain/transfer.base.softpick.s42.jsonl"]

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from plumbline.bundle import archive, contents, crate, records
-from plumbline.cli import PlumblineError
-from plumbline.files import sha256_file
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from tests.bundle.test_archive import described
 
 SAID: dict[str, Any] = {

@@ -18,7 +18,7 @@ import harness
 import yaml
 from harness import Snakemake, Workspace, until
 
-from plumbline.files import sha256_file
+from plumbline.core.files import sha256_file
 
 STEPS = 400
 UNDER_WAY = 80  # at this step there are checkpoints to lose

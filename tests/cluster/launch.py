@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from plumbline.train.progress import Progress
+from plumbline.train.monitoring.progress import Progress
 
 pause = float(os.environ.get("TRAIN_PAUSE", "0"))
 step = Progress.step

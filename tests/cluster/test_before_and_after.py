@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.operate import orphans
-from plumbline.operate.check import cluster
+from plumbline.core.errors import PlumblineError
+from plumbline.operate.locks import orphan_jobs
+from plumbline.operate.preflight import cluster
 
 MINE = Path("/scratch/plumbline")
 QUEUE = """\
@@ -20,40 +20,40 @@ QUEUE = """\
 
 
 def test_orphans_are_jobs_of_this_directory_and_of_this_profile() -> None:
-    jobs = orphans.parse(QUEUE, MINE)
+    jobs = orphan_jobs.parse(QUEUE, MINE)
     assert [job.id for job in jobs] == ["71", "72"]
     assert jobs[1].state == "PENDING"
 
 
 def test_a_job_waits_for_its_predecessor_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    monkeypatch.setattr(orphans.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(orphans, "_at_start", lambda: tuple(orphans.parse(QUEUE, MINE)))
-    assert orphans.after("pretrain", ["transfer", "base", "baseline", 42]) == " --dependency=afterany:71"
-    assert orphans.after("pretrain", ["transfer", "base", "baseline", 43]) == ""
-    assert orphans.after("evaluate", ["transfer", "base", "baseline", 42]) == ""
+    monkeypatch.setattr(orphan_jobs.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(orphan_jobs, "_at_start", lambda: tuple(orphan_jobs.parse(QUEUE, MINE)))
+    assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 42]) == " --dependency=afterany:71"
+    assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 43]) == ""
+    assert orphan_jobs.after("evaluate", ["transfer", "base", "baseline", 42]) == ""
     monkeypatch.setenv("SLURM_JOB_ID", "75")  # a job evaluates its resources again, and must not ask
-    assert orphans.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
+    assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
 
 
 def test_dry_run_on_a_laptop_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    monkeypatch.setattr(orphans.shutil, "which", lambda name: None)
-    assert orphans.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
+    monkeypatch.setattr(orphan_jobs.shutil, "which", lambda name: None)
+    assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
 
 
 def test_a_queue_that_does_not_answer_is_a_warning(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def silent(directory: Path) -> list[orphans.Job]:
+    def silent(directory: Path) -> list[orphan_jobs.Job]:
         raise PlumblineError("squeue failed: no controller")
 
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    monkeypatch.setattr(orphans.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(orphans, "in_queue", silent)
-    orphans._at_start.cache_clear()
-    assert orphans.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
-    orphans._at_start.cache_clear()
+    monkeypatch.setattr(orphan_jobs.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(orphan_jobs, "in_queue", silent)
+    orphan_jobs._at_start.cache_clear()
+    assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
+    orphan_jobs._at_start.cache_clear()
     assert "no controller" in capsys.readouterr().err
 
 

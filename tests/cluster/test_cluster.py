@@ -169,7 +169,7 @@ def test_second_snakemake_does_not_run_what_still_runs(background: Background, w
     job = first.job()
     first.kill()
     assert state(job) == "RUNNING"
-    listing = harness.verb(workspace.path, "plumbline.operate.orphans")
+    listing = harness.verb(workspace.path, "plumbline.operate.locks.orphan_jobs")
     assert listing.split("\t")[0] == job and "rule_pretrain_wildcards_transfer_base_count_1" in listing
     harness.verb(workspace.path, "snakemake", *SNAKEFILE, "--unlock", "--cores", "1")
     second = workspace.snakemake("runs/transfer/base/count/s1/outcome.json", *SNAKEFILE, profiles=workspace.small())

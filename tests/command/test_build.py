@@ -17,7 +17,7 @@ def test_a_wheel_takes_what_is_in_the_repository_and_nothing_of_an_earlier_build
     for path, text in {"__init__.py": "", "../../config/a.yaml": "", "../../Snakefile": ""}.items():
         (package / path).parent.mkdir(parents=True, exist_ok=True)
         (package / path).write_text(text)
-    shutil.copyfile(repository / "src/plumbline/shipped.py", package / "shipped.py")
+    shutil.copyfile(repository / "src/plumbline/core/package_data.py", package / "shipped.py")
     shutil.copyfile(repository / "setup.py", tree / "setup.py")
     git = ["git", "-C", str(tree), "-c", "user.name=t", "-c", "user.email=t@t"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from plumbline.cli import PlumblineError
-from plumbline.command import VERBS, main
-from plumbline.command import ls as listing
-from plumbline.command.train import changed
-from plumbline.specs import sheet
+from plumbline.cli import VERBS, main
+from plumbline.cli import ls as listing
+from plumbline.cli.train import changed
+from plumbline.core.errors import PlumblineError
+from plumbline.specs import study_config
 from plumbline.specs.config import studies
 
 
@@ -30,7 +30,7 @@ def test_every_verb_has_a_help_under_its_own_name(verb: str, repository: Path) -
 
 
 def test_a_list_of_verbs_waits_for_no_torch(repository: Path) -> None:
-    code = "import sys, plumbline.command; print(sorted({'torch', 'pandas', 'snakemake'} & set(sys.modules)))"
+    code = "import sys, plumbline.cli; print(sorted({'torch', 'pandas', 'snakemake'} & set(sys.modules)))"
     assert subprocess.check_output([sys.executable, "-c", code], cwd=repository, text=True) == "[]\n"
 
 
@@ -65,7 +65,7 @@ def test_lists(what: str) -> None:
 
 def test_lists_are_the_sheets() -> None:
     assert [row["study"] for row in listing.rows("studies", None, "demo")] == studies()
-    study = sheet.load("transfer", "smoke")
+    study = study_config.load("transfer", "smoke")
     assert [row["run"] for row in listing.rows("runs", "transfer", "smoke")] == list(study.runs)
     assert len(listing.rows("methods", "transfer", "smoke")) == 20
     assert {"softpick.original"} <= {row["reading"] for row in listing.rows("readings", "transfer", "smoke")}
@@ -75,11 +75,13 @@ def test_lists_are_the_sheets() -> None:
 
 def test_a_list_as_json(repository: Path) -> None:
     done = plumbline("ls", "targets", "--study", "key_norms", "--json", cwd=repository)
-    assert [row["target"] for row in json.loads(done.stdout)] == list(sheet.load("key_norms", "demo").sheet["targets"])
+    assert [row["target"] for row in json.loads(done.stdout)] == list(
+        study_config.load("key_norms", "demo").sheet["targets"]
+    )
 
 
 def test_what_is_set_is_checked_as_the_yaml_is() -> None:
-    spec = sheet.load("transfer", "smoke").runs["transfer/base/softpick/s42"].spec
+    spec = study_config.load("transfer", "smoke").runs["transfer/base/softpick/s42"].spec
     same = changed(spec, [])
     assert same == spec and same.run_id == spec.run_id
     shorter = changed(spec, ["train.steps=3", "schedule.floor=0.2"])

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import shipped
-from plumbline.cli import PlumblineError
-from plumbline.command import init
-from plumbline.operate.check import beforehand
-from plumbline.project import plan
+from plumbline.cli import init
+from plumbline.core import package_data
+from plumbline.core.errors import PlumblineError
+from plumbline.operate.preflight import before_first_job
+from plumbline.project.project import plan
 from plumbline.specs.config import load_config
 
 
@@ -24,7 +24,7 @@ def test_a_project_is_what_travels_and_can_be_planned(project: Path) -> None:
     for path in ("Snakefile", "workflow/schemas/study.schema.yaml", "results/README.md", ".gitignore", "README.md"):
         assert (project / path).is_file(), path
     assert (project / "slurm" / "config.v9+.yaml").is_file()
-    assert sorted(shipped.files(project)) == sorted(shipped.files(shipped.folder()))
+    assert sorted(package_data.files(project)) == sorted(package_data.files(package_data.folder()))
     assert len(plan(load_config(project / "config/config.yaml"), project).runs) > 100
 
 
@@ -105,8 +105,8 @@ def test_an_upgrade_writes_through_no_link_and_over_nothing_in_the_way(
 
 def test_a_project_of_another_version_is_told_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     planned = plan(load_config(project / "config/config.yaml"), project)
-    beforehand.look(planned, [])
+    before_first_job.look(planned, [])
     assert "--upgrade" not in capsys.readouterr().err
     (project / ".plumbline.json").write_text('{"version": "0.0.9", "files": {}}')
-    beforehand.look(planned, [])
+    before_first_job.look(planned, [])
     assert "written by plumbline-lm 0.0.9, and 0.1.0 is installed: plumbline init" in capsys.readouterr().err

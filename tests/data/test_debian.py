@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import debian
 
 SENTENCE = "This is a sentence of some words that reads like prose. "

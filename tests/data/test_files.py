@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from plumbline import files
+from plumbline.core import files
+from plumbline.core.files import atomic, atomic_write_text
 from plumbline.data import documents, pack
-from plumbline.files import atomic, atomic_write_text
 
 
 @pytest.fixture(params=[0o022, 0o077, 0o002])

@@ -17,9 +17,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.data import documents, kept, pack, sources, tokenize, tokenizer
-from plumbline.files import sha256_file
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
+from plumbline.data import documents, pack, sources, stream_cursor, tokenize, tokenizer
 
 CONTEXT, VOCABULARY = 16, 300
 FILES = ("train.jsonl", "validation.jsonl", "documents.json")
@@ -260,7 +260,7 @@ def test_what_is_kept_and_damaged_is_not_used(data_set: Path, tmp_path: Path) ->
 def test_a_file_system_without_hard_links(
     data_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(kept.os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "not permitted")))
+    monkeypatch.setattr(stream_cursor.os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "not permitted")))
     fetch(data_set, tmp_path, tokens=9_000)
     assert "no hard links here (not permitted)" in capsys.readouterr().err
     assert not list(tmp_path.glob(".hub-*"))

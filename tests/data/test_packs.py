@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.data.loader import Pack, batch_indices, order
 from plumbline.data.permutation import permute
-from plumbline.files import sha256_file
 from tests.data.conftest import CONTEXT, Stages, run_pack
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.data import documents
 from plumbline.data.split import Shuffle
-from plumbline.files import sha256_file
 from tests.data.conftest import corpus, write_jsonl
 
 #: Bytes that wait, and that are sorted, in these tests.

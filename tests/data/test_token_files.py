@@ -17,7 +17,7 @@ import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.data import documents, pack, token_files, tokenize, tokenizer
 from plumbline.data.split import held_out
 from plumbline.data.tokenizer import Tokenizer

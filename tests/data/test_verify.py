@@ -13,7 +13,7 @@ from typing import IO
 
 import pytest
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.data import verify
 from plumbline.data.loader import Pack
 from plumbline.data.verify import verify_once

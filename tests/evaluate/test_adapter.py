@@ -7,7 +7,7 @@ import torch
 from lm_eval.api.instance import Instance
 from tokenizers import Tokenizer, models
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.evaluate.adapter import CheckpointLM
 from plumbline.model.decoder import Decoder, create
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from plumbline import frames
-from plumbline.cli import PlumblineError
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import __main__ as verb
 from plumbline.evaluate import harness
 from plumbline.specs.suites import suite

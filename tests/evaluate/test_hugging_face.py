@@ -9,8 +9,8 @@ from tokenizers import Tokenizer
 
 from plumbline.evaluate import harness
 from plumbline.evaluate.adapter import CheckpointLM
-from plumbline.evaluate.checkpoint import FinishedRun
 from plumbline.model import hf
+from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.suites import suite
 from tests.evaluate.test_adapter import requests
 

@@ -10,7 +10,7 @@ import datasets
 import pytest
 from jsonschema import Draft202012Validator
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import convert, hub, items, packaged, proxy, schema
 from plumbline.specs.suites import Suite, Task, suite
 

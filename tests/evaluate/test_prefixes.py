@@ -11,10 +11,10 @@ import torch
 from plumbline.evaluate.prefixes import SHORTEST, Node, Segment, trees
 from plumbline.evaluate.reader import Reader
 from plumbline.evaluate.rows import cut, laid
+from plumbline.experiment.properties import lively
 from plumbline.model.decoder import Decoder
-from plumbline.specs import sheet
+from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
-from plumbline.verdict.properties import lively
 from tests.conftest import REPOSITORY
 from tests.model_specs import small
 
@@ -81,7 +81,7 @@ def combinations() -> dict[str, ModelSpec]:
     """The components that a run of any study has, at the sizes of its smallest preset."""
     found: dict[str, ModelSpec] = {}
     for path in sorted((REPOSITORY / "config" / "studies").glob("*/study.yaml")):
-        for run in sheet.load(path.parent.name, "smoke").runs.values():
+        for run in study_config.load(path.parent.name, "smoke").runs.values():
             slots = {key: value for key, value in run.spec.model.to_dict().items() if isinstance(value, dict)}
             found.setdefault(json.dumps(slots, sort_keys=True), run.spec.model)
     return found

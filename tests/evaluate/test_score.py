@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 import torch
 
-from plumbline import frames
-from plumbline.cli import PlumblineError
-from plumbline.command import sample
+from plumbline.cli import sample
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import __main__ as evaluation
 from plumbline.evaluate import score
-from plumbline.evaluate.checkpoint import FinishedRun
 from plumbline.export.write import export_hf
 from plumbline.model import hf
+from plumbline.runtime.finished_run import FinishedRun
 
 
 def verb(monkeypatch: pytest.MonkeyPatch, module, *words: object) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import harness
 from plumbline.specs import suites
 from plumbline.specs.suites import Task, TaskSize, suite

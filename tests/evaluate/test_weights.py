@@ -10,11 +10,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.evaluate.adapter import CheckpointLM
-from plumbline.evaluate.checkpoint import FinishedRun
-from plumbline.files import sha256_file
 from plumbline.model.decoder import create
+from plumbline.runtime.finished_run import FinishedRun
 
 from .conftest import spec
 from .test_adapter import CONTEXT, requests

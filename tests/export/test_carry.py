@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.export.carry import sources
+from plumbline.core.errors import PlumblineError
+from plumbline.export.vendored_source import sources
 from tests.model_specs import small
 from tests.specs.test_installed_component import PACKAGE, Site, forget, write
 

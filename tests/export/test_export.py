@@ -13,14 +13,14 @@ import torch
 from safetensors.torch import save_file
 from torch.nn.functional import one_hot
 
-from plumbline import frames
-from plumbline.cli import PlumblineError
-from plumbline.command import export as verb
-from plumbline.evaluate.checkpoint import FinishedRun
-from plumbline.export import card, check, place, tried
+from plumbline.cli import export as verb
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
+from plumbline.export import capability_check, card, check, output_folder
 from plumbline.export.write import export_hf
-from plumbline.files import sha256_file
 from plumbline.model.decoder import create
+from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.spec import RunSpec
 from tests.evaluate.conftest import VOCABULARY
 from tests.model_specs import BASELINE, run_spec
@@ -66,10 +66,10 @@ def test_the_verb(
     verb.main()
     said = capsys.readouterr().out
     assert said.startswith(f"{out}: with its own code (trust_remote_code=True), ") and "equal logits" in said
-    record = json.loads((out / place.RECORD).read_text())
+    record = json.loads((out / output_folder.RECORD).read_text())
     assert record["form"] == "code" and record["checked"]["largest_difference"] == 0.0
     files = contents(out)
-    assert record["files"] == {name: sha256_file(out / name) for name in files if name != place.RECORD}
+    assert record["files"] == {name: sha256_file(out / name) for name in files if name != output_folder.RECORD}
     assert {"config.json", "model.safetensors", "tokenizer.json", "modeling_plumbline.py", "LICENSE"} <= set(files)
     manifest = json.loads((softpick / "manifest.json").read_text())
     assert json.loads(files["run_manifest.json"]) == manifest | {"starts": [{"host": "box", "step": 0}]}
@@ -118,7 +118,7 @@ def test_a_llama_is_written_as_one(finished: Path, tokenizer_file: Path, tmp_pat
 def test_what_a_model_does_not_bear_is_on_its_card(finished: Path) -> None:
     run, record = FinishedRun.read(finished), {"form": "code", "checked": None}
     for bears in (True, False):
-        found = tried.Bears(cache=bears, padding=bears, hidden_states=bears)
+        found = capability_check.Bears(cache=bears, padding=bears, hidden_states=bears)
         said = card.card(run, record, requires=(), evaluation=None, bears=found)
         for words in ("hidden states (its layers", "a cache (`generate`", "padding (its attention"):
             assert (words in said) is not bears, words
@@ -134,7 +134,7 @@ class Far:
 
 
 def test_a_model_is_tried_on_a_full_context_too() -> None:
-    for bears in (tried.keeps_cache, tried.takes_padding):
+    for bears in (capability_check.keeps_cache, capability_check.takes_padding):
         assert not bears(Far()), "12 tokens do not tell"
 
 
@@ -157,30 +157,30 @@ def test_an_export_that_gives_other_logits_leaves_all_as_it_was(
 
 def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    place.require_free(out, "a", False)
+    output_folder.require_free(out, "a", False)
     out.mkdir()
-    place.require_free(out, "a", False)
-    with place.filled(out, {"run_id": "a"}) as written:
+    output_folder.require_free(out, "a", False)
+    with output_folder.filled(out, {"run_id": "a"}) as written:
         (written / "config.json").write_text("{}")
-    place.require_free(out, "a", False)
+    output_folder.require_free(out, "a", False)
     with pytest.raises(PlumblineError, match=r"holds an export of run a, and this is b; .*--force"):
-        place.require_free(out, "b", False)
-    place.require_free(out, "b", True)
+        output_folder.require_free(out, "b", False)
+    output_folder.require_free(out, "b", True)
     (out / "config.json").write_text("{1}")
     with pytest.raises(PlumblineError, match=r"config\.json was changed after it was exported; .*--force"):
-        place.require_free(out, "a", False)
-    place.require_free(out, "a", True)
+        output_folder.require_free(out, "a", False)
+    output_folder.require_free(out, "a", True)
     (out / "notes").mkdir()
     (out / "notes/mine.txt").write_text("mine")
     for force in (False, True):
         with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which is no export's; name another"):
-            place.require_free(out, "a", force)
+            output_folder.require_free(out, "a", force)
     (out / "config.json").unlink()
-    (out / place.RECORD).unlink()
+    (out / output_folder.RECORD).unlink()
     with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which is no export's"):
-        place.require_free(out, "a", True)
+        output_folder.require_free(out, "a", True)
     with pytest.raises(PlumblineError, match=r"mine\.txt is no folder"):
-        place.require_free(out / "notes/mine.txt", "a", True)
+        output_folder.require_free(out / "notes/mine.txt", "a", True)
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer, models
 from torch.nn.functional import cross_entropy
 
+from plumbline.core.files import canonical_json
 from plumbline.export import write
-from plumbline.files import canonical_json
 from plumbline.model import hf
 from plumbline.model.decoder import Decoder, create
-from plumbline.specs import sheet
+from plumbline.specs import study_config
 from plumbline.specs.config import studies
 from plumbline.specs.spec import ModelSpec
 
@@ -30,7 +30,7 @@ def found() -> dict[str, ModelSpec]:
     specs: dict[str, ModelSpec] = {}
     names: dict[str, str] = {}
     for study in studies():
-        for run in sheet.load(study, "smoke").runs.values():
+        for run in study_config.load(study, "smoke").runs.values():
             spec = run.spec.model
             same = canonical_json([spec.slots, spec.tied_embeddings, spec.heads == spec.key_value_heads])
             name = names.setdefault(same, run.key.rpartition("/")[0].replace("/", "-"))

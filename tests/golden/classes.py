@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from plumbline.files import atomic_write_text, canonical_json
+from plumbline.core.files import atomic_write_text, canonical_json
 from plumbline.specs import code
 from plumbline.specs.components import SLOTS, available, folder
 from plumbline.specs.spec import ModelSpec

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 from plumbline import NUMERICS
-from plumbline.cli import PlumblineError, run
-from plumbline.files import atomic_write_text, canonical_json
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_text, canonical_json
 from plumbline.specs import code
 from tests.golden import classes
 from tests.golden.runs import FILE, TOLERANCE, TOLERANCES, gap, losses, recorded

@@ -17,7 +17,7 @@ import yaml
 from msgspec.structs import replace
 
 from plumbline import NUMERICS
-from plumbline.specs import components, sheet
+from plumbline.specs import components, study_config
 from plumbline.specs.spec import RunSpec
 from tests.conftest import REPOSITORY
 from tests.golden import classes
@@ -68,7 +68,7 @@ def test_whatever_enters_the_identity_of_a_studys_run_is_golden() -> None:
         run.spec
         for study in ("transfer", "premature", "query_free", "quack", "key_norms")
         for preset in ("smoke", "demo", "mini", "paper")
-        for run in sheet.load(study, preset).runs.values()
+        for run in study_config.load(study, preset).runs.values()
     ]
     chosen = {f"{components.folder(kind)}.{given['name']}" for run in shipped for kind, given in parts(run)}
     assert chosen <= used

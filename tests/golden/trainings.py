@@ -15,11 +15,11 @@ import torch
 
 from plumbline.model.decoder import Decoder, create
 from plumbline.probes import read_all
+from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import RunSpec
-from plumbline.train.distributed import Ranks
 from plumbline.train.interventions import Attachment, Intervention, build
 from plumbline.train.interventions.qk_clip import CLIPPED
-from plumbline.train.numerics import autocast
 from plumbline.train.online import Online
 from plumbline.train.optim import Optimizer
 from plumbline.train.schedule import factor

@@ -13,7 +13,7 @@ from benchmarks.gpu_check.conduct import FINISHED, OUT_OF_TIME, conduct
 from benchmarks.gpu_check.page import page
 from benchmarks.gpu_check.setting import REHEARSAL, Setting
 from benchmarks.gpu_check.state import FAILED, GOES_ON, MEASURED, NO_MEMORY, State
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from tests.conftest import REPOSITORY
 
 MODULES = {name: f"tests.gpu_check.{name}" for name in ("broken", "failing", "slow", "steady")}

@@ -28,7 +28,7 @@ from benchmarks.gpu_check.sections import (
 )
 from benchmarks.gpu_check.setting import REHEARSAL, Setting
 from benchmarks.gpu_check.state import GOES_ON, MEASURED, State
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.mixers.softpick import Softpick
 
 TINY = Setting(device="cpu", sizes="tiny")

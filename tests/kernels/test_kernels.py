@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from plumbline.kernels.costs import COSTS, Shape, kept, operations
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.decoder import create
 from plumbline.model.mixers._base import Mixer
-from plumbline.model.visibility import Visibility
 from plumbline.specs.spec import ModelSpec
 from tests.conftest import REPOSITORY
 from tests.kernels.conftest import DEVICE, KERNELS

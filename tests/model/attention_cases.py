@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.decoder import create
 from plumbline.model.mixers._base import Mixer
-from plumbline.model.visibility import Visibility
 from tests.model_specs import small
 
 HEADS, GROUPS, WIDTH = 8, 2, 8

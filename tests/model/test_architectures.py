@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.block import Block
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
@@ -16,7 +17,6 @@ from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.init import initialise
 from plumbline.model.norms.layer_norm import LayerNorm
 from plumbline.model.roles import roles
-from plumbline.model.visibility import Visibility
 from plumbline.specs.spec import ModelSpec
 from tests.model.architectures import (
     BASE,

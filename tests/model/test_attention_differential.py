@@ -7,15 +7,15 @@ import math
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.kernels.selection import CHUNKED, SDPA
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
 from plumbline.model.mixers import softmax
 from plumbline.model.positions import rotary as positions
 from plumbline.model.positions.rotary import Rotary
-from plumbline.model.visibility import Visibility
 from tests.model.attention_cases import GROUPS, HEADS, WIDTH, inputs, mixer, padded, plain, scores
 from tests.model_specs import small
 

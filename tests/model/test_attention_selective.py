@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from tests.model.attention_cases import GROUPS, HEADS, inputs, mixer, padded, plain, scores, with_scores
 from tests.model_specs import small

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.cache import Cache
 from plumbline.model.decoder import create, on_meta
 from plumbline.model.mixers._base import grouped_matmul
 from plumbline.model.roles import roles
-from plumbline.model.visibility import Visibility
 from plumbline.specs.spec import ModelSpec
 from tests.model.attention_cases import mixer, padded, plain
 from tests.model.methods import ALL, PAPER, overlay

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.ffn.relu_squared import ReLUSquared
 from tests.model_specs import small

@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.hf import export
 from tests.model_specs import small

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.cache import Cache
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.flops import counted, measured

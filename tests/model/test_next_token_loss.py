@@ -7,10 +7,10 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from plumbline.model import next_token_loss as module
+from plumbline.model.cpu_matmul import product
 from plumbline.model.decoder import create
-from plumbline.model.products import product
+from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import ModelSpec
-from plumbline.train.numerics import autocast
 from tests.golden.trainings import LATENT
 from tests.model.methods import overlay
 

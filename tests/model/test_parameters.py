@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.model.decoder import on_meta
 from plumbline.plan import counts
-from plumbline.specs import sheet
+from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from tests.model.methods import PAPER, overlay
 from tests.model_specs import small
@@ -52,7 +52,7 @@ def at_paper_size() -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def counted_for_plans(tmp_path_factory) -> counts.Counted:
-    study = sheet.load("transfer", "paper")
+    study = study_config.load("transfer", "paper")
     return counts.Counted(counts.update(tmp_path_factory.mktemp("counts") / "counts.json", study.runs.values()))
 
 

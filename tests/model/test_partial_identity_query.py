@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder, create
 from plumbline.specs.spec import ModelSpec
 from tests.theory.models import NORM_FREE, off_its_start, tokens

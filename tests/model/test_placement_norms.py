@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder, create
-from plumbline.model.visibility import Visibility
 from tests.model.test_residual_streams import TOKENS
 from tests.model_specs import small
 

@@ -8,26 +8,26 @@ from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 from torch.nn import functional
 
-from plumbline.model import products
+from plumbline.model import cpu_matmul
 from plumbline.model.decoder import create
 from plumbline.specs.spec import ModelSpec
 from tests.model.methods import overlay
 
-pytestmark = pytest.mark.skipif(not products._AVAILABLE, reason="this torch has no oneDNN")
+pytestmark = pytest.mark.skipif(not cpu_matmul._AVAILABLE, reason="this torch has no oneDNN")
 
 
 @pytest.fixture
 def always(monkeypatch) -> list[int]:
     """However small: products are oneDNN's. Their number."""
-    monkeypatch.setattr(products, "LEAST", 0)
+    monkeypatch.setattr(cpu_matmul, "LEAST", 0)
     made: list[int] = []
-    multiplied = products._multiplied
+    multiplied = cpu_matmul._multiplied
 
     def counted(*given):
         made.append(1)
         return multiplied(*given)
 
-    monkeypatch.setattr(products, "_multiplied", counted)
+    monkeypatch.setattr(cpu_matmul, "_multiplied", counted)
     return made
 
 
@@ -43,7 +43,7 @@ def both(function, x, weight, bias):
 def test_a_linear_map(always, shape, bias):
     rows, inputs, outputs = shape
     given = torch.randn(2, rows, inputs), torch.randn(outputs, inputs), torch.randn(outputs) if bias else None
-    for found, expected in zip(both(products.linear, *given), both(functional.linear, *given), strict=True):
+    for found, expected in zip(both(cpu_matmul.linear, *given), both(functional.linear, *given), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
     assert len(always) == 3  # forward, and both gradients
 
@@ -52,11 +52,11 @@ def test_of_any_strides(always):
     x, y = torch.randn(40, 24), torch.randn(40, 56)
     windows = torch.randn(64).unfold(0, 24, 1)  # each begins one number after the one before
     for one, other in ((x.T, y.T), (x[::2, 3:9], y[:13, 3:9]), (torch.ones(1, 1).expand(9, 24), x), (x, windows)):
-        torch.testing.assert_close(products.product(one, other), one @ other.T, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(products.weight_gradient(y, x), y.T @ x, rtol=1e-5, atol=1e-4)
-    torch.testing.assert_close(products.weight_gradient(x, y), x.T @ y, rtol=1e-5, atol=1e-4)
+        torch.testing.assert_close(cpu_matmul.product(one, other), one @ other.T, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(cpu_matmul.weight_gradient(y, x), y.T @ x, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(cpu_matmul.weight_gradient(x, y), x.T @ y, rtol=1e-5, atol=1e-4)
     for bias in (torch.randn(1).expand(24), torch.randn(48)[::2]):
-        found = products.linear(y, torch.ones(24, 56), bias)
+        found = cpu_matmul.linear(y, torch.ones(24, 56), bias)
         torch.testing.assert_close(found, y.sum(1, keepdim=True) + bias, rtol=1e-5, atol=1e-4)
 
 
@@ -66,7 +66,7 @@ def test_a_model_gives_the_same_losses_and_gradients(always, name, monkeypatch):
     tokens_BT = torch.randint(spec.vocabulary, (2, spec.context), generator=torch.Generator().manual_seed(0))
     found = []
     for least in (0, 10**12):
-        monkeypatch.setattr(products, "LEAST", least)
+        monkeypatch.setattr(cpu_matmul, "LEAST", least)
         model = create(spec, 0)
         loss = model(tokens_BT, loss=True)
         loss.backward()
@@ -78,10 +78,10 @@ def test_a_model_gives_the_same_losses_and_gradients(always, name, monkeypatch):
 
 def test_what_is_not_float32_on_a_cpu_is_left_to_torch(always):
     x, weight = torch.randn(8, 16), torch.randn(4, 16)
-    assert products.linear(x.double(), weight.double()).dtype == torch.float64
+    assert cpu_matmul.linear(x.double(), weight.double()).dtype == torch.float64
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert products.linear(x, weight).dtype == torch.bfloat16
-    assert products.linear(x.to("meta"), weight.to("meta")).is_meta
+        assert cpu_matmul.linear(x, weight).dtype == torch.bfloat16
+    assert cpu_matmul.linear(x.to("meta"), weight.to("meta")).is_meta
     assert not always
 
 
@@ -103,7 +103,7 @@ def test_a_compiled_graph_has_the_same_products(always, monkeypatch):
     eager, compiled = create(spec, 0), create(spec, 0)
     expected, made = of(eager, eager), len(always)
     monkeypatch.undo()  # a graph is not to count
-    monkeypatch.setattr(products, "LEAST", 0)
+    monkeypatch.setattr(cpu_matmul, "LEAST", 0)
     torch._dynamo.reset()
     found = of(compiled, torch.compile(compiled, backend=aot_autograd(fw_compiler=counting), fullgraph=True))
     assert len(passes) == 2 and all(passes) and sum(passes) == made

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import gelu
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.cache import Cache
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.roles import roles

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.residual._sources import Mixed, Scores

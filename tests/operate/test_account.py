@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.operate.account import Job
+from plumbline.operate.console.job_log import Job
 
 TRACEBACK = """\
 step 3/6  loss 7.1

@@ -15,7 +15,7 @@ import pytest
 from snakemake.settings.types import OutputSettings
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from plumbline.operate import console
+from plumbline.operate.console import console
 from snakemake_logger_plugin_plumbline import LogHandler
 from tests import warm
 from tests.operate import terminal

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.operate import device
 
 #: Claims each of its devices by a file that must not be there, stays a while, and writes down what it saw.

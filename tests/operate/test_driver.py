@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from plumbline import holders
-from plumbline.cli import PlumblineError
-from plumbline.operate import driver
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError
+from plumbline.operate.locks import workflow_lock
 
 HOLD = """
 import sys
@@ -57,7 +57,7 @@ def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     def unsupported(*arguments: object) -> None:
         raise OSError(errno.ENOTSUP, "not supported")
 
-    monkeypatch.setattr(driver.fcntl, "flock", unsupported)
+    monkeypatch.setattr(workflow_lock.fcntl, "flock", unsupported)
 
 
 def locked(directory: Path) -> bool:
@@ -70,25 +70,30 @@ def lock(directory: Path) -> None:
 
 def record(directory: Path, **changed: Any) -> Path:
     """What a Snakemake in another process namespace of this kernel, which had the kernel's lock, wrote down."""
-    own = holders.identity() | {"machine": "other/namespace", "boot": holders.boot() or "x", "locked": True, "since": 0}
-    path = directory / ".snakemake" / driver.RECORD
+    own = process_record.identity() | {
+        "machine": "other/namespace",
+        "boot": process_record.boot() or "x",
+        "locked": True,
+        "since": 0,
+    }
+    path = directory / ".snakemake" / workflow_lock.RECORD
     path.write_text(json.dumps(own | changed))
     return path
 
 
 def test_without_a_lock_nothing_happens(tmp_path: Path) -> None:
-    assert driver.clear(tmp_path) is None
+    assert workflow_lock.clear(tmp_path) is None
 
 
 @pytest.mark.parametrize("gone", [{"pid": 2**22 + 1}, {"process_started": "1"}], ids=["no process", "another's number"])
 def test_a_lock_whose_holder_ran_here_and_is_gone_goes(directory: Path, gone: dict[str, Any], without_locks) -> None:
-    path = record(directory, machine=holders.machine(), **gone)
-    assert "no longer runs (process" in (driver.clear(directory) or "")
+    path = record(directory, machine=process_record.machine(), **gone)
+    assert "no longer runs (process" in (workflow_lock.clear(directory) or "")
     assert not locked(directory) and not path.exists()
 
 
 def test_who_holds_the_directory_is_named_and_not_overruled(directory: Path, holder: subprocess.Popen[bytes]) -> None:
-    for attempt in (driver.clear, lambda _: driver.overrule(directory / ".snakemake"), hold):
+    for attempt in (workflow_lock.clear, lambda _: workflow_lock.overrule(directory / ".snakemake"), hold):
         with pytest.raises(
             PlumblineError, match=rf"held by process {holder.pid} on .* \(snakemake all\), since .*make p"
         ):
@@ -97,18 +102,18 @@ def test_who_holds_the_directory_is_named_and_not_overruled(directory: Path, hol
     holder.kill()
     holder.wait()
     hold(directory)
-    assert not locked(directory) and not (directory / ".snakemake" / driver.RECORD).exists()
+    assert not locked(directory) and not (directory / ".snakemake" / workflow_lock.RECORD).exists()
 
 
 def hold(directory: Path) -> None:
-    with driver.hold(directory / ".snakemake", "snakemake all"):
+    with workflow_lock.hold(directory / ".snakemake", "snakemake all"):
         pass
 
 
 def test_nor_where_the_file_system_has_no_locks(
     directory: Path, without_locks, holder: subprocess.Popen[bytes]
 ) -> None:
-    for attempt in (driver.clear, hold):
+    for attempt in (workflow_lock.clear, hold):
         with pytest.raises(PlumblineError, match=f"held by process {holder.pid}"):
             attempt(directory)
     assert locked(directory)
@@ -122,24 +127,24 @@ def test_nor_where_the_file_system_has_no_locks(
 def test_who_cannot_be_seen_from_here_is_not_overruled(
     directory: Path, elsewhere: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "_filesystem", lambda path: "nfs4")
+    monkeypatch.setattr(workflow_lock, "_filesystem", lambda path: "nfs4")
     path = record(directory, **elsewhere)
-    for attempt in (driver.clear, hold):
+    for attempt in (workflow_lock.clear, hold):
         with pytest.raises(PlumblineError, match=r"held by process \d+ on .*not seen from here\. If .* --unlock$"):
             attempt(directory)
     assert locked(directory) and path.exists()
-    driver.overrule(directory / ".snakemake")  # a person's word
+    workflow_lock.overrule(directory / ".snakemake")  # a person's word
     assert not path.exists()
 
 
 def test_the_kernel_knows_who_is_gone_in_another_namespace_and_before_a_power_cut(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "_filesystem", lambda path: "ext4")
+    monkeypatch.setattr(workflow_lock, "_filesystem", lambda path: "ext4")
     for changed in ({}, {"boot": "before the power cut"}):
         lock(directory)
         record(directory, **changed)
-        assert driver.clear(directory) and not locked(directory)
+        assert workflow_lock.clear(directory) and not locked(directory)
 
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="no unshare")
@@ -150,7 +155,7 @@ def test_a_holder_in_another_namespace_of_this_host_is_not_overruled(
     inside = ["unshare", "--user", "--map-root-user", "--fork", "--pid", "--mount-proc"]
     if subprocess.run([*inside, "true"], capture_output=True).returncode:
         pytest.skip("no process namespaces here")
-    command = [*inside, sys.executable, "-m", "plumbline.operate.driver"]
+    command = [*inside, sys.executable, "-m", "plumbline.operate.locks.workflow_lock"]
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
     assert done.returncode == 1 and f"is held by process {holder.pid} on " in done.stderr
     assert locked(directory)
@@ -172,28 +177,28 @@ def test_a_holder_in_another_namespace_of_this_host_is_not_overruled(
 def test_a_broken_record_is_named_and_nobody_is_overruled_by_it(
     directory: Path, content: str | None, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = directory / ".snakemake" / driver.RECORD
+    path = directory / ".snakemake" / workflow_lock.RECORD
     path.mkdir() if content is None else path.write_text(content)
-    monkeypatch.setattr(driver, "_filesystem", lambda path: "nfs4")
-    with pytest.raises(PlumblineError, match=f"{driver.RECORD} {fault}, so that nobody knows .*--unlock"):
-        driver.clear(directory)
+    monkeypatch.setattr(workflow_lock, "_filesystem", lambda path: "nfs4")
+    with pytest.raises(PlumblineError, match=f"{workflow_lock.RECORD} {fault}, so that nobody knows .*--unlock"):
+        workflow_lock.clear(directory)
     assert locked(directory)
     # Where no other host can have it, the kernel's lock tells; what is broken is kept to be looked at.
-    monkeypatch.setattr(driver, "_filesystem", lambda path: "ext4")
-    assert f"{path} {fault}, and is set aside" in (driver.clear(directory) or "")
-    assert not locked(directory) and path.with_name(f"{driver.RECORD}.damaged").exists()
+    monkeypatch.setattr(workflow_lock, "_filesystem", lambda path: "ext4")
+    assert f"{path} {fault}, and is set aside" in (workflow_lock.clear(directory) or "")
+    assert not locked(directory) and path.with_name(f"{workflow_lock.RECORD}.damaged").exists()
 
 
 def test_a_lock_that_nobody_signed_is_not_removed(directory: Path) -> None:
     with pytest.raises(PlumblineError, match=r"did not write down who it is .*--unlock"):
-        driver.clear(directory)
+        workflow_lock.clear(directory)
     assert locked(directory)
 
 
 def test_who_lost_the_directory_to_a_person_leaves_the_next_ones_record(tmp_path: Path) -> None:
     persistence = tmp_path / ".snakemake"
     persistence.mkdir()
-    with driver.hold(persistence, "snakemake all"):
+    with workflow_lock.hold(persistence, "snakemake all"):
         path = record(tmp_path, pid=os.getppid(), token="another")
     assert path.exists()
 
@@ -201,10 +206,10 @@ def test_who_lost_the_directory_to_a_person_leaves_the_next_ones_record(tmp_path
 def test_the_slower_of_two_that_find_one_stale_record_clears_nothing(
     directory: Path, without_locks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = record(directory, machine=holders.machine(), pid=2**22 + 1)
-    judged, read = holders.read(path), holders.read
+    path = record(directory, machine=process_record.machine(), pid=2**22 + 1)
+    judged, read = process_record.read(path), process_record.read
     record(directory, token="the faster one's")
-    monkeypatch.setattr(holders, "read", lambda asked: judged if asked == path else read(asked))
+    monkeypatch.setattr(process_record, "read", lambda asked: judged if asked == path else read(asked))
     with pytest.raises(PlumblineError, match="is held by"):
-        driver.clear(directory)
+        workflow_lock.clear(directory)
     assert locked(directory) and "the faster one's" in path.read_text()

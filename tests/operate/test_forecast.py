@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from plumbline.operate import forecast
-from plumbline.operate.account import Account, Job, Snapshot
-from plumbline.operate.progress import clock, roughly
+from plumbline.operate.console import forecast
+from plumbline.operate.console.job_log import Account, Job, Snapshot
+from plumbline.operate.console.progress import clock, roughly
 
 
 @pytest.fixture

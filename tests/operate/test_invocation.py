@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.operate import invocation
+from plumbline.core.errors import PlumblineError
+from plumbline.project import invocation
 
 PAPER = {"preset": "paper", "machine": "h100"}
 

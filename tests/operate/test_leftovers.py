@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import holders
-from plumbline.cli import PlumblineError
-from plumbline.files import atomic_write_json
-from plumbline.operate import leftovers
-from plumbline.train import lease
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json
+from plumbline.operate import cleanup
+from plumbline.train.checkpoint import run_lock
 
 RUN = "transfer/base/{}/s42"
 
@@ -59,7 +59,7 @@ def found(work: Path) -> dict[str, tuple[str, int]]:
     """Name -> kind and bytes."""
     return {
         entry.path.partition("/demo/")[2].replace("transfer/base/", ""): (entry.kind, entry.bytes)
-        for entry in leftovers.collect(work)
+        for entry in cleanup.collect(work)
     }
 
 
@@ -81,7 +81,7 @@ def test_everything_is_listed_with_what_it_frees(work: Path) -> None:
 
 
 def run(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "plumbline.operate.leftovers", "--work", str(work), *arguments]
+    command = [sys.executable, "-m", "plumbline.operate.cleanup", "--work", str(work), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True)
 
 
@@ -103,12 +103,12 @@ def test_only_what_is_asked_for_is_removed(work: Path) -> None:
 
 def test_nothing_is_removed_from_under_a_trainer(work: Path) -> None:
     state = work / "demo/state" / RUN.format("going")
-    (state / lease.NAME).write_text(json.dumps(holders.identity() | {"token": "x", "since": 0}))
+    (state / run_lock.NAME).write_text(json.dumps(process_record.identity() | {"token": "x", "since": 0}))
     told = run(work, "--remove", "half", "--remove", "set-aside").stderr
     assert told.count("left ") == 3 and f"is held by process {os.getpid()}" in told
     assert len(found(work)) == 11
     with pytest.raises(PlumblineError, match=r"is held by process"):
-        leftovers.afresh(state)
+        cleanup.afresh(state)
 
 
 def test_a_fresh_start_is_asked_for(work: Path) -> None:
@@ -118,4 +118,4 @@ def test_a_fresh_start_is_asked_for(work: Path) -> None:
     assert (state.with_name("s42.set-aside-2") / "step-0000020/model.safetensors").exists()
     for other in (work / "none", state.with_name("s42.set-aside-2")):
         with pytest.raises(PlumblineError, match="is no state of a run"):
-            leftovers.afresh(other)
+            cleanup.afresh(other)

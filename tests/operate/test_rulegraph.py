@@ -9,7 +9,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.operate import rulegraph
 
 EDGES = [("tokenize", "pack"), ("documents", "tokenize"), ("fetch", "documents"), ("documents", "items")]

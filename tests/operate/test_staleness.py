@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from plumbline import record
+from plumbline.core import fingerprint_file
+from plumbline.core.files import sha256_file
 from plumbline.data.manifest import fingerprint
-from plumbline.files import sha256_file
 from plumbline.operate import staleness
 from plumbline.operate.staleness import held, stale
 
@@ -66,7 +66,7 @@ def test_a_product_says_what_it_was_made_of(tmp_path: Path, rule: str, name: str
     assert not stale(one, lambda _: False), "what is not there is not made with anything"
     write(product, {"made_of": "now"} if inside else {})
     if not inside:
-        record.write(product, "now")
+        fingerprint_file.write(product, "now")
     assert not stale(one, lambda _: False)
     one.params.made_of = "later"
     assert stale(one, lambda _: True), "whatever Snakemake remembers"
@@ -77,8 +77,8 @@ def test_what_says_nothing_is_left_to_snakemake_or_made_anew(tmp_path: Path) -> 
     product.touch()
     one = job("claims", Files(csv=product), made_of="now")
     assert not stale(one, lambda _: True) and stale(one, lambda _: False)
-    record.write(product, "now")
-    record.write(product, "")  # made again, by hand
+    fingerprint_file.write(product, "now")
+    fingerprint_file.write(product, "")  # made again, by hand
     assert stale(one, lambda _: False)
 
 
@@ -109,7 +109,7 @@ def test_scores_say_their_items_and_tokenizer(tmp_path: Path) -> None:
     facts = write(tmp_path / "items.json", {"task": {"sha256": "a"}, "another": {"sha256": "b"}})
     scores.touch()
     sha256 = staleness._sha256(str(tokenizer))
-    record.write(scores, "now", items_sha256='{"task": "a"}', tokenizer_sha256=sha256)
+    fingerprint_file.write(scores, "now", items_sha256='{"task": "a"}', tokenizer_sha256=sha256)
     one = job("evaluate", Files(scores=scores), Files(facts=facts, tokenizer=tokenizer), made_of="now")
     assert not stale(one, lambda _: False)
     write(facts, {"task": {"sha256": "c"}})
@@ -124,7 +124,7 @@ def test_scores_say_their_items_and_tokenizer(tmp_path: Path) -> None:
 def test_scores_whose_record_is_damaged_are_made_anew(tmp_path: Path, items: Any) -> None:
     scores, facts = tmp_path / "scores.parquet", write(tmp_path / "items.json", {"task": {"sha256": "a"}})
     scores.touch()
-    record.write(scores, "now", items_sha256=items)
+    fingerprint_file.write(scores, "now", items_sha256=items)
     files = Files(facts=facts, tokenizer=tmp_path / "tokenizer.json")
     assert stale(job("evaluate", Files(scores=scores), files, made_of="now"), lambda _: True)
 
@@ -133,7 +133,7 @@ def test_scores_whose_record_is_damaged_are_made_anew(tmp_path: Path, items: Any
 def test_a_damaged_index_of_items_is_left_to_who_opens_it(tmp_path: Path, index: Any) -> None:
     scores, facts = tmp_path / "scores.parquet", write(tmp_path / "items.json", index)
     scores.touch()
-    record.write(scores, "now", items_sha256='{"task": "a"}')
+    fingerprint_file.write(scores, "now", items_sha256='{"task": "a"}')
     files = Files(facts=facts, tokenizer=tmp_path / "tokenizer.json")
     assert not stale(job("evaluate", Files(scores=scores), files, made_of="now"), lambda _: True)
 
@@ -141,13 +141,13 @@ def test_a_damaged_index_of_items_is_left_to_who_opens_it(tmp_path: Path, index:
 def test_what_is_nested_too_deep_says_nothing(tmp_path: Path) -> None:
     path = tmp_path / "outcome.json"
     path.write_text('{"run_id":' * 100_000)
-    assert record.read(path) is None
+    assert fingerprint_file.read(path) is None
 
 
 def test_readings_say_their_pack_and_a_copy_is_its_source(tmp_path: Path) -> None:
     frame, validation = tmp_path / "probes.parquet", pack(tmp_path / "validation", "a")
     frame.touch()
-    record.write(frame, "now", validation_fingerprint="of other bytes")
+    fingerprint_file.write(frame, "now", validation_fingerprint="of other bytes")
     assert stale(job("probe", Files(frame=frame), made_of="now", validation=str(validation)), lambda _: True)
     table, copy = write(tmp_path / "demo.csv", "demo"), write(tmp_path / "copy.csv", "smoke")
     one = job("copy_table", Files(csv=copy), Files(csv=table))
@@ -184,7 +184,7 @@ def test_they_are_forced_before_it_is_asked_what_is_needed_and_named_once(
     names = [tmp_path / f"{number}.md" for number in range(5)]
     for name in names:
         name.touch()
-        record.write(name, "before")
+        fingerprint_file.write(name, "before")
     jobs = [job("deviations", Files(md=name), made_of="now") for name in names]
 
     class Dag:

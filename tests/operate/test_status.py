@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from plumbline import holders
-from plumbline.files import atomic_write_json
+from plumbline.core import process_record
+from plumbline.core.files import atomic_write_json
 from plumbline.operate import status
-from plumbline.train import lease
+from plumbline.train.checkpoint import run_lock
 from tests.model_specs import run_spec
 from tests.train import helpers
 
@@ -38,9 +38,9 @@ def state_of(work: Path, method: str, **overrides: Any) -> Path:
 
 def test_each_state_is_told_from_the_files(tmp_path: Path) -> None:
     running = state_of(tmp_path, "running")
-    atomic_write_json(running / lease.NAME, holders.identity() | {"limit": 120.0})
+    atomic_write_json(running / run_lock.NAME, process_record.identity() | {"limit": 120.0})
     stale = state_of(tmp_path, "stale")
-    atomic_write_json(stale / lease.NAME, holders.identity() | {"process_started": "1", "since": 0})
+    atomic_write_json(stale / run_lock.NAME, process_record.identity() | {"process_started": "1", "since": 0})
     atomic_write_json(state_of(tmp_path, "fault") / "fault.json", {"reason": "out of memory"})
     state_of(tmp_path, "waiting")
     for method, outcome in (("finished", "completed"), ("diverged", "diverged"), ("forgotten", "completed")):
@@ -65,7 +65,7 @@ def test_each_state_is_told_from_the_files(tmp_path: Path) -> None:
 
 
 def test_a_silent_holder_elsewhere_is_stale(tmp_path: Path) -> None:
-    path = state_of(tmp_path, "remote") / lease.NAME
+    path = state_of(tmp_path, "remote") / run_lock.NAME
     atomic_write_json(path, {"host": "node17", "machine": "elsewhere", "pid": 1, "limit": 1e6})
     assert status.collect(tmp_path)[0]["state"] == "running"
     os.utime(path, (1, 1))
@@ -74,7 +74,7 @@ def test_a_silent_holder_elsewhere_is_stale(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["[]", "3", '{"pid": 1}', '{"host": 1, "machine": [], "pid": "x", "limit": NaN}'])
 def test_a_broken_lease_goes_by_its_age_and_is_named(tmp_path: Path, content: str) -> None:
-    path = state_of(tmp_path, "broken") / lease.NAME
+    path = state_of(tmp_path, "broken") / run_lock.NAME
     path.write_text(content)
     assert status.collect(tmp_path)[0]["state"] == "running"
     os.utime(path, (1, 1))
@@ -114,7 +114,7 @@ def test_everything_fits_80_columns_and_names_stay_whole(tmp_path: Path) -> None
     long = "attention_residuals.as_the_authors_have_it"
     paper = {"preset": "paper", "steps": 238418, "key": f"transfer/large/{long}/s42"}
     running = state_of(tmp_path, long, **paper)
-    atomic_write_json(running / lease.NAME, holders.identity() | {"limit": 120.0})
+    atomic_write_json(running / run_lock.NAME, process_record.identity() | {"limit": 120.0})
     reason = "the loss was not a number three times at step 30 after resuming from step 28; look at the data first"
     fault = state_of(tmp_path, "value_residual")
     atomic_write_json(fault / "fault.json", {"reason": reason})

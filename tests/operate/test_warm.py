@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.operate import warm, warm_server
-from plumbline.operate.warm_server import PRELOADED
+from plumbline.operate.prefork import client, server
+from plumbline.operate.prefork.server import PRELOADED
 
 SEEN = """
 import atexit, os, sys
@@ -61,14 +61,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    source = Path(warm.__file__).parents[2]
+    source = Path(client.__file__).parents[2]
     own = {"PLUMBLINE_WARM", "PYTEST_CURRENT_TEST"}  # the latter changes all the time
     clean = {key: value for key, value in os.environ.items() if key not in own}
     return clean | {"PYTHONPATH": f"{folder / 'packages'}:{source}", "WORD": str(folder), "OMP_NUM_THREADS": "1"}
 
 
 def start(folder: Path, *words: str, cold: bool = False, **more: str) -> subprocess.Popen[str]:
-    launch = [] if cold else ["-m", "plumbline.operate.warm"]
+    launch = [] if cold else ["-m", "plumbline.operate.prefork.client"]
     return subprocess.Popen(
         [sys.executable, *launch, "-m", *words],
         cwd=folder, env=environment(folder) | more, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -101,7 +101,7 @@ def job(folder: Path) -> Iterator[Job]:
     def begun(*words: str, **more: str) -> subprocess.Popen[str]:
         return start(folder, *words, **more)
 
-    assert [outcome(begun("seen"))[1].splitlines()[1] for _ in range(warm.WORTH)] == ["cold []"] * warm.WORTH
+    assert [outcome(begun("seen"))[1].splitlines()[1] for _ in range(client.WORTH)] == ["cold []"] * client.WORTH
     until(lambda: "warm []" in outcome(begun("seen"))[1], "a job that starts warm")
     yield begun
     for server in servers(folder):
@@ -113,9 +113,9 @@ def servers(folder: Path) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if b"plumbline.operate.warm_server" in (path / "cmdline").read_bytes() and os.readlink(path / "cwd") == str(
-                folder
-            ):
+            if b"plumbline.operate.prefork.server" in (path / "cmdline").read_bytes() and os.readlink(
+                path / "cwd"
+            ) == str(folder):
                 found.append(int(path.name))
     return found
 
@@ -176,7 +176,7 @@ def test_it_ends_with_what_it_is_for_and_loses_no_job(folder: Path, tmp_path: Pa
     """A "Snakemake" that is killed while its fourth job runs: the job goes on to its end, then nothing is left."""
     driver = f"""
 import subprocess, sys, time
-words = [sys.executable, "-m", "plumbline.operate.warm", "-m"]
+words = [sys.executable, "-m", "plumbline.operate.prefork.client", "-m"]
 while "warm []" not in subprocess.run([*words, "seen"], capture_output=True, text=True).stdout: time.sleep(0.05)
 subprocess.run([*words, "sleeps", "saves", {str(tmp_path / "pid")!r}])
 """
@@ -197,9 +197,9 @@ subprocess.run([*words, "sleeps", "saves", {str(tmp_path / "pid")!r}])
 
 def test_a_folder_that_others_may_write_is_not_used(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
-    assert warm._place(mine) is not None and mine.stat().st_mode & 0o777 == 0o700
+    assert client._place(mine) is not None and mine.stat().st_mode & 0o777 == 0o700
     mine.chmod(0o777)
-    assert warm._place(mine) is None
+    assert client._place(mine) is None
 
 
 def test_what_is_too_long_to_be_sent_starts_cold(job: Job) -> None:
@@ -208,7 +208,7 @@ def test_what_is_too_long_to_be_sent_starts_cold(job: Job) -> None:
 
 def test_a_closed_stream_is_not_the_way_to_the_server(folder: Path, job: Job, tmp_path: Path) -> None:
     begun = subprocess.Popen(
-        [sys.executable, "-m", "plumbline.operate.warm", "-m", "sleeps", "dies", str(tmp_path / "pid")],
+        [sys.executable, "-m", "plumbline.operate.prefork.client", "-m", "sleeps", "dies", str(tmp_path / "pid")],
         cwd=folder, env=environment(folder), preexec_fn=lambda: os.close(0),
     )  # fmt: skip
     forked = _pid(tmp_path / "pid")
@@ -237,5 +237,5 @@ def test_a_stopped_job_stops_and_goes_on(job: Job, tmp_path: Path) -> None:
 def test_nothing_is_kept_for_a_snakemake_that_is_gone(tmp_path: Path) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    assert warm_server.serve(tmp_path / "place", ended.pid, preloaded=()) is None
+    assert server.serve(tmp_path / "place", ended.pid, preloaded=()) is None
     assert not (tmp_path / "place").exists()

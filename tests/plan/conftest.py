@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.project import Plan, plan
+from plumbline.project.project import Plan, plan
 from plumbline.specs.config import load_config
 
 #: A study of one's own beside it changes no number.

@@ -10,8 +10,8 @@ import pandas as pd
 
 from plumbline.plan.estimate import Estimator
 from plumbline.plan.targets import table
-from plumbline.project import Plan
-from plumbline.specs.sheet import Run
+from plumbline.project.project import Plan
+from plumbline.specs.study_config import Run
 
 BASELINE = "transfer/base/baseline/s42"
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from plumbline.plan.estimate import estimator
-from plumbline.project import plan
+from plumbline.project.project import plan
 from plumbline.specs.config import load_config
 from tests.plan.finished import BASELINE, finish
 

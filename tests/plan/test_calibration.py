@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from plumbline import frames
-from plumbline.cli import PlumblineError
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import memory_in_words, table
-from plumbline.project import Plan
+from plumbline.project.project import Plan
 from tests.plan.finished import BASELINE, by_target, finish
 
 #: A manifest but for its seconds and its devices.

@@ -16,10 +16,10 @@ from plumbline.model.decoder import on_meta
 from plumbline.plan import counts
 from plumbline.plan.estimate import estimator
 from plumbline.plan.size import reckoned
-from plumbline.project import Plan, plan
-from plumbline.specs import sheet
+from plumbline.project.project import Plan, plan
+from plumbline.specs import study_config
 from plumbline.specs.config import load_config
-from plumbline.specs.sheet import Run
+from plumbline.specs.study_config import Run
 
 BASELINE = "transfer/base/baseline/s42"
 
@@ -47,7 +47,7 @@ def test_a_count_is_that_of_the_modules(demo: Plan) -> None:
 def test_what_is_reckoned_is_near_what_is_counted(scale: str, tmp_path: Path) -> None:
     """Parameters within 3 % and operations within 8 % for all twenty methods at paper size (Differential's fused call
     mixes values twice), the baseline's operations exactly."""
-    study = sheet.load("transfer", "paper")
+    study = study_config.load("transfer", "paper")
     runs = [run for run in study.runs.values() if run.spec.scale == scale]
     assert {run.spec.method for run in runs} >= (set(study.methods) if scale == "base" else {"attnres", "hyper"})
     known = counts.Counted(counts.update(tmp_path / "counts.json", runs))
@@ -139,7 +139,7 @@ def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) 
     """With and without a file of counts."""
     code = (
         "import sys; from plumbline.plan.estimate import estimator; from plumbline.specs.config import load_config;"
-        "from plumbline.project import plan;"
+        "from plumbline.project.project import plan;"
         f"whole = plan(load_config() | {{'preset': 'paper', 'work': {str(tmp_path)!r}}});"
         "priced = estimator(whole); [priced.pretrain_minutes(run) for run in whole.runs.values()];"
         "print(priced.exact(whole.runs.values()), sorted({'torch', 'pandas'} & set(sys.modules)))"

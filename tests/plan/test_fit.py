@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.operate.invocation import changed
+from plumbline.core.errors import PlumblineError
 from plumbline.plan import __main__ as command
 from plumbline.plan import fit, fit_page, noise
 from plumbline.plan.estimate import estimator
 from plumbline.plan.fit_page import flow
 from plumbline.plan.page import WIDTH
 from plumbline.plan.targets import trial_row
-from plumbline.project import Plan, plan
+from plumbline.project.invocation import changed
+from plumbline.project.project import Plan, plan
 from plumbline.specs.config import load_config
 from tests.plan.finished import finish
 

@@ -9,9 +9,9 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.plan import machines
-from plumbline.specs import sheet
+from plumbline.specs import study_config
 from plumbline.specs.components import available
 from plumbline.specs.config import ROOT, read_yaml
 
@@ -26,11 +26,11 @@ def changed(tmp_path: Path, **changes: Any) -> Path:
 
 
 def test_every_machine_of_the_file_can_be_loaded_and_knows_every_size() -> None:
-    run = next(iter(sheet.load("transfer", "demo").runs.values()))
+    run = next(iter(study_config.load("transfer", "demo").runs.values()))
     for name in read_yaml(ROOT / "config" / "machines.yaml"):
         machine = machines.load(name)
         assert machine.flops_per_second > 0
-        devices = [machine.devices_of(dataclasses.replace(run, size=size)) for size in get_args(sheet.Size)]
+        devices = [machine.devices_of(dataclasses.replace(run, size=size)) for size in get_args(study_config.Size)]
         assert 1 == devices[0] <= devices[1] <= devices[2]
 
 
@@ -61,16 +61,16 @@ def test_the_schema_is_closed(tmp_path: Path, change: dict[str, Any], says: str)
 
 def test_devices_go_by_a_runs_size_and_not_by_its_scale(tmp_path: Path) -> None:
     machine = machines.load("h100")
-    runs = sheet.load("transfer", "paper").runs
+    runs = study_config.load("transfer", "paper").runs
     assert [machine.devices_of(runs[f"transfer/{scale}/baseline/s42"]) for scale in ("base", "large")] == [8, 16]
-    small = sheet.load("transfer", "mini").runs["transfer/large/baseline/s42"]
+    small = study_config.load("transfer", "mini").runs["transfer/large/baseline/s42"]
     assert machine.devices_of(small) == 1
     assert machine.devices_of(dataclasses.replace(small, size="two_nodes")) == 16
 
 
 def test_a_size_that_a_machine_does_not_have_is_named(tmp_path: Path) -> None:
     machine = machines.load("h100", changed(tmp_path, devices={"one_gpu": 1}))
-    run = sheet.load("transfer", "paper").runs["transfer/large/baseline/s42"]
+    run = study_config.load("transfer", "paper").runs["transfer/large/baseline/s42"]
     with pytest.raises(PlumblineError, match=r"h100\.devices: no number for the size 'two_nodes' of transfer/large"):
         machine.devices_of(run)
 

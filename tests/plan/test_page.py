@@ -16,8 +16,8 @@ import pytest
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import Estimator, estimator
 from plumbline.plan.targets import WHOLE, table
-from plumbline.project import Plan
-from plumbline.specs import sheet
+from plumbline.project.project import Plan
+from plumbline.specs import study_config
 
 LONG = "a_table_of_one_s_own_with_a_very_long_name"
 
@@ -42,7 +42,7 @@ def counted(whole: Plan, **changes: float) -> Estimator:
 @cache
 def sizes() -> counts.Counted:
     """Of every model of the study at paper size, counted once."""
-    runs = sheet.load("transfer", "paper").runs.values()
+    runs = study_config.load("transfer", "paper").runs.values()
     with tempfile.TemporaryDirectory() as folder:
         return counts.Counted(counts.update(Path(folder) / "counts.json", runs))
 

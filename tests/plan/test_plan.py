@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.plan import machines
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import WHOLE, makespan, published
-from plumbline.project import Plan
+from plumbline.project.project import Plan
 from plumbline.specs.config import ROOT
 from tests.plan.finished import BASELINE, by_target, finish
 

@@ -12,9 +12,9 @@ import yaml
 from snakemake.cli import parse_args as snakemake_arguments
 
 from plumbline.plan import machines
-from plumbline.project import Plan, plan
+from plumbline.project.project import Plan, plan
 from plumbline.specs.config import load_config
-from plumbline.specs.sheet import Run
+from plumbline.specs.study_config import Run
 from plumbline.train.__main__ import arguments
 from plumbline.train.batch import Batching
 from tests.workflow.project import Project

@@ -11,7 +11,7 @@ import pytest
 from plumbline.plan import counts, machines
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import WHOLE, table
-from plumbline.project import Plan, plan
+from plumbline.project.project import Plan, plan
 from plumbline.specs.config import load_config
 
 MACHINES = {"paper": "h100", "demo": "core"}

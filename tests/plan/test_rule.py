@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.plan.estimate import estimator
-from plumbline.project import plan
+from plumbline.project.project import plan
 from plumbline.specs.config import load_config
 from tests.workflow.project import Project, jobs_by_rule
 
@@ -82,7 +82,7 @@ def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository
     assert rows["table2"]["not_counted"] == ""
     assert minutes(own.snakemake("-n", run, *paper).stdout) == pytest.approx(reckoned, rel=0.1)
     code = (
-        "from pathlib import Path; from plumbline.plan import counts; from plumbline.project import plan;"
+        "from pathlib import Path; from plumbline.plan import counts; from plumbline.project.project import plan;"
         "from plumbline.specs.config import load_config;"
         "whole = plan(load_config() | {'preset': 'paper', 'studies': ['warm']});"
         "size = counts.Counted(counts.read(Path(whole.counts_file)));"

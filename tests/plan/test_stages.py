@@ -10,17 +10,17 @@ import msgspec
 import pandas as pd
 import pytest
 
-from plumbline import made_of, project
 from plumbline.evaluate.packaged import MEMBERS
 from plumbline.plan import data, evaluation, machines
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import WHOLE, row
-from plumbline.project import Plan
-from plumbline.results import measured
+from plumbline.project import fingerprints, project
+from plumbline.project.project import Plan
+from plumbline.results.measurements import measured
 from plumbline.specs import suites
 from plumbline.specs.config import load_config
-from plumbline.specs.sheet import Run
 from plumbline.specs.spec import ProbeSpec
+from plumbline.specs.study_config import Run
 from tests.plan.finished import BASELINE, by_target, finish
 
 
@@ -111,7 +111,7 @@ def measuring(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
     entry = study.sheet["targets"]["table4"] | {"measurements": ["times"]}
     more = {"measurements": {"times": {"demo": {"rounds": 3, "minutes": 90}}}}
     changed = study.sheet | more | {"targets": study.sheet["targets"] | {"table4": entry}}
-    monkeypatch.setattr(made_of.find, "file", lambda study, kind, name: Path(machines.__file__))
+    monkeypatch.setattr(fingerprints.find, "file", lambda study, kind, name: Path(machines.__file__))
     return dataclasses.replace(demo, studies={"transfer": dataclasses.replace(study, sheet=changed)})
 
 

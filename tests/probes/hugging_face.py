@@ -12,7 +12,7 @@ import pytest
 import torch
 import transformers
 
-from plumbline import frames
+from plumbline.core import frames
 from plumbline.probes import __main__ as command
 
 SIZES = {

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.decoder import create
 from plumbline.model.mixers._base import Mixer
-from plumbline.model.visibility import Visibility
 from plumbline.probes import _scores, read
 from plumbline.probes._scores import Scores, Weighed
 from plumbline.probes.attention_concentration import AttentionConcentration

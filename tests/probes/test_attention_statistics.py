@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.probes import _scores, read
 from plumbline.probes._scores import Scores

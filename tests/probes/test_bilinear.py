@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder, create
 from plumbline.probes import DecoderSubject, Reading, observe, read_all
 from plumbline.probes.bilinear import Bilinear, displacement, top_singular_value

@@ -12,8 +12,8 @@ import pytest
 import torch
 import transformers
 
-from plumbline import frames
-from plumbline.cli import PlumblineError
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
 from plumbline.probes import __main__ as command
 from tests.model_specs import run_spec
 from tests.probes.hugging_face import SIZES, made, probed

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder, create
 from plumbline.probes import Reading, read_all
 from plumbline.probes.locality import leading_directions, locality, rank_holding, ratios

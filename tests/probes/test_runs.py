@@ -11,16 +11,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline import frames
+from plumbline.core import frames
+from plumbline.core.files import sha256_file
 from plumbline.data.loader import Pack
-from plumbline.files import sha256_file
 from plumbline.model.decoder import Decoder
 from plumbline.probes import read
 from plumbline.probes._offline import read_run
 from plumbline.probes.locality import locality
 from plumbline.probes.lower_copy import LowerCopy
+from plumbline.runtime.probe_checkpoints import read_index
 from plumbline.specs.components import available
-from plumbline.train.points import read_index
 from tests.model_specs import run_spec
 from tests.train.helpers import make_packs, settings, train, train_ranks
 from tests.train.helpers import read as read_json

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from plumbline.files import exchange
+from plumbline.core.files import exchange
 from plumbline.report import site
 from plumbline.report.page import Banner
 from tests.report.world import planned

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.report import __main__ as verb
 from plumbline.report import noise, prose
 from plumbline.report.curve import POINTS, Curve, Line, thinned

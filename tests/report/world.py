@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from plumbline.project import Plan, plan
+from plumbline.project.project import Plan, plan
 from plumbline.report import site
-from plumbline.results import judge, render
-from plumbline.results.table import Cell, Column, Table
+from plumbline.results.claims import judge
+from plumbline.results.tables import render
+from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.config import load_config
 from plumbline.studies.transfer.claims import MEASURES, Evidence
 from plumbline.studies.transfer.tables.table1 import table1

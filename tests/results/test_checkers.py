@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.results.checkers import (
+from plumbline.audit.published import Claim
+from plumbline.core.errors import PlumblineError
+from plumbline.results.claims.checkers import (  # fmt: skip
     Measured,
     at_most_partly,
     check,
@@ -20,8 +21,7 @@ from plumbline.results.checkers import (
     said,
     signs,
     statistic,
-)  # fmt: skip
-from plumbline.results.published import Claim
+)
 
 
 def verdict(kind: str, printed: dict, measured: Measured | dict, compare=None, **claim) -> str:

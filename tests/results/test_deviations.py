@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from plumbline.results.deviations import deviations
-from plumbline.specs import corpus, sheet
+from plumbline.specs import corpus, study_config
 
 
 def page(preset: str, source: str = corpus.AS_THE_CORPUS_SAYS) -> str:
-    study = sheet.load("transfer", preset, source=source)
+    study = study_config.load("transfer", preset, source=source)
     return deviations(study, corpus.load(study.corpus, preset, source))
 
 
 @pytest.mark.parametrize("preset", ["paper", "demo"])
 def test_every_ruling_and_arm_is_there(preset):
-    study = sheet.load("transfer", preset)
+    study = study_config.load("transfer", preset)
     text = page(preset)
     assert f"preset {preset}" in text and "Generated from `config/studies/transfer/study.yaml`" in text
     for ruling in study.sheet["rulings"]:
@@ -34,7 +34,7 @@ def test_rulings_of_another_preset_stand_apart():
 
 def test_an_arm_says_everything_that_it_changes():
     """Its own part and the preset's together, lists included."""
-    study = sheet.load("transfer", "demo")
+    study = study_config.load("transfer", "demo")
     arm = study.sheet["arms"]["second_hardware"]
     arm |= {"interventions": [{"name": "freeze", "role": "norm"}], "model": {"ffn_width": 7, "layers": 3}}
     arm["demo"] = {"model": {"ffn_width": 9}}
@@ -54,8 +54,8 @@ def test_the_corpus_is_told_with_the_source_it_is_read_from():
 
 
 def test_a_study_without_arms_suite_and_noise_floor():
-    whole = sheet.load("transfer", "demo")
+    whole = study_config.load("transfer", "demo")
     kept = {key: value for key, value in whole.sheet.items() if key not in ("arms", "suite", "noise_floor")}
-    bare = sheet.Study(name="bare", preset="demo", sheet=kept | {"rulings": []}, runs={})
+    bare = study_config.Study(name="bare", preset="demo", sheet=kept | {"rulings": []}, runs={})
     text = deviations(bare, corpus.load(bare.corpus, "demo"))
     assert text.count("None.") == 2 and "Evaluation" not in text and "Scale `base` is 1.2M" in text

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.project import plan
-from plumbline.results.expected import expected_runs, require_planned
-from plumbline.specs import sheet
+from plumbline.core.errors import PlumblineError
+from plumbline.project.project import plan
+from plumbline.results.runs.expected_runs import expected_runs, require_planned
+from plumbline.specs import study_config
 from plumbline.specs.config import load_config
-from plumbline.specs.sheet import Run, Study
+from plumbline.specs.study_config import Run, Study
 
 #: What one word of a command line holds, and a rule's whole shell line is one.
 LONGEST = 128 * 1024
@@ -24,19 +24,21 @@ LONGEST = 128 * 1024
 @pytest.fixture(scope="module")
 def many() -> Study:
     """A study with 2,000 runs in the groups of its main table, of which only their names differ."""
-    study = sheet.load("transfer", "smoke")
+    study = study_config.load("transfer", "smoke")
     spec = study.runs["transfer/base/baseline/s42"].spec
     names = [replace_seed(spec, seed) for seed in range(2000)]
     return replace(study, runs={one.key: Run(spec=one, groups=("base", "noise_floor")) for one in names})
 
 
-def replace_seed(spec: sheet.RunSpec, seed: int) -> sheet.RunSpec:
-    return sheet.RunSpec.from_dict(spec.to_dict() | {"init_seed": seed})
+def replace_seed(spec: study_config.RunSpec, seed: int) -> study_config.RunSpec:
+    return study_config.RunSpec.from_dict(spec.to_dict() | {"init_seed": seed})
 
 
 def test_two_thousand_runs_are_a_short_word(many: Study, tmp_path: Path) -> None:
     groups = ["base", "noise_floor"]
-    assert len(sheet.expected_json(many.group(*groups))) > LONGEST, "as a list they are too long for a command line"
+    assert len(study_config.expected_json(many.group(*groups))) > LONGEST, (
+        "as a list they are too long for a command line"
+    )
     planned = replace(plan(load_config() | {"preset": "smoke"}), studies={"transfer": many})
     digest = planned.target_expected("transfer", "table2")
     assert len(digest) == 16 and digest == planned.study_expected("transfer")
@@ -68,6 +70,6 @@ def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_pat
 
 def test_a_list_of_ones_own_is_still_read(many: Study, tmp_path: Path) -> None:
     path = tmp_path / "runs.json"
-    path.write_text(sheet.expected_json(list(many.runs.values())[:3]))
+    path.write_text(study_config.expected_json(list(many.runs.values())[:3]))
     read = expected_runs(str(path), many, ["base"], tmp_path)
     assert [run.key for run in read] == [item["key"] for item in json.loads(path.read_text())]

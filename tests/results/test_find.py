@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.results import find
+from plumbline.core.errors import PlumblineError
+from plumbline.specs import study_parts
 
 
 @pytest.fixture
@@ -24,16 +24,16 @@ def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(find, "STUDIES", tmp_path)
+    monkeypatch.setattr(study_parts, "STUDIES", tmp_path)
     return tmp_path
 
 
 def test_a_function_in_a_module_of_its_name_or_in_the_part_itself(studies: Path) -> None:
-    assert find.file("big", "tables", "own") == studies / "big/tables/own.py"
-    assert find.file("big", "tables", "inline") == find.file("big", "tables", "borrowed")
-    assert find.file("big", "tables", "inline") == studies / "big/tables/__init__.py"
-    assert find.file("small", "tables", "only") == studies / "small/tables.py"
-    assert find.targets("big", "tables") == ["empty", "inline", "own"]
+    assert study_parts.file("big", "tables", "own") == studies / "big/tables/own.py"
+    assert study_parts.file("big", "tables", "inline") == study_parts.file("big", "tables", "borrowed")
+    assert study_parts.file("big", "tables", "inline") == studies / "big/tables/__init__.py"
+    assert study_parts.file("small", "tables", "only") == studies / "small/tables.py"
+    assert study_parts.targets("big", "tables") == ["empty", "inline", "own"]
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,17 @@ def test_a_function_in_a_module_of_its_name_or_in_the_part_itself(studies: Path)
 )
 def test_what_is_not_there_is_answered(studies: Path, study: str, target: str, message: str) -> None:
     with pytest.raises(PlumblineError, match=message):
-        find.file(study, "tables", target)
+        study_parts.file(study, "tables", target)
 
 
 def test_parts_that_a_study_has_not(studies: Path) -> None:
-    assert find.has("big", "tables") and not find.has("big", "figures") and not find.has("none", "tables")
+    assert (
+        study_parts.has("big", "tables")
+        and not study_parts.has("big", "figures")
+        and not study_parts.has("none", "tables")
+    )
     with pytest.raises(PlumblineError, match="the study 'small' has no claims"):
-        find.part("small", "claims")
+        study_parts.part("small", "claims")
 
 
 def test_one_table_loads_no_other(repository: Path) -> None:

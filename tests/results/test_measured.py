@@ -12,16 +12,17 @@ import pandas as pd
 import pytest
 
 import plumbline.studies
-from plumbline.cli import PlumblineError
-from plumbline.made_of import of_measurement
-from plumbline.results import find, measured, render
-from plumbline.results import measure as verb
-from plumbline.results.runs import MISSING, RunFrames, load
-from plumbline.results.table import Cell, Column, Table, number
-from plumbline.results.trace import trace
-from plumbline.specs import code, sheet
+from plumbline.core.errors import PlumblineError
+from plumbline.results.measurements import measure as verb
+from plumbline.results.measurements import measured
+from plumbline.results.runs.finished_runs import MISSING, RunFrames, load
+from plumbline.results.tables import render
+from plumbline.results.tables.table import Cell, Column, Table, number
+from plumbline.results.tables.trace import trace
+from plumbline.specs import code, study_config, study_parts
 from plumbline.specs.config import ROOT
-from plumbline.specs.sheet import Study
+from plumbline.specs.measurement_code import of_measurement
+from plumbline.specs.study_config import Study
 
 SIXTH = Path(__file__).parents[1] / "workflow" / "sixth_study"
 KEY = "measured/widths/stretch"
@@ -39,7 +40,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.copytree(SIXTH, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "config/corpora", tmp_path / "config/corpora")
     studies = tmp_path / "src/plumbline/studies"
-    monkeypatch.setattr(find, "STUDIES", studies)
+    monkeypatch.setattr(study_parts, "STUDIES", studies)
     monkeypatch.setattr(plumbline.studies, "__path__", [str(studies)])
     yield tmp_path
     forget()
@@ -48,7 +49,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def study_of(root: Path) -> Study:
-    return sheet.load("widths", "smoke", root)
+    return study_config.load("widths", "smoke", root)
 
 
 def edited(root: Path, file: str, before: str, after: str) -> None:

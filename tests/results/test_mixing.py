@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from plumbline import frames
-from plumbline.cli import PlumblineError
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
 from plumbline.results import __main__ as verb
-from plumbline.results.expected import expected_runs
-from plumbline.results.runs import RunFrames, load
+from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.finished_runs import RunFrames, load
 from tests.studies.transfer.world import World, tasks_of
 
 BASELINE, SOFTPICK, LARGE = (f"transfer/{name}/s42" for name in ("base/baseline", "base/softpick", "large/baseline"))

@@ -7,22 +7,22 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from plumbline.cli import PlumblineError
-from plumbline.results import find, render
-from plumbline.results.narrow import show
-from plumbline.results.runs import load
-from plumbline.results.table import Cell, Column, Table, number
-from plumbline.specs import sheet
+from plumbline.core.errors import PlumblineError
+from plumbline.results.runs.finished_runs import load
+from plumbline.results.tables import render
+from plumbline.results.tables.table import Cell, Column, Table, number
+from plumbline.results.tables.terminal_table import show
+from plumbline.specs import study_config, study_parts
 from tests.studies.transfer.world import PUBLISHED, World, tasks_of
 
-TABLES = find.targets("transfer", "tables")
+TABLES = study_parts.targets("transfer", "tables")
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_fits(published: World, tmp_path: Path, name: str) -> None:
     groups = published.study.sheet["targets"][name]["runs"]
     frames = published.load(*groups) if groups else load([], published.root)
-    table = find.function("transfer", "tables", name)(frames, published.study, PUBLISHED)
+    table = study_parts.function("transfer", "tables", name)(frames, published.study, PUBLISHED)
     render.write(table, frames, tmp_path / f"{name}.csv")
     shown = show(tmp_path / f"{name}.csv")
     assert max(map(cell_len, shown.replace(str(tmp_path), "").splitlines())) <= 80
@@ -39,10 +39,12 @@ def test_table2_at_demo_with_a_long_name(tmp_path: Path) -> None:
     frames = world.load("base", "noise_floor")
     methods = world.study.sheet["methods"]
     long = {"softpick": methods["softpick"] | {"label": "Softpick with a very long name and " + "x" * 60}}
-    renamed = sheet.Study(
+    renamed = study_config.Study(
         name="transfer", preset="demo", sheet=world.study.sheet | {"methods": methods | long}, runs=world.study.runs
     )
-    render.write(find.function("transfer", "tables", "table2")(frames, renamed, PUBLISHED), frames, tmp_path / "t.csv")
+    render.write(
+        study_parts.function("transfer", "tables", "table2")(frames, renamed, PUBLISHED), frames, tmp_path / "t.csv"
+    )
     lines = show(tmp_path / "t.csv").splitlines()
     assert max(map(len, lines)) <= 80 and "".join(lines).count("x") >= 60, "folded, and nothing cut off"
     head = next(i for i, line in enumerate(lines) if line.startswith("Method"))

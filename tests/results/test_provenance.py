@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from plumbline.results.provenance import run_facts
-from plumbline.results.runs import RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.provenance import run_facts
 
 KEY = "widths/tiny/wide/s1"
 

@@ -7,9 +7,9 @@ import csv
 import pytest
 import yaml
 
-from plumbline.cli import PlumblineError
-from plumbline.results.checkers import KINDS
-from plumbline.results.published import NOT_PRINTED, Published, printed
+from plumbline.audit.published import NOT_PRINTED, Published, printed
+from plumbline.core.errors import PlumblineError
+from plumbline.results.claims.checkers import KINDS
 from plumbline.specs.config import documents
 
 DOCUMENTS = documents()

@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from plumbline.results import render
-from plumbline.results.formats import formatted
-from plumbline.results.runs import load
-from plumbline.results.table import Cell, Column, Table, from_print, number, published_column
+from plumbline.results.runs.finished_runs import load
+from plumbline.results.tables import render
+from plumbline.results.tables.formats import formatted
+from plumbline.results.tables.table import Cell, Column, Table, from_print, number, published_column
 
 COLUMNS = [
     Column(name="name", header="Name", kind="label"),

@@ -11,10 +11,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from plumbline import NUMERICS, frames
-from plumbline.cli import PlumblineError
-from plumbline.results.expected import Expected, expected_runs
-from plumbline.results.runs import load
+from plumbline import NUMERICS
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
+from plumbline.results.runs.expected_runs import Expected, expected_runs
+from plumbline.results.runs.finished_runs import load
 from tests.studies.transfer.world import World, tasks_of
 
 KEY = "transfer/base/baseline/s42"

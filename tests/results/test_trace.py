@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.results import render
-from plumbline.results.trace import trace
+from plumbline.core.errors import PlumblineError
+from plumbline.results.tables import render
+from plumbline.results.tables.trace import trace
 from plumbline.studies.transfer.tables.table2 import table2
 from tests.studies.transfer.world import PUBLISHED
 

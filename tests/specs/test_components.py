@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.specs import components
 from plumbline.specs.components import KINDS, available, complete, load, options
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.specs import config, corpus
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.specs import code, components, installed, sheet
+from plumbline.core.errors import PlumblineError
+from plumbline.specs import code, components, installed, study_config
 from plumbline.specs.components import available, code_class, complete, load, options
 from plumbline.specs.config import ROOT
 
@@ -266,7 +266,7 @@ def egg(site: Site) -> None:
 def test_a_broken_one_is_told_to_who_chooses_it_and_to_nobody_else(site: Site, kind: str) -> None:
     install, said = BROKEN[kind]
     install(site)
-    assert sheet.load("key_norms", "smoke").runs
+    assert study_config.load("key_norms", "smoke").runs
     assert chosen("softmax") == {"name": "softmax"}
     with pytest.raises(PlumblineError, match=rf"(?s){said}"):
         chosen()
@@ -274,7 +274,7 @@ def test_a_broken_one_is_told_to_who_chooses_it_and_to_nobody_else(site: Site, k
 
 def test_one_with_the_name_of_a_built_in_is_told_to_who_chooses_that_name(site: Site) -> None:
     site.install("theirs", {"mixers.softpick": "theirs.mixer"})
-    assert sheet.load("key_norms", "smoke").runs
+    assert study_config.load("key_norms", "smoke").runs
     said = r"^model\.mixer\.name: the component 'mixers\.softpick' of the installed distribution theirs has the name of"
     with pytest.raises(PlumblineError, match=said + " a built-in one; rename it, or uninstall theirs"):
         chosen("softpick")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plumbline.cli import PlumblineError
-from plumbline.specs import mine, sheet
+from plumbline.core.errors import PlumblineError
+from plumbline.specs import mine, study_config
 from plumbline.specs.config import ROOT
 
 MINE: dict[str, Any] = {
@@ -46,7 +46,7 @@ def test_its_methods_are_runs_of_its_own_and_the_reference_those_of_the_study(ro
     )
     assert {"caps/large/capped/s42", "transfer/large/baseline/s42", "transfer/large/qknorm/s42"} <= keys
     assert len(keys) == 3 + 5 + 3 + 3 and asked.against == {"capped": "baseline", "qknorm": "baseline"}
-    transfer = sheet.load("transfer", "smoke", root)
+    transfer = study_config.load("transfer", "smoke", root)
     shared = keys & transfer.runs.keys()
     assert len(shared) == 8, "seeds 42 to 44 of baseline and qknorm, and both at the larger scale"
     assert all(asked.study.runs[key].spec.run_id == transfer.runs[key].spec.run_id for key in shared)

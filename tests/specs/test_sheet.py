@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plumbline.cli import PlumblineError
-from plumbline.specs import sheet
+from plumbline.core.errors import PlumblineError
+from plumbline.specs import study_config
 from plumbline.specs.config import PRESETS, ROOT, load_study
 
 ORIGINAL = load_study("transfer")
@@ -44,20 +44,20 @@ def test_dictionaries_merge_and_a_renamed_component_replaces() -> None:
         "schedule": {"name": "cosine", "warmup_steps": 2, "floor": 0.1},
     }
     before = copy.deepcopy(base)
-    same = sheet.overlay(base, {"model": {"mixer": {"cap": 30.0}}})
-    named = sheet.overlay(base, {"model": {"mixer": {"name": "softmax_cap"}}})
-    other = sheet.overlay(base, {"model": {"mixer": {"name": "softpick"}}, "probes": [2]})
+    same = study_config.overlay(base, {"model": {"mixer": {"cap": 30.0}}})
+    named = study_config.overlay(base, {"model": {"mixer": {"name": "softmax_cap"}}})
+    other = study_config.overlay(base, {"model": {"mixer": {"name": "softpick"}}, "probes": [2]})
     assert same["model"] == before["model"] | {"mixer": {"name": "softmax_cap", "cap": 30.0}}
     assert named == before
     assert other["model"]["mixer"] == {"name": "softpick"} and other["probes"] == [2]
-    constant = sheet.overlay(base, {"schedule": {"name": "constant"}})["schedule"]
+    constant = study_config.overlay(base, {"schedule": {"name": "constant"}})["schedule"]
     assert constant == {"name": "constant", "warmup_steps": 2}, "what all schedules share stays"
     assert base == before, "the layers below are left alone"
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_transfer_study(preset: str) -> None:
-    study = sheet.load("transfer", preset)
+    study = study_config.load("transfer", preset)
     assert len(study.methods) == 20
     assert len(study.group("base")) == 20
     assert len(study.group("base", "noise_floor")) == (29 if preset == "mini" else 26)
@@ -70,13 +70,13 @@ def test_the_transfer_study(preset: str) -> None:
 
 
 def test_seeds_of_a_method_differ_in_initialisation_alone() -> None:
-    runs = sheet.load("transfer", "paper").runs
+    runs = study_config.load("transfer", "paper").runs
     one, other = (runs[f"transfer/base/qknorm/s{seed}"].spec.to_dict() for seed in (42, 43))
     assert {key for key in one if one[key] != other[key]} == {"init_seed"}
 
 
 def test_a_method_changes_what_it_names_and_nothing_else() -> None:
-    runs = sheet.load("transfer", "paper").runs
+    runs = study_config.load("transfer", "paper").runs
     baseline, softpick = (runs[f"transfer/base/{name}/s42"].spec.to_dict() for name in ("baseline", "softpick"))
     # The baseline names something too: more points at which its probe reads.
     assert {key for key in baseline if baseline[key] != softpick[key]} == {"method", "model", "components", "probes"}
@@ -88,11 +88,11 @@ def test_a_run_of_two_entries_or_groups_is_one_run(changed) -> None:
     def twice(content: dict[str, Any]) -> None:
         content["runs"]["again"] = [{"scale": "base", "methods": ["softpick"], "seeds": [42, 43]}]
 
-    study = sheet.load("transfer", "smoke", changed(twice))
-    assert len(study.runs) == len(sheet.load("transfer", "smoke").runs)
+    study = study_config.load("transfer", "smoke", changed(twice))
+    assert len(study.runs) == len(study_config.load("transfer", "smoke").runs)
     assert study.runs["transfer/base/softpick/s42"].groups == ("base", "concentration", "again")
     assert study.runs["transfer/base/softpick/s43"].groups == ("noise_floor", "again")
-    expected = json.loads(sheet.expected_json(study.group("again")))
+    expected = json.loads(study_config.expected_json(study.group("again")))
     assert [entry["key"] for entry in expected] == ["transfer/base/softpick/s42", "transfer/base/softpick/s43"]
 
 
@@ -103,12 +103,12 @@ def test_an_entry_of_runs_may_be_of_some_presets_alone(changed) -> None:
 
     key = "transfer/base/softpick/s7"
     root = add(["demo", "mini"])
-    assert [preset for preset in PRESETS if key in sheet.load("transfer", preset, root).runs] == ["mini", "demo"]
+    assert [preset for preset in PRESETS if key in study_config.load("transfer", preset, root).runs] == ["mini", "demo"]
     with pytest.raises(PlumblineError, match=r"runs\.base\.1\.presets.*'huge' is not one of"):
-        sheet.load("transfer", "demo", add(["huge"]))
+        study_config.load("transfer", "demo", add(["huge"]))
     with pytest.raises(PlumblineError, match=r"there is no method or arm 'sofpick'"):
         unnamed = {"scale": "base", "methods": ["sofpick"], "seeds": [7], "presets": ["mini"]}
-        sheet.load("transfer", "demo", changed(lambda content: content["runs"]["base"].append(unnamed)))
+        study_config.load("transfer", "demo", changed(lambda content: content["runs"]["base"].append(unnamed)))
 
 
 def test_a_reading_is_its_method_with_a_change(changed) -> None:
@@ -116,7 +116,7 @@ def test_a_reading_is_its_method_with_a_change(changed) -> None:
         content["methods"]["softmax_cap"]["readings"] = {"low_cap": {"model": {"mixer": {"cap": 30.0}}}}
         content["runs"]["readings"] = [{"scale": "base", "methods": ["softmax_cap.low_cap"], "seeds": [42]}]
 
-    study = sheet.load("transfer", "smoke", changed(reading))
+    study = study_config.load("transfer", "smoke", changed(reading))
     mixers = [run.spec.to_dict()["model"]["mixer"] for run in study.group("readings")]
     assert mixers == [{"name": "softmax_cap", "cap": 30.0}]
     assert study.label("softmax_cap.low_cap") == "Softmax-Cap (low cap)"
@@ -127,7 +127,7 @@ def test_readings_are_every_reading_of_every_method(changed, preset: str) -> Non
     def one_more(content: dict[str, Any]) -> None:
         content["methods"]["softmax_cap"]["readings"] = {"low_cap": {"model": {"mixer": {"cap": 30.0}}}}
 
-    before, after = sheet.load("transfer", preset), sheet.load("transfer", preset, changed(one_more))
+    before, after = study_config.load("transfer", preset), study_config.load("transfer", preset, changed(one_more))
     expected = [f"{name}.{word}" for name, entry in ORIGINAL["methods"].items() for word in entry.get("readings", {})]
     assert [run.spec.method for run in before.group("readings")] == before.readings == expected
     assert {(run.spec.scale, run.spec.init_seed) for run in before.group("readings")} == {("base", 42)}
@@ -138,7 +138,7 @@ def test_readings_are_every_reading_of_every_method(changed, preset: str) -> Non
 def test_an_arm_is_its_method_under_the_presets_circumstance() -> None:
     precision = {}
     for preset in PRESETS:
-        runs = sheet.load("transfer", preset).runs
+        runs = study_config.load("transfer", preset).runs
         arm, baseline = (runs[f"transfer/base/{name}/s42"].spec for name in ("second_hardware", "baseline"))
         precision[preset] = (baseline.train.precision, arm.train.precision)
         assert arm.model == baseline.model
@@ -184,7 +184,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("path", "value", "says"), MISTAKES, ids=[mistake[0] for mistake in MISTAKES])
 def test_mistakes_are_named(changed, path: str, value: Any, says: str) -> None:
     with pytest.raises(PlumblineError) as caught:
-        sheet.load("transfer", "demo", changed(at(path, value)))
+        study_config.load("transfer", "demo", changed(at(path, value)))
     assert str(caught.value).startswith("config/studies/transfer/study.yaml: ")
     assert says in str(caught.value)
 
@@ -201,23 +201,23 @@ def test_thousands_of_runs_take_no_torch(changed) -> None:
 
 
 def test_a_scale_says_how_many_machines_work_on_a_run_and_the_run_is_the_same() -> None:
-    paper, demo = sheet.load("transfer", "paper"), sheet.load("transfer", "demo")
+    paper, demo = study_config.load("transfer", "paper"), study_config.load("transfer", "demo")
     assert {paper.runs[f"transfer/{scale}/baseline/s42"].size for scale in ("base", "large")} == {"node", "two_nodes"}
     assert {run.size for run in demo.runs.values()} == {"one_gpu"}
 
 
 def test_a_size_class_is_no_part_of_the_identity(changed) -> None:
-    before = sheet.load("transfer", "smoke")
-    after = sheet.load("transfer", "smoke", changed(at("scales.base.smoke.size", "node")))
+    before = study_config.load("transfer", "smoke")
+    after = study_config.load("transfer", "smoke", changed(at("scales.base.smoke.size", "node")))
     key = "transfer/base/baseline/s42"
     assert (before.runs[key].size, after.runs[key].size) == ("one_gpu", "node")
     assert before.runs[key].spec.run_id == after.runs[key].spec.run_id
 
 
 def test_another_source_of_documents_is_another_run() -> None:
-    packaged, hub = (sheet.load("transfer", "smoke", source=source) for source in ("packaged", "hub"))
+    packaged, hub = (study_config.load("transfer", "smoke", source=source) for source in ("packaged", "hub"))
     key = "transfer/base/baseline/s42"
-    assert packaged.runs[key].spec.run_id == sheet.load("transfer", "smoke").runs[key].spec.run_id
+    assert packaged.runs[key].spec.run_id == study_config.load("transfer", "smoke").runs[key].spec.run_id
     assert packaged.runs[key].spec.run_id != hub.runs[key].spec.run_id
 
 
@@ -245,7 +245,7 @@ def mine(changed) -> Callable[..., Path]:
 
 def test_a_study_that_extends_another_reuses_its_runs(mine) -> None:
     root = mine()
-    study, parent = sheet.load("mine", "smoke", root), sheet.load("transfer", "smoke", root)
+    study, parent = study_config.load("mine", "smoke", root), study_config.load("transfer", "smoke", root)
     assert list(study.methods) == ["baseline", "capped"] and study.m == 1 and study.reference == "baseline"
     shared = study.runs.keys() & parent.runs.keys()
     for method in ("baseline", "qknorm", "softpick"):
@@ -261,7 +261,7 @@ def test_a_study_that_extends_another_reuses_its_runs(mine) -> None:
     assert {"table2", "noise_floor", "fig2"} <= study.sheet["targets"].keys()
     assert not {"table5", "table6"} & study.sheet["targets"].keys(), "their arms are the parent's own"
     assert "readings" not in study.sheet["targets"], "and the readings are of the parent's methods"
-    assert len(sheet.load("transfer", "smoke", root).methods) == 20 and parent.m == 19
+    assert len(study_config.load("transfer", "smoke", root).methods) == 20 and parent.m == 19
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_a_study_that_extends_another_reuses_its_runs(mine) -> None:
 )
 def test_what_an_extension_cannot_say(mine, keys: dict[str, Any], says: str) -> None:
     with pytest.raises(PlumblineError, match=re.escape(says)):
-        sheet.load("mine", "smoke", mine(**keys))
+        study_config.load("mine", "smoke", mine(**keys))
 
 
 MEASURED: dict[str, Any] = {"device": "gpu", "runs": ["base"], "paper": {"widths": [1, 2], "minutes": 5}, "demo": {}}
@@ -287,10 +287,14 @@ def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None
         content["measurements"] = {"times": MEASURED}
 
     root = changed(measured)
-    paper, demo = (sheet.load("transfer", preset, root).measurements["times"] for preset in ("paper", "demo"))
+    paper, demo = (study_config.load("transfer", preset, root).measurements["times"] for preset in ("paper", "demo"))
     assert (paper.options, paper.minutes, paper.device, paper.runs) == ({"widths": [1, 2]}, 5, "gpu", ("base",))
     assert (demo.options, demo.minutes, demo.key) == ({}, 30, "measured/transfer/times")
-    assert sheet.load("transfer", "smoke", root).measurements == {} == sheet.load("transfer", "smoke").measurements
+    assert (
+        study_config.load("transfer", "smoke", root).measurements
+        == {}
+        == study_config.load("transfer", "smoke").measurements
+    )
 
 
 @pytest.mark.parametrize(
@@ -314,4 +318,4 @@ def test_mistakes_in_measurements_are_named(changed, entry: dict[str, Any], aske
         content["targets"]["table4"]["measurements"] = asked
 
     with pytest.raises(PlumblineError, match=re.escape(says)):
-        sheet.load("transfer", "demo", changed(measured))
+        study_config.load("transfer", "demo", changed(measured))

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from plumbline import NUMERICS
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.specs.spec import ModelSpec, Precision, RunSpec, require_present_code
 from tests.conftest import REPOSITORY
 from tests.model_specs import BASELINE, run

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.results.deviations import deviations
-from plumbline.specs import corpus, sheet
+from plumbline.specs import corpus, study_config
 from plumbline.specs.config import ROOT, load_study
-from plumbline.specs.sheet import overlay
+from plumbline.specs.study_config import overlay
 
 TRANSFER = load_study("transfer")
 ETA = {"sets": "optimizer.learning_rate", "values": [3e-5, 0.003]}
@@ -53,7 +53,7 @@ def runs(*methods: str, seeds: tuple[int, ...] = (42,)) -> dict[str, Any]:
 
 
 def test_a_swept_method_is_every_point_of_its_grid_and_never_without_one(written: Written) -> None:
-    study, before = sheet.load("transfer", "smoke", written()), sheet.load("transfer", "smoke")
+    study, before = study_config.load("transfer", "smoke", written()), study_config.load("transfer", "smoke")
     own = study.runs.keys() - before.runs.keys()
     points = {f"transfer/base/{point}/s42" for point in POINTS}
     assert own == points | {"transfer/base/swept.low_cap/s42"}, "`all` are its points, `readings` its reading"
@@ -70,7 +70,7 @@ def test_a_swept_method_is_every_point_of_its_grid_and_never_without_one(written
 
 
 def test_a_point_sets_what_its_axes_name_and_nothing_else(written: Written) -> None:
-    study = sheet.load("transfer", "smoke", written(runs=TRANSFER["runs"] | runs("swept", "swept.low_cap")))
+    study = study_config.load("transfer", "smoke", written(runs=TRANSFER["runs"] | runs("swept", "swept.low_cap")))
     plain = study.runs["transfer/base/swept.low_cap/s42"].spec.to_dict()
     recipe = study.runs["transfer/base/baseline/s42"].spec.optimizer.learning_rate
     assert (plain["optimizer"]["learning_rate"], plain["model"]["mixer"]["cap"]) == (recipe, 20.0), (
@@ -88,7 +88,7 @@ def test_an_intervention_is_found_by_its_name(written: Written) -> None:
     listed = [{"name": "freeze", "role": "norm"}, {"name": "learning_rate_factor"}]
     axes = {"factor": {"sets": "interventions.learning_rate_factor.factor", "values": [0.5]}, "eta": ETA}
     method = {"swept": {"interventions": listed, "sweep": axes | {"cap": SWEPT["sweep"]["cap"]}}}
-    study = sheet.load("transfer", "smoke", written({"methods": method}))
+    study = study_config.load("transfer", "smoke", written({"methods": method}))
     spec = study.runs["transfer/base/swept.eta_3e-05-cap_10-factor_0.5/s42"].spec
     assert [one["name"] for one in spec.interventions] == ["freeze", "learning_rate_factor"]
     assert spec.interventions[1]["factor"] == 0.5
@@ -98,7 +98,7 @@ def test_a_run_entry_a_noise_floor_and_an_arm_name_points(written: Written) -> N
     arm = {"label": "Longer", "of": POINTS[3], "note": "", "train": {"steps": 9}}
     groups = TRANSFER["runs"] | runs(POINTS[0], "longer")
     root = written({"arms": {"longer": arm}}, noise_floor={"reference": POINTS[2], "others": []}, runs=groups)
-    study = sheet.load("transfer", "smoke", root)
+    study = study_config.load("transfer", "smoke", root)
     assert [run.spec.method for run in study.group("more")] == [POINTS[0], "longer"]
     assert study.reference == POINTS[2] and study.m == len(study.methods) - 1
     longer, point = (study.runs[f"transfer/base/{name}/s42"].spec for name in ("longer", POINTS[3]))
@@ -110,7 +110,7 @@ def test_a_study_that_extends_another_sweeps_and_is_compared_with_a_point(writte
     groups = {"base": [{"scale": "base", "methods": "all", "seeds": [42]}], **runs("swept", "softpick", seeds=(43,))}
     written(noise_floor={"reference": POINTS[2], "others": ["qknorm"]}, runs=groups, targets=both)
     root = written(None, "mine", methods={"mine": {"label": "Mine", "sweep": {"eta": ETA}}}, seeds=[1])
-    study, parent = (sheet.load(name, "smoke", root) for name in ("mine", "transfer"))
+    study, parent = (study_config.load(name, "smoke", root) for name in ("mine", "transfer"))
     assert list(study.methods) == [POINTS[2], "mine.eta_3e-05", "mine.eta_0.003"] and study.m == 2
     shared = study.runs.keys() & parent.runs.keys()
     assert shared == {f"transfer/base/{name}" for name in (f"{POINTS[2]}/s42", f"{POINTS[2]}/s43", "qknorm/s42")}
@@ -120,7 +120,7 @@ def test_a_study_that_extends_another_sweeps_and_is_compared_with_a_point(writte
 
 
 def test_the_page_of_deviations_says_the_grid(written: Written) -> None:
-    study = sheet.load("transfer", "smoke", written())
+    study = study_config.load("transfer", "smoke", written())
     said = deviations(study, corpus.load(study.corpus, "smoke"))
     line = next(line for line in said.splitlines() if line.startswith("- `swept` is run at every point of"))
     assert "eta (`optimizer.learning_rate`) 3e-05, 0.003; cap (`model.mixer.cap`) 10, 30: 4 runs" in line
@@ -185,5 +185,5 @@ MISTAKES = {
 def test_mistakes_are_named(written: Written, name: str) -> None:
     changes, says = MISTAKES[name]
     with pytest.raises(PlumblineError, match=re.escape(says)) as caught:
-        sheet.load("transfer", "smoke", written(changes))
+        study_config.load("transfer", "smoke", written(changes))
     assert "config/studies/transfer/study.yaml: " in str(caught.value)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.project import Plan, plan
+from plumbline.core.errors import PlumblineError
+from plumbline.project.project import Plan, plan
 from plumbline.specs.config import load_config
-from plumbline.specs.sheet import overlay
+from plumbline.specs.study_config import overlay
 from plumbline.specs.trial import load, numbers, own_scale, scale_name
 
 GIVEN = {"study": "transfer", "scale": "base", "method": "qknorm", "against": "baseline", "pack": "large", "steps": 9}

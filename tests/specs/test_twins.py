@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from plumbline import project
-from plumbline.cli import PlumblineError
-from plumbline.specs import sheet
+from plumbline.core.errors import PlumblineError
+from plumbline.project import project
+from plumbline.specs import study_config
 from plumbline.specs.config import PRESETS, ROOT, load_config, load_study, studies
-from plumbline.specs.twins import unmeant
+from plumbline.specs.duplicate_runs import unmeant
 
 ORIGINAL = load_study("transfer")
 
@@ -35,13 +35,13 @@ def sentences(root: Path) -> Callable[..., list[str]]:
         if change is not None:
             change(content)
         (root / "config/studies/transfer/study.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
-        transfer = sheet.load("transfer", "smoke", root)
+        transfer = study_config.load("transfer", "smoke", root)
         if methods is None:
             return unmeant(transfer)
         mine = {"study": "mine", "title": "Mine", "extends": "transfer", "methods": methods}
         (root / "config/studies/mine").mkdir(exist_ok=True)
         (root / "config/studies/mine/study.yaml").write_text(yaml.safe_dump(mine))
-        return unmeant(sheet.load("mine", "smoke", root), transfer)
+        return unmeant(study_config.load("mine", "smoke", root), transfer)
 
     return say
 
@@ -49,7 +49,7 @@ def sentences(root: Path) -> Callable[..., list[str]]:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_studies_here_have_no_method_twice(preset: str) -> None:
     """Transfer's second hardware is the baseline again at paper size, and says so."""
-    loaded = [sheet.load(name, preset) for name in studies() if sheet.has_preset(name, preset)]
+    loaded = [study_config.load(name, preset) for name in studies() if study_config.has_preset(name, preset)]
     assert [words for study in loaded for words in unmeant(study)] == []
 
 

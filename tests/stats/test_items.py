@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.stats import (
     Distance,
     NoiseFloor,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.stats import adjust, family_wise_error_rate
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.stats import NoiseFloor, adjust, noise_floor, signal_of_noise, two_sided_normal, verdicts
 
 SEEDS = [0.4820, 0.4815, 0.4853]

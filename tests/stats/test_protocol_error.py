@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.stats import adjust, verdicts
 from plumbline.stats.protocol_error import _drawn, rejected, shares, standard_error
 

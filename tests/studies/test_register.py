@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.specs import components
 from plumbline.specs.config import PRESETS, load_study, studies
-from plumbline.specs.sheet import load
+from plumbline.specs.study_config import load
 
 #: Components that a study's methods choose and no ruling is about, each with the reason.
 AS_PRINTED = {

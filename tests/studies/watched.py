@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.results.published import Published
+from plumbline.audit.published import Published
 
 
 class Watched(Published):

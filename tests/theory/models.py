@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.folder import write_model
 from plumbline.specs.spec import ModelSpec

@@ -12,12 +12,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.evaluate.checkpoint import FinishedRun
 from plumbline.model.cache import Cache
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.folder import read_model
 from plumbline.model.hf_read import gpt2
 from plumbline.probes import __main__ as probes
+from plumbline.runtime.finished_run import FinishedRun
 from plumbline.theory import eliminate_query, query_absorption
 from plumbline.theory.equal_logits import apart, in_double
 from tests.model_specs import run_spec

@@ -7,8 +7,8 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from plumbline import cli
-from plumbline.cli import PlumblineError
+from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError
 from plumbline.model.folder import write_model
 from plumbline.model.hf_read import spec_of
 from plumbline.theory import eliminate_query
@@ -148,7 +148,7 @@ class TestRefusals:
         with pytest.raises(PlumblineError, match=r"--out: .*out is there already"):
             eliminated(monkeypatch, tmp_path / "in")
         with pytest.raises(SystemExit) as stopped:
-            cli.run(eliminate_query.main)
+            command_line.run(eliminate_query.main)
         assert stopped.value.code == 1 and "is there already" in capsys.readouterr().err
 
     def test_weights_of_another_model(self, monkeypatch, tmp_path):

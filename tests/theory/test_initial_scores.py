@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.theory.initial_scores import drawn, expected, neutral_divisor
 
 DOCUMENT = {"width": 768, "heads": 12, "init_std": 0.02}

@@ -15,14 +15,14 @@ import torch
 import torch._dynamo
 import torch.distributed.fsdp
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
-from plumbline.train import snapshot
+from plumbline.train.checkpoint import snapshot
 from plumbline.train.interventions import _released
 from plumbline.train.loop import Loop
 from plumbline.train.pretrain import pretrain
 from plumbline.train.settings import Settings
-from plumbline.train.stop import StopRequest
 
 
 def child(spec: str, chosen: Settings, environment: dict[str, str], operations: int | None) -> None:

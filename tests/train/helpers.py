@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.files import sha256_file
+from plumbline.core.files import sha256_file
+from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train.settings import Settings
-from plumbline.train.stop import StopRequest
 
 #: Children are forked from a server that has imported torch and done nothing else: they start at once.
 PROCESSES = multiprocessing.get_context("forkserver")

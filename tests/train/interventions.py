@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 
 from plumbline.model.decoder import create
 from plumbline.model.roles import ParameterRole
+from plumbline.runtime.distributed import Ranks
 from plumbline.specs.spec import RunSpec
-from plumbline.train.distributed import Ranks
 from plumbline.train.interventions import Attachment, Intervention, build
 from tests.model_specs import BASELINE, RUN, run_spec
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import EXIT_RUN_AGAIN
+from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.train.__main__ import arguments
 from tests.model_specs import run_spec
 from tests.train.helpers import products, read

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.train import compiling
 from plumbline.train.settings import Settings
 from tests.model_specs import run_spec

@@ -18,18 +18,19 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
-from plumbline.evaluate.checkpoint import FinishedRun
-from plumbline.results import runs
-from plumbline.results.expected import Expected
-from plumbline.results.published import Published
-from plumbline.specs import sheet
+from plumbline.audit.published import Published
+from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.errors import PlumblineError
+from plumbline.results.runs import finished_runs
+from plumbline.results.runs.expected_runs import Expected
+from plumbline.runtime.finished_run import FinishedRun
+from plumbline.runtime.stop import StopRequest
+from plumbline.specs import study_config
 from plumbline.studies.transfer.tables.table6 import table6
 from plumbline.train import loop as loop_module
-from plumbline.train.checkpoint import Checkpoints
-from plumbline.train.metrics import Metrics
-from plumbline.train.state import StateDirectory
-from plumbline.train.stop import StopRequest
+from plumbline.train.checkpoint.rolling import Checkpoints
+from plumbline.train.checkpoint.state import StateDirectory
+from plumbline.train.monitoring.metrics import Metrics
 from tests.model_specs import run_spec
 from tests.train.helpers import products, read, settings, start_child, train
 from tests.train.test_checkpoint import write
@@ -381,7 +382,7 @@ def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, 
     finished = FinishedRun.read(tmp_path / "out")
     assert finished.outcome == "diverged" and finished.weights_sha256()
     shutil.copytree(tmp_path / "out", tmp_path / "work/runs" / spec.key)
-    frames = runs.load([Expected(key=spec.key, run_id=spec.run_id)], tmp_path / "work")
+    frames = finished_runs.load([Expected(key=spec.key, run_id=spec.run_id)], tmp_path / "work")
     row = frames.runs.loc[spec.key]
     assert (row.outcome, row.step, row.last_finite_step) == ("diverged", 12, 12) and np.isnan(row.validation_loss)
     assert _in_table6(frames, "base/baseline/s42") == ("diverged", 12, outcome["reason"])
@@ -390,9 +391,9 @@ def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, 
     assert read(tmp_path / "out/outcome.json") == outcome
 
 
-def _in_table6(frames: runs.RunFrames, row: str) -> tuple[Any, ...]:
+def _in_table6(frames: finished_runs.RunFrames, row: str) -> tuple[Any, ...]:
     """What the study's table of divergences says of a run."""
-    made = table6(frames, sheet.load("transfer", "smoke"), Published.of("transfer"))
+    made = table6(frames, study_config.load("transfer", "smoke"), Published.of("transfer"))
     return tuple(made.cell(row, column).value for column in ("outcome", "nan_step", "reason"))
 
 
@@ -401,7 +402,7 @@ def test_a_single_update_that_overflows_is_a_divergence_in_the_table(packs: Path
     wild = {"optimizer__learning_rate": 3e38, "optimizer__weight_decay": 3.0, "schedule__warmup_steps": 1}
     spec = run_spec(**wild, train__steps=1)
     assert train(spec, settings(packs, tmp_path, out=tmp_path / "work/runs" / spec.key)) == 0
-    frames = runs.load([Expected(key=spec.key, run_id=spec.run_id)], tmp_path / "work")
+    frames = finished_runs.load([Expected(key=spec.key, run_id=spec.run_id)], tmp_path / "work")
     reason = "step 1: weights that are not finite after its update"
     assert _in_table6(frames, "base/baseline/s42") == ("diverged", 1, reason)
     assert FinishedRun.read(tmp_path / "work/runs" / spec.key).model(), "evaluation can read what is left"
@@ -426,7 +427,7 @@ def test_a_last_held_out_loss_that_is_no_number_diverges(
 
 
 def test_outputs_given_again_say_what_the_run_was_made_with(packs: Path, tmp_path: Path, monkeypatch) -> None:
-    from plumbline.train import provenance
+    from plumbline.runtime import provenance
 
     assert train(run_spec(), settings(packs, tmp_path, micro_batch=4)) == 0
     before = read(tmp_path / "out/manifest.json")

@@ -11,8 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline import frames
-from plumbline.cli import EXIT_RUN_AGAIN
+from plumbline.core import frames
+from plumbline.core.command_line import EXIT_RUN_AGAIN
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, read, settings, start_ranks, train, train_ranks
 from tests.train.interventions import MUON

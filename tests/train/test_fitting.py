@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from plumbline.model.decoder import create
+from plumbline.runtime.distributed import Ranks
 from plumbline.train.batch import Batching
-from plumbline.train.distributed import Ranks
-from plumbline.train.fitting import fitted, largest
+from plumbline.train.micro_batch_search import fitted, largest
 from tests.model_specs import run_spec
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from plumbline import frames
-from plumbline.cli import PlumblineError
-from plumbline.files import sha256_file
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.model.decoder import create
 from plumbline.train import optim
 from plumbline.train.interventions import _released
@@ -216,7 +216,7 @@ def test_half_the_rate_for_all_is_half_the_rate_in_the_recipe(packs: Path, tmp_p
 def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, slowed: Path, capfd) -> None:
     """In the frame of online readings, in the state's log, and on stderr with the limit that is used."""
     from plumbline.data.loader import Pack
-    from plumbline.train._release import Rule, release_step
+    from plumbline.train.interventions._release import Rule, release_step
     from plumbline.train.interventions._released import lower_copy_score
 
     logged = frames.read(slowed / "out/points/online.parquet", "probes")

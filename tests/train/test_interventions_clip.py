@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline import frames
-from plumbline.cli import PlumblineError
-from plumbline.files import sha256_file
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import QUERY_KEY
-from plumbline.model.visibility import Visibility
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions.qk_clip import QKClip, largest_scores
 from plumbline.train.optim import Optimizer

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
-from plumbline.files import sha256_file
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.mixers.softmax import Softmax
-from plumbline.model.visibility import Visibility
 from plumbline.train.interventions import Attachment, build
 from plumbline.train.interventions.entropy_floor import EntropyFloor, is_softmax, normalised_entropy
 from tests.model_specs import run_spec, small

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from plumbline import frames
-from plumbline.cli import PlumblineError
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.data.loader import Pack
-from plumbline.files import sha256_file
 from plumbline.model.decoder import Decoder, create
 from plumbline.probes._scores import Scores
 from plumbline.specs.spec import RunSpec

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
-from plumbline.files import sha256_file
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.roles import QUERY_KEY
 from plumbline.specs.spec import RunSpec

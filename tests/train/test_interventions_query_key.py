@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline import frames
-from plumbline.cli import EXIT_RUN_AGAIN
+from plumbline.core import frames
+from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions._heads import Heads
 from plumbline.train.interventions.quack import Quack

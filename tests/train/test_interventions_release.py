@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.train._release import Rule, follow, ramped, release_step
+from plumbline.core.errors import PlumblineError
+from plumbline.train.interventions._release import Rule, follow, ramped, release_step
 
 STEPS = 4768
 NULL = 0.0036

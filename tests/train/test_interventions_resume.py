@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from plumbline import frames
-from plumbline.cli import EXIT_RUN_AGAIN
+from plumbline.core import frames
+from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.train.interventions import _released
 from tests.train.helpers import products, read, settings, train, train_ranks
 from tests.train.interventions import ALWAYS, slow, spec, weights

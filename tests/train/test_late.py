@@ -10,17 +10,18 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from plumbline.cli import EXIT_RUN_AGAIN
-from plumbline.files import sha256_file
+from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.files import sha256_file
 from plumbline.model.roles import ParameterRole
-from plumbline.specs import sheet
+from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.stop import StopRequest
+from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
-from plumbline.train import late, pretrain, step_time
-from plumbline.train.distributed import Ranks
+from plumbline.train import pretrain, step_time
 from plumbline.train.interventions import Intervention, build
-from plumbline.train.late import steps_late
 from plumbline.train.loop import Loop
-from plumbline.train.stop import StopRequest
+from plumbline.train.monitoring import deferred_metrics
+from plumbline.train.monitoring.deferred_metrics import steps_late
 from tests.model_specs import RUN, run_spec
 from tests.train.helpers import PROBES, products, read, settings, train
 from tests.train.interventions import WINDOW
@@ -190,13 +191,13 @@ def on_meta(spec: RunSpec, packs: Path, folder: Path, patch: pytest.MonkeyPatch)
     pack = step_time.random_pack(folder / "pack.json", spec, spec.sequences_per_batch)
     chosen = settings(packs, folder, data=pack, validation=pack, read_late=LATE, report_seconds=1e9)
     spec = step_time.on_random_tokens(spec, step_time.Timing(sequences=spec.sequences_per_batch))
-    patch.setattr(late, "_sent", lambda values: list)
+    patch.setattr(deferred_metrics, "_sent", lambda values: list)
     loop = pretrain.untrained(spec, chosen, StopRequest(), Ranks(rank=0, world=1, device=torch.device("meta")))
     loop.parts.model.register_forward_pre_hook(lambda model, given: (torch.empty_like(given[0], device="meta"),))
     return loop
 
 
-STUDY = sheet.load("transfer", "smoke")
+STUDY = study_config.load("transfer", "smoke")
 METHODS = {run.spec.method: run.spec for run in STUDY.runs.values() if run.spec.scale == "base"}
 
 

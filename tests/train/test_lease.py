@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from plumbline import holders
-from plumbline.train import lease
-from plumbline.train.lease import Lease, LeaseError
-from plumbline.train.stop import Stopped, StopRequest
+from plumbline.core import process_record
+from plumbline.runtime.stop import Stopped, StopRequest
+from plumbline.train.checkpoint import run_lock
+from plumbline.train.checkpoint.run_lock import Lease, LeaseError
 
 
 def take(directory: Path, **overrides: Any) -> Lease:
@@ -23,8 +23,8 @@ def take(directory: Path, **overrides: Any) -> Lease:
 
 def holder(directory: Path, **overrides: Any) -> Path:
     """A lease as a trainer that is not this process left it."""
-    path = directory / lease.NAME
-    content = holders.identity() | {"token": "other", "since": time.time(), "slurm_job_id": "4711"} | overrides
+    path = directory / run_lock.NAME
+    content = process_record.identity() | {"token": "other", "since": time.time(), "slurm_job_id": "4711"} | overrides
     path.write_text(json.dumps(content))
     return path
 
@@ -37,7 +37,7 @@ def test_a_second_trainer_waits_and_then_names_the_holder(tmp_path: Path) -> Non
         assert time.monotonic() - before >= 0.3
     with take(tmp_path):
         pass
-    assert not (tmp_path / lease.NAME).exists()
+    assert not (tmp_path / run_lock.NAME).exists()
 
 
 def test_a_waiting_trainer_takes_over_as_soon_as_the_lease_is_given_back(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Pat
 def test_a_broken_lease_is_named_and_respected_until_it_is_old(
     tmp_path: Path, content: str | None, fault: str, capfd
 ) -> None:
-    path = tmp_path / lease.NAME
+    path = tmp_path / run_lock.NAME
     path.mkdir() if content is None else path.write_text(content)
     with pytest.raises(LeaseError, match=re.escape(f"an unknown trainer ({path} {fault}; delete it if nobody trains")):
         take(tmp_path).acquire()
@@ -119,12 +119,12 @@ def test_a_broken_lease_is_named_and_respected_until_it_is_old(
     with take(tmp_path) as taken:
         taken.check()
     assert f"took over {tmp_path} from an unknown trainer ({path} {fault};" in capfd.readouterr().err
-    assert path.with_name(f"{lease.NAME}.damaged").exists(), "kept to be looked at"
+    assert path.with_name(f"{run_lock.NAME}.damaged").exists(), "kept to be looked at"
 
 
 def test_the_heartbeat_keeps_a_lease_young(tmp_path: Path) -> None:
     with take(tmp_path, limit=0.4):
-        path = tmp_path / lease.NAME
+        path = tmp_path / run_lock.NAME
         os.utime(path, (1, 1))
         deadline = time.monotonic() + 10
         while path.stat().st_mtime < 2 and time.monotonic() < deadline:
@@ -137,7 +137,7 @@ def test_a_suspended_holder_loses_its_lease_and_notices(tmp_path: Path, monkeypa
     monkeypatch.setattr(suspended, "_beat", lambda: None)
     suspended._heartbeat = __import__("threading").Thread(target=lambda: None)
     suspended.acquire()
-    os.utime(tmp_path / lease.NAME, (1, 1))
+    os.utime(tmp_path / run_lock.NAME, (1, 1))
     with take(tmp_path) as taken:
         taken.check()
         with pytest.raises(LeaseError, match=r"was taken over by process .* nothing more is written here"):
@@ -148,16 +148,16 @@ def test_a_suspended_holder_loses_its_lease_and_notices(tmp_path: Path, monkeypa
 
 def test_a_fresh_lease_is_put_back_if_it_was_judged_by_an_older_ones_age(tmp_path: Path) -> None:
     fresh = holder(tmp_path, token="fresh")
-    assert not holders.remove(fresh, {"token": "old"})
-    assert holders.read(fresh)["token"] == "fresh"  # type: ignore[index]
-    assert [path.name for path in tmp_path.iterdir()] == [lease.NAME]
+    assert not process_record.remove(fresh, {"token": "old"})
+    assert process_record.read(fresh)["token"] == "fresh"  # type: ignore[index]
+    assert [path.name for path in tmp_path.iterdir()] == [run_lock.NAME]
 
 
 def test_without_locks_the_lease_file_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unsupported(*arguments: object) -> None:
         raise OSError(95, "not supported")
 
-    monkeypatch.setattr(lease.fcntl, "flock", unsupported)
+    monkeypatch.setattr(run_lock.fcntl, "flock", unsupported)
     with take(tmp_path), pytest.raises(LeaseError, match="held by"):
         take(tmp_path).acquire()
     with take(tmp_path):
@@ -180,4 +180,4 @@ def test_a_trainer_that_lost_its_lease_writes_nothing(packs: Path, tmp_path: Pat
         with pytest.raises(LeaseError, match=r"was taken over"):
             helpers.train(run_spec(), helpers.settings(packs, tmp_path, checkpoint_steps=1))
     assert not list((tmp_path / "state").glob("*step-*")) and not (tmp_path / "out").exists()
-    assert holders.read(tmp_path / "state" / lease.NAME)["token"] == "thief"  # type: ignore[index]
+    assert process_record.read(tmp_path / "state" / run_lock.NAME)["token"] == "thief"  # type: ignore[index]

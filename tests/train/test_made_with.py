@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
+from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.errors import PlumblineError
+from plumbline.runtime import provenance
+from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.stop import Stopped, StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train import loop as loop_module
 from plumbline.train import packs as packs_module
-from plumbline.train import provenance
-from plumbline.train.distributed import Ranks
-from plumbline.train.stop import Stopped, StopRequest
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, read, settings, train, train_ranks
 from tests.train.test_pretrain import StopAt

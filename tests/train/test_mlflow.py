@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.cli import EXIT_RUN_AGAIN
-from plumbline.train import mlflow as hook
+from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.train.monitoring import mlflow as hook
 from tests.model_specs import run_spec
 from tests.train.helpers import products, settings, train
 from tests.train.test_pretrain import StopAt
@@ -69,7 +69,7 @@ def tell(tmp_path: Path, *lines: dict[str, Any], then: bytes = b"") -> None:
     head = {"uri": uri, "record": record, "experiment": "plumbline/smoke/transfer", "name": "a/b/c/s1", "steps": 4}
     said = [head | {"tags": {}, "parameters": {}}, *lines]
     text = b"".join(json.dumps(line).encode() + b"\n" for line in said) + then
-    subprocess.run([sys.executable, "-m", "plumbline.train.mlflow"], input=text, check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "plumbline.train.monitoring.mlflow"], input=text, check=True, timeout=60)
 
 
 def test_what_a_killed_trainer_makes_again_is_told_once(client: Any, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.roles import MATRICES, OTHERS, ParameterRole
 from plumbline.specs.components import options

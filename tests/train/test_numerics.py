@@ -10,8 +10,8 @@ import torch.utils.deterministic
 
 from plumbline.model.decoder import create
 from plumbline.model.next_token_loss import ROWS
+from plumbline.runtime.numerics import numerics
 from plumbline.specs.spec import ModelSpec
-from plumbline.train.numerics import numerics
 from tests.golden.runs import tokens
 from tests.model.methods import ALL, overlay
 
@@ -19,7 +19,7 @@ from tests.model.methods import ALL, overlay
 @pytest.fixture
 def _as_in_training(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A CPU's numerics, without its settings of the allocator, which are the process's."""
-    monkeypatch.setattr("plumbline.train.numerics.keep_memory", lambda: None)
+    monkeypatch.setattr("plumbline.runtime.numerics.keep_memory", lambda: None)
     filled, mode = torch.utils.deterministic.fill_uninitialized_memory, torch.get_deterministic_debug_mode()
     numerics(torch.device("cpu"))
     yield

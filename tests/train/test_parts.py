@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.spec import ScheduleSpec

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from plumbline.cli import EXIT_RUN_AGAIN
-from plumbline.train import peak
-from plumbline.train.distributed import Ranks
+from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.runtime.distributed import Ranks
+from plumbline.train.monitoring import peak_memory
 from tests.model_specs import run_spec
 from tests.train.helpers import read, settings, train
 from tests.train.test_pretrain import StopAt
@@ -24,22 +24,22 @@ def test_every_start_records_its_own_and_the_manifest_the_largest(
     packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = iter([300_000_000, 200_000_000])
-    monkeypatch.setattr(peak, "held", lambda: 50_000_000)
-    monkeypatch.setattr(peak, "resident", lambda: 50_000_000 + next(sizes))
+    monkeypatch.setattr(peak_memory, "held", lambda: 50_000_000)
+    monkeypatch.setattr(peak_memory, "resident", lambda: 50_000_000 + next(sizes))
     assert train(run_spec(), settings(packs, tmp_path), StopAt(12)) == EXIT_RUN_AGAIN
     assert train(run_spec(), settings(packs, tmp_path)) == 0
     manifest = read(tmp_path / "out/manifest.json")
     assert [start["peak_memory_bytes"] for start in manifest["starts"]] == [300_000_000, 200_000_000]
     assert (manifest["peak_memory_bytes"], manifest["peak_memory_of"]) == (300_000_000, PROCESS)
-    assert peak.in_words(manifest) == "300 MB resident, beside its packages"
+    assert peak_memory.in_words(manifest) == "300 MB resident, beside its packages"
 
 
 def test_starts_that_said_nothing_are_not_taken_for_small_ones() -> None:
     killed = {"step": 0}
-    assert peak.of_starts([killed]) == {"peak_memory_bytes": None, "peak_memory_of": None}
-    assert peak.in_words(peak.of_starts([])) == peak.in_words({}) == "not recorded"
+    assert peak_memory.of_starts([killed]) == {"peak_memory_bytes": None, "peak_memory_of": None}
+    assert peak_memory.in_words(peak_memory.of_starts([])) == peak_memory.in_words({}) == "not recorded"
     told = {"peak_memory_bytes": 7, "peak_memory_of": PROCESS}
-    assert peak.of_starts([killed, killed | told, killed]) == told
+    assert peak_memory.of_starts([killed, killed | told, killed]) == told
 
 
 def test_a_process_is_not_as_large_as_the_one_that_started_it() -> None:
@@ -47,7 +47,7 @@ def test_a_process_is_not_as_large_as_the_one_that_started_it() -> None:
     held[::4096] = b"1" * len(held[::4096])
     command = "from plumbline.train import peak; print(peak.resident())"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
-    assert 5e6 < int(done.stdout) < 1e8 < len(held) <= peak.held() <= peak.resident()
+    assert 5e6 < int(done.stdout) < 1e8 < len(held) <= peak_memory.held() <= peak_memory.resident()
 
 
 def test_of_a_gpu_it_is_what_torch_allocated_there_since_training_began(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,14 +55,17 @@ def test_of_a_gpu_it_is_what_torch_allocated_there_since_training_began(monkeypa
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", asked.append)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 5)
     alone = Ranks(rank=0, world=1, device=torch.device("cuda", 1))
-    peak.begin(alone)
+    peak_memory.begin(alone)
     assert asked == [alone.device]
-    assert peak.recorded(alone, 3) == {"peak_memory_bytes": 5, "peak_memory_of": "allocated by torch on the device"}
+    assert peak_memory.recorded(alone, 3) == {
+        "peak_memory_bytes": 5,
+        "peak_memory_of": "allocated by torch on the device",
+    }
 
 
 def test_the_largest_of_the_ranks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peak, "resident", lambda: 5)
+    monkeypatch.setattr(peak_memory, "resident", lambda: 5)
     monkeypatch.setattr(Ranks, "max", lambda self, values: [max(value, 9.0) for value in values])
     first = Ranks(rank=0, world=2, device=torch.device("cpu"))
-    assert peak.recorded(first, 0)["peak_memory_bytes"] == 9
-    assert peak.recorded(first, 1, alone=True)["peak_memory_bytes"] == 4, "the others may be gone"
+    assert peak_memory.recorded(first, 0)["peak_memory_bytes"] == 9
+    assert peak_memory.recorded(first, 1, alone=True)["peak_memory_bytes"] == 4, "the others may be gone"

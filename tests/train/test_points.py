@@ -14,15 +14,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline import frames
-from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
-from plumbline.files import sha256_file
+from plumbline.core import frames
+from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.model.decoder import create
-from plumbline.operate import leftovers
+from plumbline.operate import cleanup
 from plumbline.probes import Probe, Reading, _pass
+from plumbline.runtime import provenance
 from plumbline.train import loop as loop_module
-from plumbline.train import points as points_module
-from plumbline.train import pretrain, provenance
+from plumbline.train import pretrain
+from plumbline.train.checkpoint import probe_checkpoints as points_module
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, products, read, settings, train
 from tests.train.test_pretrain import Hooked, StopAt
@@ -218,7 +220,7 @@ def test_a_point_that_cannot_be_made_again_is_an_error_until_a_fresh_start_is_as
     kept.unlink()
     with pytest.raises(PlumblineError, match=r"probe point at step 4 are lost, which only training makes.*--afresh"):
         train(SPEC, chosen)
-    leftovers.afresh(chosen.state)
+    cleanup.afresh(chosen.state)
     assert train(SPEC, chosen) == 0
     assert (tmp_path / "state.set-aside-1/points/step-0000004").is_dir()
     assert products(tmp_path) == products(probed)
@@ -234,7 +236,7 @@ def test_points_without_an_owner_are_not_taken_for_anybodys(packs: Path, tmp_pat
         path.unlink()
     with pytest.raises(PlumblineError, match=r"neither run.json nor any of them says whose; .*--afresh"):
         train(SPEC, chosen)
-    leftovers.afresh(chosen.state)
+    cleanup.afresh(chosen.state)
     assert train(SPEC, chosen) == 0
     assert products(tmp_path) == products(probed)
 

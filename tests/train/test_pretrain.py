@@ -15,14 +15,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline import frames
-from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
+from plumbline.core import frames
+from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.errors import PlumblineError
 from plumbline.model.roles import ParameterRole
-from plumbline.operate import leftovers
+from plumbline.operate import cleanup
+from plumbline.runtime.stop import StopRequest
 from plumbline.train import loop as loop_module
 from plumbline.train import pretrain
 from plumbline.train.interventions import Attachment, Intervention
-from plumbline.train.stop import StopRequest
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, products, read, settings, start_child, train
 
@@ -326,7 +327,7 @@ def test_without_any_whole_checkpoint_a_run_starts_afresh_when_asked(packs: Path
         with pytest.raises(PlumblineError, match=r"none of its checkpoints is whole.*leftovers --afresh .*state`"):
             train(run_spec(), chosen)
     assert len(list((tmp_path / "state").glob("*.damaged"))) == 3
-    leftovers.afresh(chosen.state)
+    cleanup.afresh(chosen.state)
     assert train(run_spec(), chosen) == 0
     assert len(list((tmp_path / "state.set-aside-1").glob("*.damaged"))) == 3
     assert products(tmp_path) == products(undisturbed)

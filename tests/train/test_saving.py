@@ -15,17 +15,18 @@ import numpy as np
 import pytest
 import torch
 
-from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
+from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.errors import PlumblineError
+from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.stop import StopRequest
 from plumbline.train import loop as loop_module
-from plumbline.train import snapshot
 from plumbline.train.batch import Batching
-from plumbline.train.checkpoint import Checkpoints, damage
-from plumbline.train.distributed import Ranks
-from plumbline.train.metrics import Metrics
+from plumbline.train.checkpoint import snapshot
+from plumbline.train.checkpoint.rolling import Checkpoints, damage
+from plumbline.train.checkpoint.saving import Saved, Saving
+from plumbline.train.monitoring.metrics import Metrics
 from plumbline.train.online import Online
 from plumbline.train.prefetch import Batches
-from plumbline.train.saving import Saved, Saving
-from plumbline.train.stop import StopRequest
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, products, read, settings, start_child, train
 

@@ -14,11 +14,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
-from plumbline.train import snapshot
-from plumbline.train.disk import NoRoom
-from plumbline.train.shards import HEADER, Shards, file_name
+from plumbline.train.checkpoint import snapshot
+from plumbline.train.checkpoint.disk import NoRoom
+from plumbline.train.checkpoint.shards import HEADER, Shards, file_name
 from tests.model_specs import small
 
 ROWS = torch.arange(21.0).reshape(7, 3)

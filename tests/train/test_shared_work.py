@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.train import provenance
+from plumbline.runtime import provenance
 from tests.model_specs import run_spec
 from tests.train.children import of_user
 from tests.train.helpers import PROCESSES, products, settings

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import on_meta
 from plumbline.model.norms_per_block import norm_modules, norms_per_block
 from plumbline.specs.spec import RunSpec

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.project import Plan, plan
-from plumbline.results.expected import Expected
-from plumbline.results.runs import RunFrames, load
+from plumbline.experiment import trial_page
+from plumbline.experiment.__main__ import main as verdict
+from plumbline.project.project import Plan, plan
+from plumbline.results.runs.expected_runs import Expected
+from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs.config import load_config
-from plumbline.trial import page
-from plumbline.verdict.__main__ import main as verdict
 
 GIVEN = {"study": "transfer", "scale": "base", "method": "qknorm", "against": "baseline", "pack": "base", "steps": 60}
 GIVEN |= {"warmup_steps": 3, "validation_sequences": 64, "seeds": [42, 43, 44]}
@@ -42,7 +42,7 @@ def frames(whole: Plan, losses: dict[str, list[float]]) -> RunFrames:
 
 
 def test_a_page_names_its_size_the_losses_and_what_they_can_find(whole: Plan) -> None:
-    text = page.markdown(whole.trial, frames(whole, NULL), Path("results/demo/trial/x.csv"))
+    text = trial_page.markdown(whole.trial, frames(whole, NULL), Path("results/demo/trial/x.csv"))
     said = " ".join(text.split())
     assert text.startswith("# A first look, not a verdict: QK-Norm against Baseline\n")
     assert "Preset demo, study transfer, scale base (1.2M parameters): 60 steps of 2,304 tokens, 138,240 tokens" in said
@@ -52,33 +52,37 @@ def test_a_page_names_its_size_the_losses_and_what_they_can_find(whole: Plan) ->
     assert "QK-Norm minus Baseline: -0.010 nats, 95 % interval -0.055 to +0.035" in said
     assert "p = 0.57" in said and "By these seeds the two are not told apart." in said
     assert "3 seeds of each find a gain of 0.061 with 80 % chance" in said
-    assert max(len(line) for line in text.splitlines() if line[:1] not in ("|", " ")) <= page.WIDTH
+    assert max(len(line) for line in text.splitlines() if line[:1] not in ("|", " ")) <= trial_page.WIDTH
 
 
 def test_what_seeds_tell_apart_is_said_with_its_direction(whole: Plan) -> None:
-    text = " ".join(page.markdown(whole.trial, frames(whole, GAIN), Path("x.csv")).split())
+    text = " ".join(trial_page.markdown(whole.trial, frames(whole, GAIN), Path("x.csv")).split())
     assert "QK-Norm minus Baseline: -0.200 nats" in text and "By these seeds the two differ: QK-Norm is better." in text
 
 
 def test_another_recipe_than_the_baselines_is_named(tmp_path: Path) -> None:
     given = GIVEN | {"method": "provoked_divergence"}
     other = plan(load_config() | {"studies": ["transfer"], "work": str(tmp_path / "work"), "trial": given})
-    text = page.markdown(other.trial, frames(other, NULL | {"provoked_divergence": [math.inf] * 3}), Path("x.csv"))
+    text = trial_page.markdown(
+        other.trial, frames(other, NULL | {"provoked_divergence": [math.inf] * 3}), Path("x.csv")
+    )
     assert "is not trained by that recipe: `optimizer.learning_rate` is 100.0 (baseline: 0" in " ".join(text.split())
 
 
 def test_a_run_that_diverged_is_no_loss_and_no_difference(whole: Plan) -> None:
     read = frames(whole, NULL | {"qknorm": [6.11, math.inf, 6.09]})
-    text = " ".join(page.markdown(whole.trial, read, Path("x.csv")).split())
+    text = " ".join(trial_page.markdown(whole.trial, read, Path("x.csv")).split())
     assert "Without a loss (diverged): 1 of QK-Norm." in text and "no loss" in text
     assert "minus Baseline" not in text
-    assert list(page.rows(whole.trial, read)["outcome"]) == ["completed"] * 4 + ["diverged", "completed"]
+    assert list(trial_page.rows(whole.trial, read)["outcome"]) == ["completed"] * 4 + ["diverged", "completed"]
 
 
 def test_the_csv_is_what_a_verdict_reads(whole: Plan, tmp_path: Path) -> None:
     """The command that the page names, on the file beside it."""
     csv, read = tmp_path / "x.csv", frames(whole, GAIN)
-    page.rows(whole.trial, read).to_csv(csv, index=False)
-    (command,) = (line for line in page.markdown(whole.trial, read, csv).splitlines() if "plumbline.verdict" in line)
+    trial_page.rows(whole.trial, read).to_csv(csv, index=False)
+    (command,) = (
+        line for line in trial_page.markdown(whole.trial, read, csv).splitlines() if "plumbline.experiment" in line
+    )
     assert verdict(command.split()[3:]) == 0
     assert "`qknorm` survives" in csv.with_suffix(".verdict.md").read_text()

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment.judge import Outcome, Seeds, judge, judge_all, sigma_interval
+from plumbline.experiment.power import Design, seeds_each
+from plumbline.experiment.terms import Terms
 from plumbline.stats import noise_floor, power_of_gain, two_sided_t
-from plumbline.verdict.judge import Outcome, Seeds, judge, judge_all, sigma_interval
-from plumbline.verdict.power import Design, seeds_each
-from plumbline.verdict.terms import Terms
 
 UP = Terms(higher=True)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.files import canonical_json, sha256_text
-from plumbline.verdict import ledger
-from plumbline.verdict.ledger import NO_HEAD, Entry, append, compare, read, stated, statement
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, sha256_text
+from plumbline.experiment import ledger
+from plumbline.experiment.ledger import NO_HEAD, Entry, append, compare, read, stated, statement
 
 
 def entry(name: str, **other) -> Entry:

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.cli import PlumblineError
-from plumbline.verdict import ledger
-from plumbline.verdict.__main__ import main
-from plumbline.verdict.numbers import Request, verdict, write
-from plumbline.verdict.read import Columns
-from plumbline.verdict.terms import Terms
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment import ledger
+from plumbline.experiment.__main__ import main
+from plumbline.experiment.numbers import Request, verdict, write
+from plumbline.experiment.read import Columns
+from plumbline.experiment.terms import Terms
 
 BASE = [("base", "1", 3.280), ("base", "2", 3.285), ("base", "3", 3.279), ("base", "4", 3.283), ("base", "5", 3.281)]
 GOOD = [("good", "1", 3.262), ("good", "2", 3.258), ("good", "3", 3.266)]
@@ -259,7 +259,7 @@ def test_the_command(tmp_path: Path, capsys) -> None:
     assert main([*flags, "--lower-is-better"]) == 0
     page = tmp_path / "results.verdict.md"
     assert capsys.readouterr().out.startswith("`good` survives at p = 0.00012")
-    assert f"$ python -m plumbline.verdict '…/{path.name}'" in page.read_text(), "nobody's home is in a page"
+    assert f"$ python -m plumbline.experiment '…/{path.name}'" in page.read_text(), "nobody's home is in a page"
     numbers = json.loads((tmp_path / "results.verdict.json").read_text())
     assert numbers["methods"]["good"]["outcome"] == "survives" and numbers["terms"]["higher"] is False
     assert main(["--check-page", str(page)]) == 0

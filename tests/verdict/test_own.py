@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from plumbline.cli import PlumblineError
-from plumbline.files import shown
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import shown
+from plumbline.experiment import checks, earlier, ledger, order, own
+from plumbline.experiment.__main__ import main as verdict
+from plumbline.experiment.ledger import Entry
 from plumbline.specs import mine
-from plumbline.verdict import checks, earlier, ledger, order, own
-from plumbline.verdict.__main__ import main as verdict
-from plumbline.verdict.ledger import Entry
 from tests.studies.transfer.world import World, curve, history, tasks_of
 
 MINE = {

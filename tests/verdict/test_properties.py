@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment import checks, parity, properties
 from plumbline.model import component
 from plumbline.model.ffn.swiglu import SwiGLU
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import Constant, parameter
 from plumbline.specs.spec import ModelSpec
-from plumbline.verdict import checks, parity, properties
 from tests.model.methods import ALL, LENGTH_DEPENDENT, METHODS, overlay
 from tests.model_specs import small
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from plumbline.cli import PlumblineError
-from plumbline.verdict.judge import Outcome
-from plumbline.verdict.read import Step
-from plumbline.verdict.search import SearchJudgement, judge_search, null_searches
-from plumbline.verdict.search_page import search_page, search_sentence
-from plumbline.verdict.terms import Terms
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment.judge import Outcome
+from plumbline.experiment.read import Step
+from plumbline.experiment.search import SearchJudgement, judge_search, null_searches
+from plumbline.experiment.search_page import search_page, search_sentence
+from plumbline.experiment.terms import Terms
 
 LOG = Path("log.tsv")
 UP = Terms(higher=True)

@@ -76,7 +76,7 @@ def test_a_cell_leads_to_a_measurement(sixth: Project) -> None:
     table = "results/smoke/widths/losses.csv"
     by_method = {row["method"]: float(row["stretch"]) for row in rows(sixth.root / table)}
     assert by_method["wide"] > by_method["narrow"] == by_method["hasty.eta_0.04"] > 5
-    done = sixth.python("-m", "plumbline.results.trace", table, "wide", "stretch")
+    done = sixth.python("-m", "plumbline.results.tables.trace", table, "wide", "stretch")
     said = sixth.read("work/smoke/measured/widths/stretch.json")
     assert f"measured/widths/stretch  made of {said['made_of']}" in done.stdout, done.stdout
     assert "options          draws 2, seed 1" in done.stdout and said["options"] == {"seed": 1, "draws": 2}

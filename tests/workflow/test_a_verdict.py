@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.verdict import ledger
-from plumbline.verdict.ledger import Entry
+from plumbline.experiment import ledger
+from plumbline.experiment.ledger import Entry
 from tests.workflow.project import Project, jobs_by_rule
 
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
@@ -85,7 +85,7 @@ def test_the_example_gets_its_page_and_a_later_try_makes_it_anew(project: Projec
     assert {"pretrain": 4, "evaluate": 4, "verdict": 1, "copy_verdict": 1}.items() <= jobs_by_rule(done.stdout).items()
     page = project.root / "results/verdict/cosine.md"
     assert page.read_text().startswith("# Verdict\n\nAt 80k (preset smoke, scale base): `cosine` ")
-    held = project.python("-m", "plumbline.verdict", "--check-page", "results/verdict/cosine.md")
+    held = project.python("-m", "plumbline.experiment", "--check-page", "results/verdict/cosine.md")
     assert held.returncode == 0, held.stdout
     assert project.planned(*words) == {}
     plain = project.planned("results/smoke/transfer/noise_floor.csv", "--config", "preset=smoke")

@@ -35,7 +35,7 @@ def test_a_folder_that_is_not_there_stops_what_needs_it_alone(project: Project) 
         assert done.returncode == 1 and says in done.stdout, done.stdout[-2000:]
         assert "Traceback" not in done.stdout and "File " not in done.stdout.partition(says)[2]
     assert not (project.root / "work").exists()
-    checked = project.python("-m", "plumbline.operate.check", RUN, *HERE)
+    checked = project.python("-m", "plumbline.operate.preflight", RUN, *HERE)
     assert checked.returncode == 1
     assert re.search(rf"^would stop +texts of climbmix +{says}", checked.stdout, re.M), checked.stdout
     assert checked.stdout.endswith("1 of 7 would stop the run\n")
@@ -44,7 +44,7 @@ def test_a_folder_that_is_not_there_stops_what_needs_it_alone(project: Project) 
 
 def test_nothing_in_the_way(project: Project) -> None:
     project.local_corpus()
-    done = project.python("-m", "plumbline.operate.check", RUN, *HERE)
+    done = project.python("-m", "plumbline.operate.preflight", RUN, *HERE)
     assert done.returncode == 0, done.stdout
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[:-1]] == ["ok"] * 7 and "1 of pretrain" in lines[0]
@@ -53,7 +53,7 @@ def test_nothing_in_the_way(project: Project) -> None:
 
 
 def test_a_plan_that_snakemake_refuses(project: Project) -> None:
-    done = project.python("-m", "plumbline.operate.check", "results/tabel2.csv")
+    done = project.python("-m", "plumbline.operate.preflight", "results/tabel2.csv")
     assert done.returncode == 1
     assert re.search(r"^would stop +plan +nothing makes .*did you mean 'results/table2.csv'\?", done.stdout, re.M), (
         done.stdout

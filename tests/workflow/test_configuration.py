@@ -19,7 +19,7 @@ pytestmark = pytest.mark.workflow
 ODD = "Läufe (2); x & y#z"
 
 #: How rules launch their jobs where the machine is this one.
-WARM = " -m plumbline.operate.warm"
+WARM = " -m plumbline.operate.prefork.client"
 
 
 @pytest.fixture(scope="module")

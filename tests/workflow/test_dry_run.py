@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.specs import sheet
+from plumbline.specs import study_config
 from plumbline.specs.config import PRESETS, studies
 from tests.workflow.project import STUDY, Project, jobs_by_rule, jobs_of_studies
 
@@ -29,7 +29,7 @@ def test_every_study_plans_at_every_preset(project: Project, preset: str) -> Non
     assert done.returncode == 0, done.stdout[-4000:]
     tables = figures = 0
     for name in STUDIES:
-        study = sheet.load(name, preset, project.root)
+        study = study_config.load(name, preset, project.root)
         targets = study.sheet["targets"].values()
         wanted = {run.key for target in targets for run in study.group(*target["runs"])}
         scored = {run.key for target in targets if "scores" in target["reads"] for run in study.group(*target["runs"])}
@@ -77,7 +77,7 @@ def test_a_dry_run_imports_no_torch(project: Project) -> None:
     done = project.python("-X", "importtime", "-m", "snakemake", "-n", "results/table2.csv", "--config", "preset=paper")
     assert jobs_by_rule(done.stdout)["pretrain"] == 26
     imported = {line.rpartition("|")[2].strip() for line in done.stdout.splitlines() if line.startswith("import time")}
-    assert "plumbline.specs.sheet" in imported
+    assert "plumbline.specs.study_config" in imported
     assert not HEAVY & {name.split(".")[0] for name in imported}
 
 

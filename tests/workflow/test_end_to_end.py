@@ -61,7 +61,7 @@ def test_its_bundle_is_made_again_elsewhere_byte_for_byte(finished: Project, tmp
 
 def test_nothing_to_do_afterwards_nor_after_an_edited_comment(finished: Project) -> None:
     assert "Nothing to be done" in finished.snakemake(*products(), *SMOKE).stdout
-    for file in ("src/plumbline/train/loop.py", "workflow/rules/pretrain.smk", "src/plumbline/results/table.py"):
+    for file in ("src/plumbline/train/loop.py", "workflow/rules/pretrain.smk", "src/plumbline/results/tables/table.py"):
         finished.edit(file, '"""', '"""Edited. ')
         with open(finished.root / file, "a") as source:
             source.write("\n# A comment.\n")

@@ -14,8 +14,8 @@ from subprocess import Popen
 import psutil
 import pytest
 
-from plumbline.files import sha256_file
-from plumbline.operate.driver import RECORD
+from plumbline.core.files import sha256_file
+from plumbline.operate.locks.workflow_lock import RECORD
 from tests.workflow.project import Project
 
 RUN = "transfer/base/baseline/s42"
@@ -82,7 +82,7 @@ def test_a_broken_corpus_file_fails_by_name_and_the_others_finish(project: Proje
 def test_a_second_snakemake_is_refused_and_a_held_lock_stays(frozen: tuple[Project, Popen[bytes], str]) -> None:
     project, first, _ = frozen
     assert project.read(f".snakemake/{RECORD}")["pid"] == first.pid
-    unlock = project.python("-m", "plumbline.operate.driver")
+    unlock = project.python("-m", "plumbline.operate.locks.workflow_lock")
     assert unlock.returncode == 1
     assert unlock.stdout.startswith(f"error: {project.root} is held by process {first.pid} on ")
     assert f"{project.root} is held by process {first.pid} on " in project.snakemake(*COMMAND).stdout
@@ -97,7 +97,7 @@ def test_kill_9_of_the_whole_group_then_the_same_command(frozen: tuple[Project, 
     while any(trainer.is_running() and trainer.status() != psutil.STATUS_ZOMBIE for trainer in trainers):
         time.sleep(0.02)
 
-    unlock = project.python("-m", "plumbline.operate.driver")
+    unlock = project.python("-m", "plumbline.operate.locks.workflow_lock")
     assert unlock.stdout.startswith(f"removed the lock of a Snakemake that no longer runs (process {process.pid} on ")
     again = project.snakemake(*COMMAND)
     assert again.returncode == 0, again.stdout[-4000:]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from plumbline.data.manifest import fingerprint
-from plumbline.specs import sheet
+from plumbline.specs import study_config
 from tests.workflow.conftest import SMOKE, products
 from tests.workflow.project import STUDY, Project, jobs_by_rule
 
@@ -59,7 +59,7 @@ def corpus(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Projec
     project.local_corpus()
     done = project.snakemake(f"{PACKS}/train", f"{PACKS}/validation", *LOCAL)
     assert done.returncode == 0, done.stdout[-4000:]
-    spec = sheet.load("transfer", "smoke", project.root, "local").runs[RUN].spec
+    spec = study_config.load("transfer", "smoke", project.root, "local").runs[RUN].spec
     packs = {"data_fingerprint": "train/base.json", "validation_fingerprint": "validation/validation.json"}
     said: dict[str, Any] = {key: fingerprint(project.read(f"{PACKS}/{name}")) for key, name in packs.items()}
     said |= {"run_id": spec.run_id, "outcome": "completed", "spec": spec.to_dict()}

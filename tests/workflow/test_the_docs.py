@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.evaluate.checkpoint import FinishedRun
 from plumbline.model import hf
+from plumbline.runtime.finished_run import FinishedRun
 from tests.workflow.project import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
@@ -33,7 +33,7 @@ PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command
 ELSEWHERE = {
     "make test": ".ci/run",
     "snakemake results/table2.csv --profile slurm -n": PAPER,
-    "python -m plumbline.operate.check results/table2.csv --profile slurm": BEFORE,
+    "python -m plumbline.operate.preflight results/table2.csv --profile slurm": BEFORE,
     "python -m plumbline.plan --profile slurm": BEFORE,
     "snakemake results/table2.csv --profile slurm --profile my-site --dry-run": BEFORE,
     # On the lab cluster; its overlay stands in for my-site, and a table of ten runs for that of 26.

@@ -11,7 +11,7 @@ from subprocess import Popen
 
 import pytest
 
-from plumbline.operate.driver import RECORD
+from plumbline.operate.locks.workflow_lock import RECORD
 from tests.workflow.project import Project
 
 SMOKE = ("--config", "preset=smoke", "studies=[transfer]")
@@ -91,7 +91,7 @@ def test_after_a_kill_9_the_next_one_starts(project: Project, first: Popen[bytes
     told = f"removed the lock of a Snakemake that no longer runs (process {first.pid} on "
     left = {path: path.read_bytes() for path in (project.root / ".snakemake/locks").iterdir()}
     record = (project.root / ".snakemake" / RECORD).read_text()
-    cleared = project.python("-m", "plumbline.operate.driver")
+    cleared = project.python("-m", "plumbline.operate.locks.workflow_lock")
     assert cleared.returncode == 0 and cleared.stdout.startswith(told)
     assert not locks(project)
 

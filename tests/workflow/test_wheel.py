@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import __version__, shipped
-from plumbline.command import ls
+from plumbline import __version__
+from plumbline.cli import ls
+from plumbline.core import package_data
 from tests.workflow.project import CACHES, jobs_by_rule
 
 pytestmark = pytest.mark.workflow
@@ -40,7 +41,7 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel built from a source distribution, which is built from a tree without git."""
     folder = tmp_path_factory.mktemp("build")
     tree = folder / "tree"
-    for path in (*shipped.files(repository), *map(Path, BUILD)):
+    for path in (*package_data.files(repository), *map(Path, BUILD)):
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         if (repository / path).is_dir():
             shutil.copytree(repository / path, tree / path, ignore=CACHES)
@@ -73,7 +74,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 
 def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], repository: Path, tmp_path: Path) -> None:
-    asked = "import json, plumbline.train.provenance as p; print(json.dumps([p.__file__, p.code(), p.lock_sha256()]))"
+    asked = "import json, plumbline.runtime.provenance as p; print(json.dumps([p.__file__, p.code(), p.lock_sha256()]))"
     file, code, lock = json.loads(installed("-c", asked))
     assert not Path(file).is_relative_to(repository)
     said = {"code_from": f"plumbline-lm {__version__}, a wheel", "git_commit": None, "git_dirty": None}
@@ -83,8 +84,8 @@ def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], re
 
     project = tmp_path / "project"
     assert "snakemake -n results/table2.csv" in installed("-m", "plumbline", "init", str(project))
-    assert {path.as_posix() for path in shipped.files(project)} == {
-        path.as_posix() for path in shipped.files(repository)
+    assert {path.as_posix() for path in package_data.files(project)} == {
+        path.as_posix() for path in package_data.files(repository)
     }
     done = installed("-m", "snakemake", "-n", "results/table2.csv", cwd=project)
     planned = jobs_by_rule(done)

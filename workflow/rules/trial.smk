@@ -20,7 +20,8 @@ rule trial:
         mem_mb=800,
     params:
         configuration=json.dumps(PLAN.config),
+        work=WORK,
         made_of=lambda wildcards: PLAN.trial_made_of(),
     shell:
-        "exec python -m plumbline.trial --configuration {params.configuration:q} --made-of {params.made_of:q} "
+        "exec python -m plumbline.experiment.trial --configuration {params.configuration:q} --work {params.work:q} --made-of {params.made_of:q} "
         "--out {output.csv:q} > {log:q} 2>&1"

@@ -50,8 +50,8 @@ def _time(chosen: dict[str, Any] | None, length: int, spec: ModelSpec, setting: 
 
     from benchmarks.gpu_check.device import forget_peak, milliseconds, peak_gib
     from benchmarks.gpu_check.sections.kernels import built, path
-    from plumbline.model.visibility import Visibility
-    from plumbline.train.numerics import numerics
+    from plumbline.model.attention_mask import Visibility
+    from plumbline.runtime.numerics import numerics
 
     device, size = setting.device, setting.size
     numerics(torch.device(device))

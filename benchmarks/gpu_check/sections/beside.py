@@ -49,7 +49,7 @@ def _side(build: Callable[..., Any], shape: dict[str, int], compiled: bool, sett
     import torch
 
     from benchmarks.gpu_check.device import forget_peak, milliseconds, peak_gib
-    from plumbline.train.numerics import numerics
+    from plumbline.runtime.numerics import numerics
 
     forget_peak(setting.device)
     torch.manual_seed(0)

@@ -20,7 +20,7 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     import torch
 
     from benchmarks.gpu_check.device import milliseconds
-    from plumbline.train.numerics import numerics
+    from plumbline.runtime.numerics import numerics
 
     numerics(torch.device(setting.device))
     size, how = setting.size, {"repeats": setting.size.repeats, "warmup": setting.size.warmup}

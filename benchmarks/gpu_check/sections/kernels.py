@@ -19,8 +19,8 @@ from benchmarks.gpu_check.state import State
 if TYPE_CHECKING:
     import torch
 
+    from plumbline.model.attention_mask import Visibility
     from plumbline.model.mixers._base import Mixer
-    from plumbline.model.visibility import Visibility
 
 TITLE = "Mixers against float64"
 SHARE = 0.2
@@ -85,8 +85,8 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
 def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device: str) -> dict[str, Any]:
     import torch
 
-    from plumbline.model.visibility import Visibility
-    from plumbline.train.numerics import numerics
+    from plumbline.model.attention_mask import Visibility
+    from plumbline.runtime.numerics import numerics
 
     numerics(torch.device(device))
     exact = built(chosen, width).to(device).double()

@@ -1,7 +1,7 @@
 """Steps of the trainer in which the host never waits for the device: one that does is an error here.
 
 Each method of the transfer study, and the baseline under Muon, takes steps whose losses are read late
-(`plumbline.train.late`), once its kernels are compiled, while torch raises at whatever waits. A processor has no queue
+(`plumbline.train.monitoring.deferred_metrics`), once its kernels are compiled, while torch raises at whatever waits. A processor has no queue
 to wait for: there it is seen that the steps are taken, and nothing else.
 """
 
@@ -62,12 +62,12 @@ def _no_waiting(device: str) -> Iterator[None]:
 
 
 def _steps(spec: RunSpec, device: str) -> dict[str, Any]:
-    from plumbline.train.distributed import ranks
-    from plumbline.train.numerics import numerics
+    from plumbline.runtime.distributed import ranks
+    from plumbline.runtime.numerics import numerics
+    from plumbline.runtime.stop import StopRequest
     from plumbline.train.pretrain import untrained
     from plumbline.train.settings import Settings
     from plumbline.train.step_time import Timing, on_random_tokens, random_pack
-    from plumbline.train.stop import StopRequest
 
     with ranks(device) as group, tempfile.TemporaryDirectory() as folder:
         numerics(group.device)

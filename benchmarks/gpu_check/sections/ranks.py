@@ -18,7 +18,7 @@ from benchmarks.gpu_check.state import State
 if TYPE_CHECKING:
     import torch
 
-    from plumbline.train.distributed import Ranks
+    from plumbline.runtime.distributed import Ranks
 
 TITLE = "DDP and NCCL on one rank"
 SHARE = 0.1
@@ -38,7 +38,7 @@ def _one_rank(device: str) -> Iterator[Ranks]:
     import torch
     from torch import distributed
 
-    from plumbline.train.distributed import Ranks
+    from plumbline.runtime.distributed import Ranks
 
     chosen = torch.device(device, 0) if device == "cuda" else torch.device(device)
     if device == "cuda":
@@ -78,8 +78,8 @@ def _gradients(setting: Setting) -> dict[str, Any]:
     from torch import distributed
 
     from plumbline.model.decoder import create
-    from plumbline.train.distributed import gradient_sync, parallel
-    from plumbline.train.numerics import numerics
+    from plumbline.runtime.distributed import gradient_sync, parallel
+    from plumbline.runtime.numerics import numerics
 
     numerics(torch.device(setting.device))
     spec = shapes.runs(setting.size.mini)[shapes.BASELINE].model

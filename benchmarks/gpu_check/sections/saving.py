@@ -34,13 +34,13 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
 
 def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
     """The same state written in both ways. The first save of either kind is not timed: it allots memory."""
-    from plumbline.train.distributed import ranks
-    from plumbline.train.numerics import numerics
+    from plumbline.runtime.distributed import ranks
+    from plumbline.runtime.numerics import numerics
+    from plumbline.runtime.stop import StopRequest
+    from plumbline.train.checkpoint.saving import Saving
     from plumbline.train.pretrain import untrained
-    from plumbline.train.saving import Saving
     from plumbline.train.settings import Settings
     from plumbline.train.step_time import Timing, on_random_tokens, random_pack
-    from plumbline.train.stop import StopRequest
 
     with ranks(device) as group, tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.gpu_check.page import table
 from benchmarks.gpu_check.setting import Setting
 from benchmarks.gpu_check.state import GOES_ON, MEASURED, State
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 TITLE = "Table 2 at mini"
 SHARE = 1.0

@@ -77,7 +77,7 @@ def _method(spec: RunSpec, setting: Setting) -> dict[str, Any]:
     import torch
 
     from benchmarks.gpu_check.device import forget_peak, milliseconds, peak_gib
-    from plumbline.train.numerics import autocast, numerics
+    from plumbline.runtime.numerics import autocast, numerics
     from plumbline.train.optim import Optimizer
 
     size, device = setting.size, torch.device(setting.device)

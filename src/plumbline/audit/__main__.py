@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from plumbline import record
 from plumbline.audit.page import to_markdown
 from plumbline.audit.report import build, choose, covered, findings, summary, to_csv
-from plumbline.cli import PlumblineError, described, prog, run
-from plumbline.files import atomic_write_text
+from plumbline.core import fingerprint_file
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_text
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -34,7 +35,7 @@ def main() -> int:
     atomic_write_text(given.out, to_csv(frame))
     told, read = {study: findings(study) for study in studies}, {study: covered(study) for study in studies}
     atomic_write_text(given.out.with_suffix(".md"), to_markdown(frame, studies, told, read))
-    record.write(given.out, given.made_of)
+    fingerprint_file.write(given.out, given.made_of)
     print(summary(frame, studies).to_markdown())
     print(f"\n{given.out}\n{given.out.with_suffix('.md')}")
     return 0

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from plumbline.audit.interval import Cell
-from plumbline.results.published import Published
+from plumbline.audit.published import Published
 from plumbline.specs.config import check, read_yaml
 
 

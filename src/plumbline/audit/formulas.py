@@ -14,7 +14,7 @@ from typing import Any
 from mpmath import iv
 
 from plumbline.audit.interval import Interval, high, low, monotone, span
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 Intervals = list[Interval]
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from mpmath import iv
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 #: An interval of the library: anything `iv` computes with.
 Interval = Any

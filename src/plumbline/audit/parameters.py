@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from plumbline.audit.formulas import formula
 from plumbline.audit.interval import Interval
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,10 +9,10 @@ import pandas as pd
 
 from plumbline.audit.coverage import Coverage, coverage, read_unread
 from plumbline.audit.findings import Finding, read_findings
+from plumbline.audit.published import Published
 from plumbline.audit.rows import COLUMNS, VERDICTS, Ledger
-from plumbline.cli import PlumblineError, nearest
-from plumbline.results import find
-from plumbline.results.published import Published
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.specs import study_parts
 from plumbline.specs.config import ROOT, documents
 
 
@@ -40,8 +40,8 @@ def ledger(study: str, root: Path = ROOT) -> Ledger:
         PlumblineError: a printed number that a row needs is not there.
     """
     made = Ledger(study, Published.of(study, root))
-    if find.has(study, "audit"):
-        find.part(study, "audit").audit(made)
+    if study_parts.has(study, "audit"):
+        study_parts.part(study, "audit").audit(made)
     return made
 
 

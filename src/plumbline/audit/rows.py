@@ -14,9 +14,9 @@ from plumbline.audit import counting, parameters, statistics, training
 from plumbline.audit.coverage import keyed
 from plumbline.audit.formulas import FORMULAS
 from plumbline.audit.interval import Cell, Number, exact, high, low, meet, touch, without_noise
+from plumbline.audit.published import ProseNumber, Published
 from plumbline.audit.settings import Settings
-from plumbline.cli import PlumblineError, nearest
-from plumbline.results.published import ProseNumber, Published
+from plumbline.core.errors import PlumblineError, nearest
 
 #: Importing these registers their formulas.
 REGISTERED = (counting, parameters, statistics, training)

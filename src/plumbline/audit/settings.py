@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from plumbline.audit.interval import Number, exact
-from plumbline.cli import PlumblineError, nearest
-from plumbline.results.published import Published
+from plumbline.audit.published import Published
+from plumbline.core.errors import PlumblineError, nearest
 
 
 class Settings:

@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
-from plumbline import holders, record
 from plumbline.bundle import archive, contents, crate
-from plumbline.bundled import Product
-from plumbline.cli import PlumblineError, described, prog, run
-from plumbline.files import pretty_json, sha256_file
-from plumbline.project import Plan, plan
-from plumbline.results.table import PRESET_NOTES
+from plumbline.core import fingerprint_file, process_record
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import pretty_json, sha256_file
+from plumbline.project.bundles import Product
+from plumbline.project.project import Plan, plan
+from plumbline.results.tables.table import PRESET_NOTES
 from plumbline.specs.config import PRESETS, load_config
 
 #: What an item is called in a frame of examples: its place and a hash. A text has other characters, and is longer.
@@ -54,7 +55,7 @@ def main() -> None:
     config |= {"studies": given.study} if given.study else {}
     planned = plan(config | {"mine": "", "trial": {}})
     said, lacking = pack(planned, given.out, as_it_is=given.as_it_is)
-    record.write(given.out, given.made_of)
+    fingerprint_file.write(given.out, given.made_of)
     for product in lacking:
         print(f"not there, so not packed: {product}")
     size = given.out.stat().st_size / 1e6
@@ -102,7 +103,7 @@ def require_no_texts(path: Path) -> None:
     Raises:
         PlumblineError: there is such an item.
     """
-    from plumbline import frames
+    from plumbline.core import frames
 
     read = frames.read(path, "examples")
     for name in ("task", "item", "metric", "run_id"):
@@ -113,15 +114,15 @@ def require_no_texts(path: Path) -> None:
 
 def _packed(path: Path) -> bytes | Path:
     """A file as it is packed. What cannot be read goes along as it is: what needs it says so."""
-    if path.name != "manifest.json" or (manifest := record.read(path)) is None:
+    if path.name != "manifest.json" or (manifest := fingerprint_file.read(path)) is None:
         return path
-    return pretty_json(holders.travelling(manifest)).encode()
+    return pretty_json(process_record.travelling(manifest)).encode()
 
 
 def _made(planned: Plan, product: Product) -> contents.Made:
     folder = planned.root / planned.results
     says = next(name for name in product.files if name.endswith(".json"))
-    made_of = (record.read(folder / says) or {}).get(record.KEY)
+    made_of = (fingerprint_file.read(folder / says) or {}).get(fingerprint_file.KEY)
     if not made_of:
         raise PlumblineError(
             f"{planned.results}/{says} does not say what {product} was made of (by hand?); have it made by Snakemake"
@@ -148,7 +149,7 @@ def _within(planned: Plan) -> str:
 
 def _contents(planned: Plan, products: Iterable[Product], work: str, facts: Iterable[str]) -> contents.Contents:
     commit, committed, edited = contents.checkout(planned.root)
-    ends = [(record.read(planned.root / path) or {}).get("finished") for path in facts]
+    ends = [(fingerprint_file.read(planned.root / path) or {}).get("finished") for path in facts]
     own = {"studies": list(planned.studies), "work": work, "mine": "", "trial": {}}
     return contents.Contents(
         format=contents.FORMAT,

@@ -18,8 +18,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from plumbline.bundle import crate
-from plumbline.cli import PlumblineError
-from plumbline.files import atomic, parse_json, sha256_file
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic, parse_json, sha256_file
 
 #: The folder that everything lies in: an archive unpacked by hand does not scatter.
 TOP = "bundle"

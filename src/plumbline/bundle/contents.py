@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 #: Its name within the archive.
 NAME = "plumbline.json"
@@ -34,7 +34,7 @@ _Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40,64}\Z")]
 
 
 class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A product (see `plumbline.bundled.Product`): what it says that it was made of."""
+    """A product (see `plumbline.project.bundles.Product`): what it says that it was made of."""
 
     study: str
     kind: str

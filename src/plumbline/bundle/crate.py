@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 NAME = "ro-crate-metadata.json"
 CONTEXT = "https://w3id.org/ro/crate/1.2/context"

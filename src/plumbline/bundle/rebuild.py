@@ -21,8 +21,9 @@ from pathlib import Path
 import msgspec
 
 from plumbline.bundle import archive, contents
-from plumbline.cli import PlumblineError, described, prog, run
-from plumbline.files import atomic_write_text, sha256_file
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.specs import code
 
 EQUAL, DIFFERENT, MISSING = "equal", "different", "missing"

@@ -14,9 +14,10 @@ from pathlib import Path
 import msgspec
 
 from plumbline.bundle import archive, contents, rebuild
-from plumbline.bundled import NAME
-from plumbline.cli import PlumblineError, described, nearest, prog, run
-from plumbline.files import atomic_write_bytes, sha256_file
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.files import atomic_write_bytes, sha256_file
+from plumbline.project.bundles import NAME
 
 #: The folder of records, and the file of each that says what it is.
 FOLDER, SAYS = Path("records"), "record.json"

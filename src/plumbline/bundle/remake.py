@@ -20,7 +20,7 @@ def main() -> None:
     """The request: {configuration, work, called, results, products, any_commit, answer}."""
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     import plumbline
-    from plumbline.project import plan
+    from plumbline.project.project import plan
 
     planned = plan(request["configuration"])
     answer: dict[str, Any] = {"package": str(Path(plumbline.__file__).parent), "other": [], "failed": {}}

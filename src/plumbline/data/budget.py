@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, atomic_write_text
 from plumbline.data.sources import key
-from plumbline.files import atomic_write_json, atomic_write_text
 
 SHORT = "hub.short"
 MARGIN_PERCENT = 10

@@ -26,15 +26,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from plumbline.cli import PlumblineError, run, token_id
+from plumbline.core.command_line import run, token_id
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic, atomic_write_json, path_or_none, sha256_file
 from plumbline.data import budget, hub_reading, token_files
-from plumbline.data.kept import Kept, Tally
-from plumbline.data.pins import PACKAGED, PACKAGED_LARGE, PINS
+from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import Progress
 from plumbline.data.sources import Document, debian, key, local, packaged, tokens
 from plumbline.data.split import By, Shuffle, held_out, rule
+from plumbline.data.stream_cursor import Kept, Tally
 from plumbline.data.text import pieces
-from plumbline.files import atomic, atomic_write_json, path_or_none, sha256_file
 
 SPLITS = ("train", "validation")
 

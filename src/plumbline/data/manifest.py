@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError
-from plumbline.files import canonical_json, parse_json, sha256_text
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, parse_json, sha256_text
 
 _PACK_KEYS = ("context", "dtype", "sequences", "sequences_per_shard", "shards", "tokenizer_sha256", "vocabulary")
 

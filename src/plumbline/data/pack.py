@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.cli import PlumblineError, run, token_id
+from plumbline.core.command_line import run, token_id
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_bytes, atomic_write_json
 from plumbline.data import budget
 from plumbline.data.progress import Progress
 from plumbline.data.tokenizer import Tokenizer
-from plumbline.files import atomic_write_bytes, atomic_write_json
 
 FORMAT = 1
 

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from plumbline.cli import PlumblineError
-from plumbline.files import fsync_directory, fsync_file, naming
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import fsync_directory, fsync_file, naming
 
 #: What is held out together: a whole group, or each document by itself.
 By = Literal["group", "id"]

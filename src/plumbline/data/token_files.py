@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import key
 
 SUFFIXES = (".bin", ".npy")

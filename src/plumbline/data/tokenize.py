@@ -17,14 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-from plumbline import record
-from plumbline.cli import PlumblineError, run, token_id
+from plumbline.core import fingerprint_file
+from plumbline.core.command_line import run, token_id
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic, path_or_none
 from plumbline.data import token_files
 from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl, tokens
 from plumbline.data.text import spans
 from plumbline.data.tokenizer import Tokenizer
-from plumbline.files import atomic, path_or_none
 
 #: Documents handed to the tokenizer at once, and their characters: enough to keep all cores busy. What the tokenizer
 #: keeps of a text while it works is a hundred times the text, so a longer document is handed over in parts.
@@ -140,7 +141,7 @@ def main(arguments: list[str] | None = None) -> None:
             lines, given.documents, given.folder, dtype=given.dtype, tokenizer=tokenizer, corpus=given.corpus
         )
         count = save(given.out, chunks, tokenizer.dtype)
-    record.write(given.out, given.made_of)
+    fingerprint_file.write(given.out, given.made_of)
     print(f"{given.out}: {documents:,} documents, {count:,} tokens")
 
 

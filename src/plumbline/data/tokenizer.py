@@ -19,13 +19,14 @@ import numpy as np
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from plumbline import record
-from plumbline.cli import PlumblineError, run, token_id
+from plumbline.core import fingerprint_file
+from plumbline.core.command_line import run, token_id
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl, key
 from plumbline.data.text import spans
 from plumbline.data.words import Words
-from plumbline.files import atomic_write_text, sha256_file
 
 SEPARATOR = "<|endoftext|>"
 
@@ -228,7 +229,7 @@ def main(arguments: list[str] | None = None) -> None:
             raise PlumblineError(f"--documents: there is no file {given.documents}")
         content = train(given.documents, given.vocabulary, given.megabytes)
     atomic_write_text(given.out, content)
-    record.write(given.out, given.made_of)
+    fingerprint_file.write(given.out, given.made_of)
     tokenizer = Tokenizer(given.out, getattr(given, "document_end", None))
     print(f"{given.out}: {tokenizer.vocabulary:,} entries, separator {tokenizer.eot}, sha256 {tokenizer.fingerprint}")
 

@@ -22,11 +22,11 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, parse_json
+from plumbline.core.system import fcntl
 from plumbline.data.loader import Pack
 from plumbline.data.progress import Progress
-from plumbline.files import atomic_write_json, parse_json
-from plumbline.system import fcntl
 
 FOLDER = ".verified"
 

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pandas as pd
 
-from plumbline import frames, record
-from plumbline.cli import PlumblineError, described, prog, run, token_id
+from plumbline.core import fingerprint_file, frames
+from plumbline.core.command_line import described, prog, run, token_id
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.evaluate import items
 from plumbline.evaluate.score import Questions, one_by_one, score
-from plumbline.files import sha256_file
 from plumbline.specs import suites
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def main() -> None:
         out.mkdir(parents=True, exist_ok=True)
         frames.write(examples, "examples", out / "examples.parquet", labels | more)
         frames.write(scores, "scores", out / "scores.parquet", labels | more)
-        record.write(out / "scores.parquet", given.made_of, **labels)
+        fingerprint_file.write(out / "scores.parquet", given.made_of, **labels)
         if len(scores):
             average, count = scores["value"].iloc[-1], int(scores["items"].iloc[-1])
             print(f"{suite.average} {average:.4f} ({count} items)", flush=True)
@@ -87,7 +88,7 @@ def main() -> None:
 def _evaluate(
     run: Path, given: argparse.Namespace, common: Callable[[], tuple[Texts, Questions]]
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
-    from plumbline.evaluate.checkpoint import MODEL, FinishedRun
+    from plumbline.runtime.finished_run import MODEL, FinishedRun
 
     finished = FinishedRun.read(run)
     if finished.outcome != "completed":

@@ -9,7 +9,7 @@ from lm_eval.api.model import TemplateLM
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from tokenizers import Tokenizer
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.evaluate.prefixes import Segment
 from plumbline.evaluate.reader import Reader
 from plumbline.evaluate.texts import Texts

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError, run
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_text
 from plumbline.evaluate import schema
 from plumbline.evaluate.schema import Item
-from plumbline.files import atomic_write_text
 
 
 def piqa(lines: Iterable[Item], labels: Iterable[str]) -> Iterator[Item]:

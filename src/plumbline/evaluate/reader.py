@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from plumbline.allocator import keep_memory
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.evaluate.prefixes import Node, Segment, trees
 from plumbline.evaluate.rows import Laid, beside, cut, filled, laid, visibility
 from plumbline.model.cache import Cache
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder
+from plumbline.runtime.allocator import keep_memory
 
 #: Tokens in one forward pass: as many as keep the device busy, and on a CPU as fit its caches.
 BATCH_TOKENS = {"cpu": 2048, "cuda": 65536}

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from plumbline.evaluate.prefixes import Asked, Node
-from plumbline.model.visibility import Visibility
+from plumbline.model.attention_mask import Visibility
 
 
 @dataclass(frozen=True, slots=True)

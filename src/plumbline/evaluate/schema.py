@@ -17,8 +17,8 @@ from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 
-from plumbline.cli import PlumblineError, nearest
-from plumbline.files import parse_json
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.files import parse_json
 
 Item = dict[str, Any]
 

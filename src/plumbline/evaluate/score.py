@@ -23,10 +23,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from plumbline import cli
-from plumbline.cli import PlumblineError
+from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import parse_json, sha256_file
 from plumbline.evaluate import items
-from plumbline.files import parse_json, sha256_file
 from plumbline.specs import suites
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def score(model: LM, name: str, questions: Questions, policy: suites.MetricPolic
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog=cli.prog("plumbline score"),
-        description=cli.described(__doc__),
+        prog=command_line.prog("plumbline score"),
+        description=command_line.described(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -159,7 +159,7 @@ def main() -> None:
         if given.out is not None:  # after each, so that a later one cannot lose it
             import pandas as pd
 
-            from plumbline.files import atomic_write_text
+            from plumbline.core.files import atomic_write_text
 
             atomic_write_text(given.out, pd.concat(found).to_csv(index=False))
             print(given.out)
@@ -254,7 +254,7 @@ def _texts(tokenizer: Path, checksum: str) -> Texts:
 def _ours(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
     """A run's id, and the harness's view of its model."""
     from plumbline.evaluate.adapter import CheckpointLM
-    from plumbline.evaluate.checkpoint import FinishedRun
+    from plumbline.runtime.finished_run import FinishedRun
 
     run = FinishedRun.read(folder)
     if run.outcome != "completed":
@@ -268,4 +268,4 @@ def _ours(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    command_line.run(main)

@@ -7,17 +7,17 @@ from importlib.metadata import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbline.cli import PlumblineError
-from plumbline.evaluate.checkpoint import FinishedRun
-from plumbline.export.place import RECORD
-from plumbline.files import sha256_text
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_text
+from plumbline.export.output_folder import RECORD
+from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.code import PACKAGE
 from plumbline.specs.corpus import DOCUMENTS, REPRODUCTION
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from plumbline.export.tried import Bears
+    from plumbline.export.capability_check import Bears
 
 #: The run's manifest in an exported folder.
 MANIFEST = "run_manifest.json"
@@ -61,7 +61,7 @@ def card(
         evaluation: rows of the `scores` frame, of the metrics that count.
         bears: what was found of a model that brings its own code.
     """
-    from plumbline.results.table import PRESET_NOTES
+    from plumbline.results.tables.table import PRESET_NOTES
 
     own, spec = record["form"] == "code", run.spec
     worth = " **This model is no reproduction of the document.**"
@@ -94,7 +94,7 @@ def evaluation(path: Path, run_id: str) -> pd.DataFrame:
     Raises:
         PlumblineError: there are none, or they are another run's.
     """
-    from plumbline import frames
+    from plumbline.core import frames
 
     if not path.is_file():
         raise PlumblineError(f"--scores: there is no file {path}")

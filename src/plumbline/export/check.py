@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from plumbline.cli import PlumblineError
-from plumbline.export.tried import some_tokens
+from plumbline.core.errors import PlumblineError
+from plumbline.export.capability_check import some_tokens
 from plumbline.model.decoder import Decoder
 
 #: The largest difference of logits that is let pass, as a share of the largest logit: of the model's own code, and of

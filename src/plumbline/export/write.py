@@ -9,17 +9,17 @@ from typing import Any
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
-from plumbline import holders
-from plumbline.cli import PlumblineError
-from plumbline.evaluate.checkpoint import FinishedRun
-from plumbline.export import card, check, place, tried
-from plumbline.export.carry import Sources, sources
-from plumbline.files import atomic, atomic_write_bytes, atomic_write_json, atomic_write_text, parse_json
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic, atomic_write_bytes, atomic_write_json, atomic_write_text, parse_json
+from plumbline.export import capability_check, card, check, output_folder
+from plumbline.export.vendored_source import Sources, sources
 from plumbline.model import hf
 from plumbline.model.decoder import Decoder
+from plumbline.runtime import provenance
+from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.code import PACKAGE
 from plumbline.specs.spec import RunSpec, code_classes
-from plumbline.train import provenance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,13 +58,13 @@ def export_hf(
         raise PlumblineError(f"{folder}: {run.outcome}; there is no model to export")
     _require_code(run.spec)
     _require_tokenizer(run.spec, tokenizer)
-    place.require_free(out, run.spec.run_id, force)
+    output_folder.require_free(out, run.spec.run_id, force)
     evaluation = card.evaluation(scores, run.spec.run_id) if scores is not None else None
     model = run.model().eval()
     form = "code" if hf.beyond_llama(run.spec.model) else "llama"
     record: dict[str, Any] = {"form": form, "run": run.spec.key, "preset": run.spec.preset}
     record |= {"run_id": run.spec.run_id, "exported_with": provenance.packages() | provenance.code(), "checked": None}
-    with place.filled(out, record) as written:
+    with output_folder.filled(out, record) as written:
         found = bears = None
         if form == "llama":
             hf.export(model, tokenizer, written)
@@ -75,7 +75,7 @@ def export_hf(
             record["checked"] = check.checked(written, model, code=found is not None, absent=absent)
         # Not under its own name: a folder with a manifest.json is taken for a run's.
         manifest = parse_json((folder / "manifest.json").read_bytes())
-        atomic_write_json(written / card.MANIFEST, holders.travelling(manifest))
+        atomic_write_json(written / card.MANIFEST, process_record.travelling(manifest))
         requires = found.requires if found is not None else ()
         text = card.card(run, record, requires=requires, evaluation=evaluation, bears=bears)
         atomic_write_text(written / "README.md", text)
@@ -83,7 +83,7 @@ def export_hf(
     return Exported(folder=out, form=form, difference=difference)
 
 
-def write_code(folder: Path, model: Decoder, tokenizer: Path) -> tuple[Sources, tried.Bears]:
+def write_code(folder: Path, model: Decoder, tokenizer: Path) -> tuple[Sources, capability_check.Bears]:
     """Write configuration, weights, tokenizer and sources of a model that brings its own code.
 
     Returns:
@@ -102,14 +102,14 @@ def write_code(folder: Path, model: Decoder, tokenizer: Path) -> tuple[Sources, 
     if (licence := card.licence_file()) is not None:
         atomic_write_bytes(folder / "LICENSE", licence.read_bytes())
     end = next(iter(special.values()), None)
-    bears = tried.bears(model)
+    bears = capability_check.bears(model)
     ends = {"bos_token_id": end, "eos_token_id": end}
     atomic_write_json(folder / "config.json", _configuration(model, bears) | ends)
     atomic_write_json(folder / "generation_config.json", ends | {"use_cache": bears.cache})
     return found, bears
 
 
-def _configuration(model: Decoder, bears: tried.Bears) -> dict[str, Any]:
+def _configuration(model: Decoder, bears: capability_check.Bears) -> dict[str, Any]:
     """The content of `config.json` without special tokens."""
     spec, dtype = model.spec, model.embedding.dtype
     return {

@@ -22,7 +22,7 @@ from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from plumbline import cli
+from plumbline.core import command_line
 from plumbline.kernels.tiles import Blocks, blocks_for, sizes
 
 #: Kernel -> the constants that only it has, one compilation each. `OUT` of 32 heads in 8 groups: 24 attend.
@@ -108,4 +108,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    command_line.run(main)

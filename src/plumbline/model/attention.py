@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import torch
 from torch import nn
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
 from plumbline.model.precision import widened, without_autocast

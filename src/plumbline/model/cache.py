@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.model.visibility import Visibility
+from plumbline.model.attention_mask import Visibility
 
 
 class Cache:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import torch
 
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.cache import Cache
 from plumbline.model.precision import attention_is_wide
-from plumbline.model.visibility import Visibility
 
 
 @dataclass(kw_only=True, slots=True)

@@ -6,8 +6,9 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from plumbline.cli import PlumblineError
-from plumbline.model import products
+from plumbline.core.errors import PlumblineError
+from plumbline.model import cpu_matmul
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.block import Block
 from plumbline.model.cache import Cache
 from plumbline.model.component import build
@@ -15,7 +16,6 @@ from plumbline.model.context import ForwardContext
 from plumbline.model.init import initialise
 from plumbline.model.next_token_loss import next_token_loss
 from plumbline.model.roles import Normal, linear, parameter, roles
-from plumbline.model.visibility import Visibility
 from plumbline.specs.spec import ModelSpec
 
 
@@ -96,7 +96,7 @@ class Decoder(nn.Module):
 
     def logits(self, hidden_BTD: torch.Tensor) -> torch.Tensor:
         """Logits of hidden states."""
-        return products.linear(hidden_BTD, self.head_weight).float()
+        return cpu_matmul.linear(hidden_BTD, self.head_weight).float()
 
     @property
     def head_weight(self) -> nn.Parameter:

@@ -8,8 +8,8 @@ from pathlib import Path
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from plumbline.cli import PlumblineError
-from plumbline.files import atomic, atomic_write_json
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic, atomic_write_json
 from plumbline.model.decoder import Decoder
 from plumbline.specs.spec import ModelSpec
 

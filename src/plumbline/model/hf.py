@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from plumbline.cli import PlumblineError
-from plumbline.files import atomic, atomic_write_bytes, atomic_write_json
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic, atomic_write_bytes, atomic_write_json
 from plumbline.model.decoder import Decoder
 from plumbline.specs.components import SLOTS
 from plumbline.specs.spec import ModelSpec

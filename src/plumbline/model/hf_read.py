@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder
 from plumbline.specs.spec import ModelSpec
 

@@ -23,8 +23,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError, run
-from plumbline.system import fcntl
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.system import fcntl
 
 #: Seconds between two looks at devices that are all taken.
 EVERY = 0.2
@@ -116,7 +117,7 @@ def _lock(path: Path) -> int | None:
 
 def needed(wildcards: Any) -> int:
     """How many devices of this machine the run of a job's wildcards gets: one, or all where its size is whole nodes."""
-    from plumbline.project import size_of
+    from plumbline.project.project import size_of
 
     return 1 if size_of(wildcards) == "one_gpu" else len(devices())
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import networkx as nx
 
-from plumbline.cli import PlumblineError, run
-from plumbline.files import atomic_write_text
-from plumbline.operate.stages import HIDDEN
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_text
+from plumbline.operate.console.rule_names import HIDDEN
 
 BLOCK = re.compile(r"```mermaid\n.*?```\n", flags=re.S)
 

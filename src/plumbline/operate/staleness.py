@@ -1,7 +1,7 @@
 """What is there but was made with other code, settings or data than those of now.
 
 Snakemake compares parameters with what it wrote down in `.snakemake`, which may be lost, or may never have come along
-with `work/`. Products say themselves what they were made of (`plumbline.record`), and that is compared here, for the
+with `work/`. Products say themselves what they were made of (`plumbline.core.fingerprint_file`), and that is compared here, for the
 jobs that a plan asks for: those that disagree are made anew, with a sentence on stderr. Nothing is written or removed.
 
 A corpus made with edited code may well come out the same, and runs on it are weeks of work. So what reads a corpus
@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from plumbline import record
+from plumbline.core import fingerprint_file
+from plumbline.core.files import sha256_file, sha256_text
 from plumbline.data.manifest import fingerprint
-from plumbline.files import sha256_file, sha256_text
 
 #: How many of them are named.
 NAMED = 3
@@ -118,7 +118,7 @@ def held(
     newer = [file for file in files if os.path.getmtime(file) > place.stat().st_mtime]
     if newer and not {_sha256(file) for file in newer} <= _recorded(facts):
         return False
-    said = str((record.read(place) or {}).get(record.KEY, ""))
+    said = str((fingerprint_file.read(place) or {}).get(fingerprint_file.KEY, ""))
     if not said:  # older than this: it may well be the same, which who reads it compares
         return not own_code
     return said == made_of if own_code else said.partition("-")[2] == made_of.partition("-")[2]
@@ -126,7 +126,7 @@ def held(
 
 def _recorded(facts: str | Path) -> set[str | None]:
     """The checksums of a corpus's files, as documents.json has them."""
-    collections = (record.read(facts) or {}).get("collections")
+    collections = (fingerprint_file.read(facts) or {}).get("collections")
     listed = [one for one in collections if isinstance(one, dict)] if isinstance(collections, list) else []
     files = [one["files"] for one in listed if isinstance(one.get("files"), dict)]
     return {one.get("sha256") for one in listed} - {None} | {sha256 for each in files for sha256 in each.values()}
@@ -135,22 +135,25 @@ def _recorded(facts: str | Path) -> set[str | None]:
 def _place(product: str) -> Path:
     """Where a product says what it was made of: of a pack any of its manifests."""
     path = Path(product)
-    return min(path.glob("*.json"), default=path / "none") if path.is_dir() else record.beside(path)
+    return min(path.glob("*.json"), default=path / "none") if path.is_dir() else fingerprint_file.beside(path)
 
 
 def _other_code(job: Any) -> bool | None:
     """Of anything with a parameter `made_of`; None where nothing is said."""
-    now = getattr(job.params, record.KEY, None)
+    now = getattr(job.params, fingerprint_file.KEY, None)
     if now is None:
         return False
     name = _INSIDE.get(job.rule.name)
-    said = record.read(_place(job.output[0]) if name is None else getattr(job.output, name)) or {}
-    return said[record.KEY] != now if said.get(record.KEY) else None
+    said = fingerprint_file.read(_place(job.output[0]) if name is None else getattr(job.output, name)) or {}
+    return said[fingerprint_file.KEY] != now if said.get(fingerprint_file.KEY) else None
 
 
 def _other_run(job: Any) -> bool:
     """A run says whose it is and on which packs; what cannot be read is left to who opens it."""
-    outcome, manifest = record.read(job.output.outcome) or {}, record.read(job.output.manifest) or {}
+    outcome, manifest = (
+        fingerprint_file.read(job.output.outcome) or {},
+        fingerprint_file.read(job.output.manifest) or {},
+    )
     if outcome.get("run_id", "") not in ("", run_id(job.params.spec)):
         return True
     packs = {"data_fingerprint": job.params.data, "validation_fingerprint": job.params.validation}
@@ -158,14 +161,17 @@ def _other_run(job: Any) -> bool:
 
 
 def _other_readings(job: Any) -> bool | None:
-    said = record.read(record.beside(job.output[0])) or {}
+    said = fingerprint_file.read(fingerprint_file.beside(job.output[0])) or {}
     other_pack = _differs(said.get("validation_fingerprint"), _fingerprint(job.params.validation))
     return other_pack or _other_code(job)
 
 
 def _other_scores(job: Any) -> bool | None:
     """Scores whose record is not of its form are others; an index of items that is damaged is for who opens it."""
-    said, index = record.read(record.beside(job.output.scores)) or {}, record.read(job.input.facts) or {}
+    said, index = (
+        fingerprint_file.read(fingerprint_file.beside(job.output.scores)) or {},
+        fingerprint_file.read(job.input.facts) or {},
+    )
     now = {task: entry["sha256"] for task, entry in index.items() if isinstance(entry, dict) and "sha256" in entry}
     try:
         items = json.loads(said.get("items_sha256", "{}"))
@@ -193,7 +199,7 @@ def run_id(spec: str) -> str:
 
 @cache
 def _fingerprint(manifest: str) -> str | None:
-    content = record.read(manifest)
+    content = fingerprint_file.read(manifest)
     try:
         return None if content is None else fingerprint(content)
     except (KeyError, TypeError):

@@ -13,10 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plumbline import cli, holders
-from plumbline.operate.progress import clock, events
-from plumbline.train import lease, peak
-from plumbline.train.state import FAULT, IDENTITY, STARTS, is_aside, read_json
+from plumbline.core import command_line, process_record
+from plumbline.operate.console.progress import clock, events
+from plumbline.train.checkpoint import run_lock
+from plumbline.train.checkpoint.state import FAULT, IDENTITY, STARTS, is_aside, read_json
+from plumbline.train.monitoring import peak_memory
 
 #: What a run may be doing, in the order in which the table shows them.
 STATES = ("running", "stale", "fault", "waiting", "diverged", "finished")
@@ -63,11 +64,11 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
         "restarts": max(len(starts) - 1, 0),
         "host": last.get("host"),
         "slurm_job_id": last.get("slurm_job_id"),
-        **peak.of_starts(starts),
+        **peak_memory.of_starts(starts),
         "reason": None,
         "state_directory": str(state),
     }
-    holder = holders.read(state / lease.NAME)
+    holder = process_record.read(state / run_lock.NAME)
     outcome = read_json(outputs / "outcome.json")
     fault = read_json(state / FAULT)
     if holder is not None and _alive(state, holder):
@@ -80,7 +81,7 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
     elif fault is not None:
         found |= {"state": "fault", "reason": fault.get("reason")}
     elif holder is not None:
-        found |= {"state": "stale", "reason": f"no sign of {lease.who(state / lease.NAME)}"}
+        found |= {"state": "stale", "reason": f"no sign of {run_lock.who(state / run_lock.NAME)}"}
     else:
         fell = told[-1].get("reason") if told and told[-1]["event"] == "fault" else None
         found |= {"state": "waiting", "reason": fell}
@@ -110,10 +111,10 @@ def _outputs(state: Path, work: Path) -> Path:
 
 
 def _alive(state: Path, holder: dict[str, Any]) -> bool:
-    if holders.gone(holder):
+    if process_record.gone(holder):
         return False
     try:
-        silent = time.time() - (state / lease.NAME).stat().st_mtime
+        silent = time.time() - (state / run_lock.NAME).stat().st_mtime
     except FileNotFoundError:
         return False
     return silent <= holder.get("limit", 120.0)
@@ -174,7 +175,7 @@ def _details(entry: dict[str, Any]) -> str:
     if entry["state"] != "finished" and entry.get("restarts"):
         words.append(f"started {entry['restarts'] + 1} times")
     if entry["state"] != "finished" and entry.get("peak_memory_bytes"):
-        words.append(f"at most {peak.in_words(entry)}")
+        words.append(f"at most {peak_memory.in_words(entry)}")
     if entry.get("reason"):
         words.append(entry["reason"])
     return "; ".join(words)
@@ -182,7 +183,7 @@ def _details(entry: dict[str, Any]) -> str:
 
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    prog = cli.prog("python -m plumbline.operate.status")
+    prog = command_line.prog("python -m plumbline.operate.status")
     parser = argparse.ArgumentParser(prog=prog, description="The runs and how they do.")
     parser.add_argument("--work", type=Path, default=Path("work"), help="where presets keep their work (default: work)")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
@@ -214,4 +215,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    command_line.run(main)

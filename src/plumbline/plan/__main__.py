@@ -9,14 +9,15 @@ import math
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError, described, nearest, prog, run
-from plumbline.files import atomic_write_text
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.files import atomic_write_text
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import table
-from plumbline.project import plan
+from plumbline.project.project import plan
 from plumbline.specs.config import PRESETS, load_config, studies
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -116,7 +117,7 @@ def _require_methods(study: Study, given: dict[str, str]) -> None:
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
     if given.profile or given.config:
-        from plumbline.operate import invocation
+        from plumbline.project import invocation
 
         of_profiles = [word for one in given.profile for word in invocation.profile_words(invocation.profile_file(one))]
         config = invocation.changed(config, [*of_profiles, *given.config])

@@ -13,8 +13,8 @@ from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
 from plumbline.plan.size import Sizes, training_tokens
 from plumbline.plan.warn import warn
-from plumbline.project import Plan
-from plumbline.specs.sheet import Run
+from plumbline.project.project import Plan
+from plumbline.specs.study_config import Run
 from plumbline.specs.trial import own_scale
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline import NUMERICS
-from plumbline.files import atomic_write_json, canonical_json, sha256_text
+from plumbline.core.files import atomic_write_json, canonical_json, sha256_text
 from plumbline.plan.size import Size, reckoned, sized
 from plumbline.plan.warn import warn
 from plumbline.specs.components import SLOTS, code_class
-from plumbline.specs.sheet import Run
 from plumbline.specs.spec import ModelSpec
+from plumbline.specs.study_config import Run
 
 #: Raised when `plumbline.model.flops` counts otherwise: what was counted before is then counted again.
 COUNTING = 1

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from plumbline.data.budget import MARGIN_PERCENT
 from plumbline.plan.evaluation import bytes_per_token
-from plumbline.project import Plan
-from plumbline.specs.sheet import Run
+from plumbline.project.project import Plan
+from plumbline.specs.study_config import Run
 
 #: Tokens of the corpora that packages hold, for packs of `all` sequences (counted; manifests' `available`).
 CORPUS_TOKENS = {"packaged": 3.0e6, "packaged_large": 10.8e6}

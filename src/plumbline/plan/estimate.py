@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from plumbline.cli import PlumblineError
-from plumbline.files import canonical_json, sha256_text
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, sha256_text
 from plumbline.plan import counts, machines
 from plumbline.plan.calibration import Calibration, finished, group, measure
 from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
 from plumbline.plan.size import Size, Sizes, probe_points, training_tokens
 from plumbline.plan.warn import warn
-from plumbline.project import Plan
-from plumbline.results import measured
+from plumbline.project.project import Plan
+from plumbline.results.measurements import measured
 from plumbline.specs.config import ROOT
 from plumbline.specs.measurement import Measurement
-from plumbline.specs.sheet import Run
+from plumbline.specs.study_config import Run
 
 #: A time limit is so many times the estimate, and so many minutes more. A training that reaches its limit goes on in
 #: another job, an evaluation or a probe begins anew, so that it gets more.

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from plumbline.evaluate.packaged import MEMBERS
 from plumbline.plan.warn import warn
-from plumbline.project import Plan
+from plumbline.project.project import Plan
 from plumbline.specs import suites
-from plumbline.specs.sheet import Run
+from plumbline.specs.study_config import Run
 from plumbline.specs.suites import Suite
 
 #: Seconds that the evaluation harness spends on one item outside the model (counted on 300 items a task).

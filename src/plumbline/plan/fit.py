@@ -15,14 +15,14 @@ from typing import Any
 
 import msgspec
 
-from plumbline.cli import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.experiment.power import Design
+from plumbline.experiment.terms import ALPHA, POWER
 from plumbline.plan import data
 from plumbline.plan.estimate import Estimator
 from plumbline.plan.noise import Noise
-from plumbline.specs.sheet import Run, Study
+from plumbline.specs.study_config import Run, Study
 from plumbline.specs.trial import Trial, load
-from plumbline.verdict.power import Design
-from plumbline.verdict.terms import ALPHA, POWER
 
 #: The share of the time that is planned for; the rest is for what a plan does not know.
 SHARE = 0.9

@@ -11,15 +11,15 @@ from typing import Any
 
 from tabulate import tabulate
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment.formatting import percent
+from plumbline.experiment.recipe_diff import differences
+from plumbline.experiment.terms import POWER
 from plumbline.plan import noise
 from plumbline.plan.fit import SHARE, TOKENS_A_PARAMETER, USUAL_SEEDS, Fit, Option, number, roughly
 from plumbline.plan.page import WIDTH
 from plumbline.plan.targets import speed_in_words, trial_row
 from plumbline.specs.config import load_config
-from plumbline.verdict.recipe import differences
-from plumbline.verdict.terms import POWER
-from plumbline.verdict.words import percent
 
 
 def terminal(fit: Fit, profiles: Sequence[str] = ()) -> str:
@@ -79,7 +79,7 @@ def _differing(config: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, A
 
 def _word(key: str, value: Any) -> str:
     """KEY=VALUE as it is read back: bare if it may be, else as JSON, which is YAML with every text in quotes."""
-    from plumbline.operate.invocation import parsed
+    from plumbline.project.invocation import parsed
 
     bare = f"{key}={value}"
     try:

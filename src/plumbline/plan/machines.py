@@ -6,9 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.cli import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.config import ROOT, check, read_yaml
-from plumbline.specs.sheet import Run
+from plumbline.specs.study_config import Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

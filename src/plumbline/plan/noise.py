@@ -11,13 +11,13 @@ from pathlib import Path
 
 import msgspec
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment.judge import sigma_interval
 from plumbline.plan.calibration import finished
-from plumbline.project import Plan
-from plumbline.specs.sheet import Run
+from plumbline.project.project import Plan
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Run
 from plumbline.specs.trial import own_scale
-from plumbline.verdict.judge import sigma_interval
 
 #: What benchmarks/pilot.md says of the runs behind its sigma.
 PILOT_TOKENS, PILOT_WORDS = 0.32e6, "a baseline of 1.58 M parameters after 0.32 M tokens (benchmarks/pilot.md)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from plumbline.specs.sheet import Run
 from plumbline.specs.spec import ModelSpec
+from plumbline.specs.study_config import Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

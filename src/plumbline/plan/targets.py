@@ -12,7 +12,7 @@ from plumbline.plan import data
 from plumbline.plan.estimate import WEIGHT_BYTES, Estimator
 from plumbline.plan.size import probe_points
 from plumbline.specs.measurement import Measurement
-from plumbline.specs.sheet import Run, Study
+from plumbline.specs.study_config import Run, Study
 from plumbline.specs.trial import Trial
 
 #: Checkpoints kept in a state directory, and bytes a parameter in one (weights, two moments).
@@ -180,7 +180,7 @@ def published(estimator: Estimator, root: Path) -> pd.DataFrame:
 
 
 def _published_rows(estimator: Estimator, study: Study, root: Path) -> list[dict[str, object]]:
-    from plumbline.results.published import Published
+    from plumbline.audit.published import Published
 
     printed = Published.of(study.name, root)
     if not (printed.directory / "prose.csv").exists():

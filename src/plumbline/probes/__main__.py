@@ -14,8 +14,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from plumbline import record
-from plumbline.cli import PlumblineError, described, nearest, prog, run
+from plumbline.core import fingerprint_file
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.components import available, options
 
 
@@ -62,14 +63,14 @@ def main() -> None:
 def _run(given: argparse.Namespace) -> None:
     from plumbline.probes import write
     from plumbline.probes._offline import read_run
-    from plumbline.train.distributed import ranks
-    from plumbline.train.numerics import numerics
+    from plumbline.runtime.distributed import ranks
+    from plumbline.runtime.numerics import numerics
 
     with ranks(given.device) as group:
         numerics(group.device)
         found = read_run(given.run, given.validation, group.device)
     write(given.out, found.rows, found.metadata())
-    record.write(given.out, given.made_of, validation_fingerprint=found.validation.fingerprint)
+    fingerprint_file.write(given.out, given.made_of, validation_fingerprint=found.validation.fingerprint)
     for point in found.missed:
         print(f"{found.run.spec.key}: {found.run.outcome} before step {point['step']}, so there is nothing at fraction "
               f"{point['fraction']:g} of training", file=sys.stderr)  # fmt: skip

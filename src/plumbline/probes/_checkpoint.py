@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, sha256_file, sha256_text
 from plumbline.data.loader import Pack
 from plumbline.data.tokenizer import Tokenizer
 from plumbline.data.verify import verify_once
-from plumbline.evaluate.checkpoint import FinishedRun
-from plumbline.files import canonical_json, sha256_file, sha256_text
 from plumbline.model import folder as model_folder
 from plumbline.probes._base import Subject
 from plumbline.probes._decoder import DecoderSubject
+from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.spec import require_present_code
 
 

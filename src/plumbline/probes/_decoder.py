@@ -9,17 +9,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.decoder import Decoder
 from plumbline.model.init import initial_value
 from plumbline.model.mixers._base import Mixer
 from plumbline.model.mixers.softmax import Softmax
-from plumbline.model.visibility import Visibility
 from plumbline.probes._base import Subject, Tell
 from plumbline.probes._scores import Scores, Weighed
+from plumbline.runtime.distributed import full
+from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import Precision
-from plumbline.train.distributed import full
-from plumbline.train.numerics import autocast
 
 #: Site -> (module of a block, whether it is the module's input or output).
 PLACES = {

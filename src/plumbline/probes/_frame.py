@@ -37,7 +37,7 @@ def write(path: Path, rows: list[Row], metadata: dict[str, str]) -> None:
     """Write the frame, which may have no rows."""
     import pandas as pd
 
-    from plumbline import frames
+    from plumbline.core import frames
 
     frame = pd.DataFrame(rows, columns=frames.SCHEMAS["probes"].names)
     frame = frame.astype({"step": "Int64", "layer": "Int64", "head": "Int64", "fraction": "float64"})

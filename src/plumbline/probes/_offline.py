@@ -14,21 +14,21 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from plumbline import frames
-from plumbline.cli import PlumblineError
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.data.loader import Pack
 from plumbline.data.verify import verify_once
-from plumbline.evaluate.checkpoint import MODEL, FinishedRun
-from plumbline.files import sha256_file
 from plumbline.model.decoder import Decoder
 from plumbline.probes._base import Reading
 from plumbline.probes._decoder import DecoderSubject
 from plumbline.probes._frame import Row, rows
+from plumbline.probes._online_frame import FILE, leaves_frame
 from plumbline.probes._pass import read_all
+from plumbline.runtime.finished_run import MODEL, FinishedRun
+from plumbline.runtime.probe_checkpoints import FOLDER, read_index
 from plumbline.specs.components import code_class
 from plumbline.specs.spec import RunSpec, require_present_code
-from plumbline.train.online import FILE, leaves_frame
-from plumbline.train.points import FOLDER, read_index
 
 #: The fraction of training that is its end.
 END = 1.0

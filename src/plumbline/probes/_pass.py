@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder
 from plumbline.probes._base import SITES, Probe, Reading, Subject
 from plumbline.probes._decoder import DecoderSubject

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from plumbline.files import atomic_write_bytes
+from plumbline.core.files import atomic_write_bytes
 
 BLUE, GREY, DOTS = "#0072B2", "#6B6B6B", "#9CC4DE"
 COLUMNS = 4

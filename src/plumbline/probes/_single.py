@@ -9,14 +9,14 @@ import sys
 import pandas as pd
 import torch
 
-from plumbline import frames
-from plumbline.cli import PlumblineError
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
 from plumbline.probes._checkpoint import Checkpoint, open_checkpoint, read_text
 from plumbline.probes._frame import rows, write
 from plumbline.probes._pass import build, observe
+from plumbline.runtime.numerics import numerics
 from plumbline.specs.components import code_class, complete
 from plumbline.specs.spec import ProbeSpec
-from plumbline.train.numerics import numerics
 
 
 def read_single(given: argparse.Namespace, names: list[str]) -> pd.DataFrame:

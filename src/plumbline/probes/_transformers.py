@@ -21,7 +21,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig,
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from plumbline.cli import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.probes._base import Subject, Tell
 from plumbline.probes._decoder import held
 from plumbline.probes._scores import Scores

@@ -6,7 +6,7 @@ import contextlib
 
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder
 from plumbline.probes._base import Probe, Reading, Subject
 from plumbline.probes._decoder import DecoderSubject

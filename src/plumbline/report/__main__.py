@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plumbline import record
-from plumbline.cli import PlumblineError, described, prog, run
-from plumbline.project import plan
+from plumbline.core import fingerprint_file
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError
+from plumbline.project.project import plan
 from plumbline.report import site
 from plumbline.specs.config import PRESETS, load_config
 
@@ -41,7 +42,7 @@ def main() -> None:
     out = given.out or Path(planned.report_index)
     _require_own_folder(out)
     pages = site.build(planned, out)
-    record.write(out, given.made_of)
+    fingerprint_file.write(out, given.made_of)
     print(f"{out} ({pages} pages)")
 
 
@@ -57,7 +58,7 @@ def _require_own_folder(out: Path) -> None:
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
     if given.config:
-        from plumbline.operate import invocation
+        from plumbline.project import invocation
 
         config = invocation.changed(config, given.config)
     return config | ({"preset": given.preset} if given.preset else {})

@@ -9,7 +9,7 @@ from pathlib import Path
 from plumbline.report.found import Found
 from plumbline.report.grid import Grid, Head, HtmlCell, Sources, text
 from plumbline.report.page import Page
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 
 #: What a page shows of a claim: column of the csv -> head.
 SHOWN = {

@@ -8,12 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from plumbline import record
-from plumbline.project import ENDINGS, Plan
-from plumbline.results import measured, provenance
-from plumbline.results.runs import COMPLETED, DIVERGED, MISSING
+from plumbline.core import fingerprint_file
+from plumbline.project.project import ENDINGS, Plan
+from plumbline.results.measurements import measured
+from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING
+from plumbline.results.tables import provenance
 from plumbline.specs.corpus import AS_THE_CORPUS_SAYS
-from plumbline.specs.sheet import Run, Study
+from plumbline.specs.study_config import Run, Study
 
 NOT_RUN, UNFINISHED, OTHER_SPEC, MEASURED = "not run", "unfinished", "of another spec", "measured"
 #: What a run can be, in the order in which runs are counted.
@@ -151,7 +152,7 @@ class Found:
     def _named(self, key: str) -> RunFound:
         """A run that a table or claim names and the configuration does not."""
         folder = Path(self.plan.work) / "runs" / key
-        outcome, manifest = (record.read(folder / f"{name}.json") or {} for name in ("outcome", "manifest"))
+        outcome, manifest = (fingerprint_file.read(folder / f"{name}.json") or {} for name in ("outcome", "manifest"))
         state = str(outcome.get("outcome", MISSING))
         return RunFound(
             key=key, state=state, folder=folder, log=self._log(key), outcome=outcome, manifest=manifest, label=key
@@ -159,7 +160,7 @@ class Found:
 
     def _measured(self, key: str) -> RunFound:
         frame = measured.place(Path(self.plan.work), key)
-        facts = record.read(measured.beside(frame)) or {}
+        facts = fingerprint_file.read(measured.beside(frame)) or {}
         state = MEASURED if facts and frame.exists() else MISSING
         log = Path(self.plan.logs) / "measure" / f"{key.partition('/')[2].replace('/', '.')}.log"
         return RunFound(key=key, state=state, folder=frame, log=log, manifest=facts, label=key)

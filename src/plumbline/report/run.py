@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline import holders
+from plumbline.core import process_record
 from plumbline.report import tables
 from plumbline.report.curve import Curve, Line, Point
 from plumbline.report.found import DIVERGED, MEASURED, Found, RunFound
 from plumbline.report.grid import Grid, Head, HtmlCell, number, text
 from plumbline.report.page import Page
-from plumbline.results import measured
-from plumbline.train import peak
+from plumbline.results.measurements import measured
+from plumbline.train.monitoring import peak_memory
 
 METRICS = "metrics.parquet"
 #: How much of a log is shown.
@@ -86,7 +86,7 @@ def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
         "curves": [] if run.state == MEASURED else curves(run),
         "scores": _scores(found, run),
         "log": tail(run.log),
-        "manifest": _json(holders.travelling(run.manifest)),
+        "manifest": _json(process_record.travelling(run.manifest)),
         "outcome": _json(_told(run.outcome)),
         "spec": _json(run.planned.spec.to_dict()) if run.planned and not run.manifest else "",
         "used_in": used_in,
@@ -197,7 +197,7 @@ def _facts(run: RunFound) -> list[tuple[str, str]]:
         found.append(("last finite loss", f"{told.get('last_finite_loss')} at step {told.get('last_finite_step')}"))
     manifest = run.manifest
     if "wall_seconds" in manifest:
-        manifest = manifest | {"peak_memory": peak.in_words(manifest)}
+        manifest = manifest | {"peak_memory": peak_memory.in_words(manifest)}
     found += [(words, _plain(manifest[name])) for name, words in FACTS.items() if name in manifest]
     return [*found, ("folder", run.folder.as_posix())]
 

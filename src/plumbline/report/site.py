@@ -14,8 +14,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from plumbline.files import exchange
-from plumbline.project import Plan
+from plumbline.core.files import exchange
+from plumbline.project.project import Plan
 from plumbline.report import audit, claims, overview, plan, prose, run, study, verdicts
 from plumbline.report.found import Found
 from plumbline.report.grid import BADGES

@@ -11,7 +11,7 @@ from plumbline.report import claims, prose, run, tables
 from plumbline.report.found import STATES, Found, Product
 from plumbline.report.grid import Sources
 from plumbline.report.page import Page
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 
 #: What can be taken along of a product of each kind. A figure's png is its svg once more, at twice the size.
 ENDINGS = {"table": (".csv", ".md", ".tex", ".provenance.json"), "figure": (".svg", ".csv")}

@@ -7,11 +7,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.report import noise
 from plumbline.report.grid import Grid, Head, HtmlCell, Sources, badges
-from plumbline.results import provenance
-from plumbline.results.formats import AS_PRINTED, formatted
+from plumbline.results.tables import provenance
+from plumbline.results.tables.formats import AS_PRINTED, formatted
 from plumbline.specs.corpus import DOCUMENTS
 
 #: Words in a cell from which on its column is one of sentences.

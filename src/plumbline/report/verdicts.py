@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plumbline.own_verdict import FOLDER
+from plumbline.project.verdicts import FOLDER
 from plumbline.report import prose
 from plumbline.report.found import Found
 from plumbline.report.page import Page

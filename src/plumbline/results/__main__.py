@@ -8,17 +8,17 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbline import record
-from plumbline.cli import PlumblineError, described, nearest, prog, run
-from plumbline.files import atomic_write_text
-from plumbline.results import find
-from plumbline.results.expected import FOUND, expected_runs, require_planned
-from plumbline.specs import corpus, sheet
+from plumbline.core import fingerprint_file
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.files import atomic_write_text
+from plumbline.results.runs.expected_runs import FOUND, expected_runs, require_planned
+from plumbline.specs import corpus, study_config, study_parts
 from plumbline.specs.config import PRESETS
 
 # What only one verb needs is loaded by that verb: a table waits for no drawing library.
 if TYPE_CHECKING:
-    from plumbline.results.runs import RunFrames
+    from plumbline.results.runs.finished_runs import RunFrames
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -52,16 +52,16 @@ def main() -> None:
     """Read the runs, make what is asked for, write its files."""
     given = arguments().parse_args()
     if given.verb == "show":
-        from plumbline.results import narrow
+        from plumbline.results.tables import terminal_table
 
-        print(narrow.show(given.table))
+        print(terminal_table.show(given.table))
     elif given.verb == "claims":
         _claims(given)
     else:
         _target(given)
 
 
-def target_of(study: sheet.Study, target: str, kind: str) -> dict[str, Any]:
+def target_of(study: study_config.Study, target: str, kind: str) -> dict[str, Any]:
     """What the study's YAML says of a target of this kind.
 
     Raises:
@@ -77,23 +77,23 @@ def target_of(study: sheet.Study, target: str, kind: str) -> dict[str, Any]:
 
 
 def _target(given: argparse.Namespace) -> None:
-    from plumbline.results.published import Published
+    from plumbline.audit.published import Published
 
-    study = sheet.load(given.study, given.preset, source=given.source)
+    study = study_config.load(given.study, given.preset, source=given.source)
     entry = target_of(study, given.target, given.verb)
-    make = find.function(study.code, f"{given.verb}s", given.target)
+    make = study_parts.function(study.code, f"{given.verb}s", given.target)
     measurements = entry.get("measurements", ())
     frames = _frames(given, study, entry["runs"], reads=entry["reads"], measurements=measurements)
     product = make(frames, study, Published.of(study.code, reads=entry["published"]))
     if given.verb == "figure":
-        from plumbline.results import style
+        from plumbline.results.figures import style
 
         paths = style.save(product, given.out)
         for note in frames.notes:  # a picture has no place for them; its log has
             print(f"note: {note}")
-        record.write(given.out, given.made_of)
+        fingerprint_file.write(given.out, given.made_of)
     else:
-        from plumbline.results import render
+        from plumbline.results.tables import render
 
         if frames.others:
             product.warnings.append(f"Made from runs of other specs or versions: {'; '.join(frames.others)}.")
@@ -105,16 +105,16 @@ def _target(given: argparse.Namespace) -> None:
 
 
 def _claims(given: argparse.Namespace) -> None:
-    from plumbline.results import judge, measures
-    from plumbline.results.published import Published
+    from plumbline.audit.published import Published
+    from plumbline.results.claims import judge, measures
 
-    study = sheet.load(given.study, given.preset, source=given.source)
+    study = study_config.load(given.study, given.preset, source=given.source)
     if study.code != study.name:
         raise PlumblineError(
             f"{study.name} makes no claims: it extends {study.code}, whose document does; ask for {study.code}'s"
         )
     published = Published.of(study.code)
-    own = find.part(study.code, "claims")
+    own = study_parts.part(study.code, "claims")
     entries = study.claimed.values()
     reads = {name for entry in entries for name in entry["reads"]}
     named = {name for entry in entries for name in entry.get("measurements", ())}
@@ -125,20 +125,20 @@ def _claims(given: argparse.Namespace) -> None:
     page = judge.to_markdown(rows, study.sheet["title"], study, frames.notes)
     atomic_write_text(given.out.with_suffix(".md"), page)
     atomic_write_text(given.out, judge.to_csv(rows))
-    record.write(given.out, given.made_of)
+    fingerprint_file.write(given.out, given.made_of)
     print(given.out)
 
 
 def _frames(
     given: argparse.Namespace,
-    study: sheet.Study,
+    study: study_config.Study,
     groups: list[str],
     *,
     reads: Iterable[str],
     measurements: Iterable[str],
     probed_groups: Collection[str] | None = None,
 ) -> RunFrames:
-    from plumbline.results.runs import load
+    from plumbline.results.runs.finished_runs import load
 
     work = given.work or Path("work") / given.preset
     if given.expected == FOUND and given.verb != "table":
@@ -162,13 +162,15 @@ def _frames(
     )
 
 
-def _measurements(given: argparse.Namespace, study: sheet.Study, names: Iterable[str], work: Path) -> dict[str, str]:
+def _measurements(
+    given: argparse.Namespace, study: study_config.Study, names: Iterable[str], work: Path
+) -> dict[str, str]:
     """Name -> key of the measurements that a target reads; what is there must be of their present code and options."""
-    from plumbline.made_of import of_measurement
-    from plumbline.results import measured
+    from plumbline.results.measurements import measured
+    from plumbline.specs.measurement_code import of_measurement
 
     names, keys = sorted(names), {}
-    owner = study if study.code == study.name or not names else sheet.load(study.code, given.preset)
+    owner = study if study.code == study.name or not names else study_config.load(study.code, given.preset)
     for name in names:
         keys[name] = f"{measured.FOLDER}/{owner.name}/{name}"
         if name in owner.measurements and given.expected != FOUND:

@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plumbline import record
-from plumbline.cli import run
-from plumbline.files import atomic_write_text
-from plumbline.specs import corpus, sheet
+from plumbline.core import fingerprint_file
+from plumbline.core.command_line import run
+from plumbline.core.files import atomic_write_text
+from plumbline.specs import corpus, study_config
 from plumbline.specs.config import PRESETS, load_preset
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.measurement import measurements
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 
 
 def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
@@ -45,7 +45,9 @@ def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
 def arm_change(study: Study, name: str) -> str:
     """What an arm changes of the method it is made of, under the study's preset, in words; empty for nothing."""
     arm = study.sheet.get("arms", {}).get(name, {})
-    return _spell(sheet.overlay({part: arm[part] for part in sheet.PARTS if part in arm}, arm.get(study.preset, {})))
+    return _spell(
+        study_config.overlay({part: arm[part] for part in study_config.PARTS if part in arm}, arm.get(study.preset, {}))
+    )
 
 
 def reading_change(study: Study, name: str) -> str:
@@ -158,13 +160,13 @@ def main() -> None:
     parser.add_argument("--evaluation", help="where items come from, if not as the preset's file says")
     parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
     given = parser.parse_args()
-    study = sheet.load(given.study, given.preset, source=given.source)
+    study = study_config.load(given.study, given.preset, source=given.source)
     text = deviations(study, corpus.load(study.corpus, given.preset, given.source), given.evaluation)
     if given.out is None:
         print(text, end="")
     else:
         atomic_write_text(given.out, text)
-        record.write(given.out, given.made_of)
+        fingerprint_file.write(given.out, given.made_of)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError
-from plumbline.files import canonical_json, sha256_text
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, sha256_text
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -59,8 +59,8 @@ def product_files(path: Path) -> list[Path]:
 
 def measurement_files(path: Path) -> list[Path]:
     """A measurement's file and what it imports of this package, but for what only reads configuration or files: the
-    folder `specs` and the modules directly in the package."""
-    return _closure(path, lambda found: found.parent not in (PACKAGE, PACKAGE / "specs"))
+    folders `core` and `specs`."""
+    return _closure(path, lambda found: found.parent not in (PACKAGE / "core", PACKAGE / "specs"))
 
 
 def folder_files(path: Path, *, but: Collection[str] = ()) -> list[Path]:

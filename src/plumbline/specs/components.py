@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from plumbline.cli import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import code, installed
 
 #: Kind -> folder under ``plumbline`` that holds its components. The folder's own name is that of the entry points.

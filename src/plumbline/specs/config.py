@@ -14,14 +14,14 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
-from plumbline import access, shipped
-from plumbline.cli import PlumblineError, nearest
+from plumbline.core import package_data, permissions
+from plumbline.core.errors import PlumblineError, nearest
 
 
 def _project_root() -> Path:
     """The project that is worked on: the working directory if it is one, else what travels with this package."""
     here = Path.cwd()
-    return here if (here / "config" / "studies").is_dir() else shipped.folder()
+    return here if (here / "config" / "studies").is_dir() else package_data.folder()
 
 
 #: Root of the project whose config/ is read.
@@ -222,8 +222,8 @@ def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
             f"config/config.yaml (with --config): work: {config['work']!r} is {work}, and so in {what}; name another "
             "one, such as work, or a folder on a scratch disk"
         )
-    if not os.access(access.nearest(work / config["preset"]), os.R_OK | os.X_OK):
-        raise PlumblineError(f"config/config.yaml (with --config): work: {access.denied(work / config['preset'])}")
+    if not os.access(permissions.nearest(work / config["preset"]), os.R_OK | os.X_OK):
+        raise PlumblineError(f"config/config.yaml (with --config): work: {permissions.denied(work / config['preset'])}")
 
 
 def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:

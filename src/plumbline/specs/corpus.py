@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from plumbline.cli import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.config import ROOT, check, read_yaml
 
 #: In config.yaml's `data.source`: each corpus as its own file says.

@@ -20,7 +20,7 @@ from types import ModuleType
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 GROUP = "plumbline.components"
 

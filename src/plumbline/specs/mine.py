@@ -12,13 +12,12 @@ from typing import Any
 
 from msgspec import structs
 
-from plumbline.cli import PlumblineError, nearest
-from plumbline.files import within
-from plumbline.specs import corpus, sheet, sweep
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.files import within
+from plumbline.specs import corpus, printed_results, study_config, sweep
 from plumbline.specs.config import PRESETS, ROOT, check, load_study, read_yaml, studies
-from plumbline.specs.sheet import Run, Study
 from plumbline.specs.spec import ModelSpec, RunSpec
-from plumbline.verdict import printed
+from plumbline.specs.study_config import Run, Study
 
 #: What the file need not say. Five seeds of the reference and three of a method: docs/verdict.md says what they find.
 DEFAULTS: dict[str, Any] = {
@@ -87,6 +86,11 @@ class Mine:
         """The runs of the file's own methods; the others are of the study that it extends."""
         return [run for run in self.study.runs.values() if run.spec.study == self.name]
 
+    def printed(self, root: Path = ROOT) -> list[dict[str, str]]:
+        """What somebody prints of these methods, row by row (`printed_results.rows`, with its errors)."""
+        scales = [self.scale, *([self.larger] if self.larger else [])]
+        return printed_results.rows(self.asked["published"], self.path, self.compared, scales, root)
+
     def runs(self, scale: str, method: str) -> list[Run]:
         """The runs of a method at a scale, in the order of the seeds."""
         every = self.study.runs.values()
@@ -106,7 +110,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     name = _name(path, root)
     if "extends" in load_study(said["extends"], root):
         raise PlumblineError(f"{path}: extends: {said['extends']!r} extends a study itself; name that one")
-    parent = sheet.load(said["extends"], preset, root, source)
+    parent = study_config.load(said["extends"], preset, root, source)
     asked = DEFAULTS | {"scale": next(iter(parent.sheet["scales"]))} | said
     asked.setdefault("larger_seeds", asked["seeds"][:1])
     own, entries = _methods(said["methods"], parent, name, path)
@@ -120,7 +124,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     if asked["published"]:
         asked["published"] = str(Path(path).parent / asked["published"])
     own_sheet = _sheet(parent, asked, own, against, name, path)
-    study = sheet.made(own_sheet, path, preset, root, source, parent)
+    study = study_config.made(own_sheet, path, preset, root, source, parent)
     mine = Mine(path=path, study=study, against=against, asked=asked)
     if asked["decides"] != "validation_loss" and "suite" not in study.sheet:
         raise PlumblineError(f"{path}: decides: {asked['decides']}, but {parent.name} evaluates nothing; take the loss")
@@ -132,7 +136,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
             _require_same_data(ours, theirs, path)
         if asked["paired"]:
             _require_pairs(mine, method, baseline)
-    printed.rows(mine, root)
+    mine.printed(root)
     return mine
 
 

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from plumbline import NUMERICS
-from plumbline.cli import PlumblineError, nearest
-from plumbline.files import canonical_json, sha256_text
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.files import canonical_json, sha256_text
 from plumbline.specs.components import SLOTS, code_class, complete
 
 Precision = Literal["float32", "bfloat16", "bfloat16_products"]

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline.cli import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.components import SLOTS, available, options
 from plumbline.specs.spec import ModelSpec, OptimizerSpec, ScheduleSpec, TrainSpec
 

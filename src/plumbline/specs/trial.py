@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError
-from plumbline.files import canonical_json, sha256_text
-from plumbline.specs import corpus, sheet
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, sha256_text
+from plumbline.specs import corpus, study_config
 from plumbline.specs.config import ROOT
-from plumbline.specs.sheet import Run, Study
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Run, Study
 
 #: Where messages say that it is written.
 WHERE = "config/config.yaml (with --config): trial"
@@ -86,7 +86,7 @@ def load(given: dict[str, Any], study: Study, root: Path = ROOT, source: str = c
         PlumblineError: a scale, method, pack or number that the study, its corpus or its recipe does not allow.
     """
     of, method, against = given["scale"], given["method"], given["against"]
-    sheet.check_scale(study.sheet, of, study.preset, WHERE)
+    study_config.check_scale(study.sheet, of, study.preset, WHERE)
     if method == against:
         raise PlumblineError(f"{WHERE}: method: {method!r} is also `against`; name another method")
     read = corpus.load(study.corpus, study.preset, source, root, f"{WHERE}: ")
@@ -101,12 +101,12 @@ def load(given: dict[str, Any], study: Study, root: Path = ROOT, source: str = c
             f"{WHERE}: scale: the runs of this trial would be those of the scale {scale!r} of config/studies/"
             f"{study.name}/study.yaml, which has that name already; rename that scale, or change `steps`"
         )
-    extended = sheet.load(study.code, study.preset, root, source) if study.code != study.name else study
+    extended = study_config.load(study.code, study.preset, root, source) if study.code != study.name else study
     for name in (against, method):
         owner = extended if name.partition(".")[0] in study.sheet["inherited"] else study
         changed = _changed(owner.sheet, given, scale, study.preset)
         for seed in given["seeds"]:
-            spec = sheet.make_spec(changed, read, study.preset, scale, name, seed, WHERE)
+            spec = study_config.make_spec(changed, read, study.preset, scale, name, seed, WHERE)
             _require_kept(spec, given)
             size = study.sheet["scales"][of][study.preset].get("size", "one_gpu")
             runs[spec.key] = Run(spec=spec, groups=("trial",), size=size)
@@ -130,5 +130,5 @@ def _changed(of_study: dict[str, Any], given: dict[str, Any], scale: str, preset
     steps = given["steps"]
     train = {"steps": steps, "validate_every": steps, "validation_sequences": given["validation_sequences"]}
     change = {"train": train, "schedule": {"warmup_steps": given["warmup_steps"]}, "data": {"pack": given["pack"]}}
-    entry = sheet.overlay(of_study["scales"][given["scale"]][preset], change)
+    entry = study_config.overlay(of_study["scales"][given["scale"]][preset], change)
     return of_study | {"scales": {scale: {preset: entry}}}

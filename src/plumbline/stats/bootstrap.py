@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 #: Below this many values the resamples are so few that the interval's coverage is far from its name.
 FEW = 8

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 
 def first_at_or_below(x: np.ndarray, y: np.ndarray, level: float, *, interpolate: bool = True) -> float:

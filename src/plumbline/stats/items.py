@@ -43,7 +43,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.stats.multiplicity import adjust
 from plumbline.stats.noise_floor import NoiseFloor, two_sided_t
 

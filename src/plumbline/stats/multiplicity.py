@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from statsmodels.stats.multitest import multipletests
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 Correction = Literal["bonferroni", "holm", "bh"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 from scipy import stats
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ import math
 
 from scipy import optimize, stats
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 #: A gain that needs more seeds per arm than this is out of reach for pretraining; the search stops here.
 MOST_SEEDS = 1_000_000

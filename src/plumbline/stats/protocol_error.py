@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.stats.multiplicity import Correction
 from plumbline.stats.noise_floor import two_sided_normal, two_sided_t
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 #: Up to this many pairs all permutations are visited (9! = 362,880).
 EXACT_UP_TO = 9

@@ -20,8 +20,8 @@ from dataclasses import dataclass, fields
 import torch
 from torch.nn.functional import gelu
 
-from plumbline.cli import PlumblineError
-from plumbline.files import sha256_text
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_text
 from plumbline.train.optimizers._base import Base
 
 #: Points that are looked at at once where nothing is learned from them.

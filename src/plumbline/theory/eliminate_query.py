@@ -20,7 +20,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError, run
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError
 
 #: Beyond it, float32 weights of the new model are too coarse to give the logits of the old one to three digits.
 LARGEST_CONDITION = 1e5

@@ -9,18 +9,18 @@ from typing import Any
 
 import torch
 
-from plumbline.cli import PlumblineError
-from plumbline.evaluate.checkpoint import FinishedRun
-from plumbline.files import atomic_write_json, sha256_file
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, sha256_file
 from plumbline.model import folder as model_folder
 from plumbline.model.decoder import Decoder
+from plumbline.runtime.finished_run import FinishedRun
+from plumbline.runtime.provenance import code, packages
 from plumbline.specs.spec import RunSpec
 from plumbline.theory.elimination_source import Source
 from plumbline.theory.equal_logits import apart, at_precision, in_double, random_tokens
 from plumbline.theory.query_absorption import Parts
 from plumbline.theory.query_rules import RULES, Rule, conditions
 from plumbline.theory.theorem_check import ROUNDING
-from plumbline.train.provenance import code, packages
 
 REPORT = "elimination.json"
 

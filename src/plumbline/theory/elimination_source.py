@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from plumbline.cli import PlumblineError
-from plumbline.evaluate.checkpoint import FinishedRun
+from plumbline.core.errors import PlumblineError
 from plumbline.model import folder as model_folder
 from plumbline.model.decoder import Decoder
+from plumbline.runtime.finished_run import FinishedRun
+from plumbline.runtime.probe_checkpoints import FOLDER, read_index
 from plumbline.specs.spec import ModelSpec, Precision, RunSpec, require_present_code
 from plumbline.theory.equal_logits import Logits, at_precision, in_double
-from plumbline.train.points import FOLDER, read_index
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

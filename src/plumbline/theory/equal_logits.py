@@ -8,11 +8,11 @@ from collections.abc import Callable
 import torch
 from torch.nn.functional import linear as apply_linear
 
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder
-from plumbline.model.visibility import Visibility
+from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import Precision
-from plumbline.train.numerics import autocast
 
 #: Tokens (1, T) -> logits (1, T, V).
 Logits = Callable[[torch.Tensor], torch.Tensor]

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import integrate, special
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 
 def gelu(x: np.ndarray | float) -> np.ndarray | float:

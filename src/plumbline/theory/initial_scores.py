@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

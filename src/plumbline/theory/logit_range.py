@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy import special
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 
 def needed_range(keys: int, log_odds: float) -> float:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.theory.theorem_check import Broken, Premises, TheoremCheck
 
 #: A map of points (N, D) to points.

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.theory.theorem_check import Broken, Premises, TheoremCheck
 
 #: Free units beyond which the sets are not gone through: 2^20 of them take seconds.

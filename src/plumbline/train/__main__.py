@@ -6,11 +6,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from plumbline import cli
-from plumbline.files import sha256_text
+from plumbline.core import command_line
+from plumbline.core.files import sha256_text
+from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train.settings import Settings
-from plumbline.train.stop import StopRequest
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -24,15 +24,15 @@ def arguments() -> argparse.ArgumentParser:
     add("--out", required=True, type=Path, help="directory of the outputs; outcome.json is written last")
     add(
         "--micro-batch",
-        type=cli.positive,
+        type=command_line.positive,
         metavar="SEQUENCES",
         help="most sequences at a time on a rank (default: all; on a GPU as many as its memory holds)",
     )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
     often = parser.add_mutually_exclusive_group()
     often.add_argument("--checkpoint-seconds", type=float, help="default: 15 on a CPU, 600 on a GPU")
-    often.add_argument("--checkpoint-steps", type=cli.positive, metavar="N")
-    add("--keep", type=cli.positive, default=3, help="rolling checkpoints to keep (default: %(default)s)")
+    often.add_argument("--checkpoint-steps", type=command_line.positive, metavar="N")
+    add("--keep", type=command_line.positive, default=3, help="rolling checkpoints to keep (default: %(default)s)")
     add(
         "--overlap",
         action=argparse.BooleanOptionalAction,
@@ -58,7 +58,7 @@ def arguments() -> argparse.ArgumentParser:
         help="reference: explicit weights in place of every fused kernel (default: %(default)s)")  # fmt: skip
     add(
         "--read-late",
-        type=cli.not_negative,
+        type=command_line.not_negative,
         metavar="STEPS",
         help="read losses so many steps after they were computed; no number changes (default: 0 on a CPU; on a GPU 8, "
         "among several 2)",
@@ -79,8 +79,8 @@ def main() -> int:
     settings = Settings(**given)
     try:
         spec = RunSpec.from_json(text)
-    except cli.PlumblineError as error:
-        from plumbline.train.state import StateDirectory
+    except command_line.PlumblineError as error:
+        from plumbline.train.checkpoint.state import StateDirectory
 
         StateDirectory(settings.state).give_up(str(error), {"spec_sha256": sha256_text(text)})
         raise
@@ -90,4 +90,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    command_line.run(main)

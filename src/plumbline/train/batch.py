@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,10 +18,10 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from plumbline.model.decoder import Decoder
+from plumbline.runtime.distributed import Ranks, Strategy
+from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import Precision
 from plumbline.train import randomness
-from plumbline.train.distributed import Ranks, Strategy
-from plumbline.train.numerics import autocast
 
 
 @dataclass(slots=True)

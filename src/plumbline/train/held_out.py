@@ -12,11 +12,11 @@ import numpy as np
 import torch
 
 from plumbline.probes import Reading, read_all
+from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import ProbeSpec
 from plumbline.train import randomness
-from plumbline.train.numerics import autocast
-from plumbline.train.parts import Parts
 from plumbline.train.prefetch import rows
+from plumbline.train.training_context import Parts
 
 
 def loss_sum(parts: Parts, tokens_BT: torch.Tensor) -> torch.Tensor:

@@ -12,19 +12,20 @@ from typing import Any
 
 import torch
 
-from plumbline.files import parse_json, pretty_json
-from plumbline.train import held_out, randomness, schedule, snapshot
-from plumbline.train.checkpoint import Checkpoint
-from plumbline.train.disk import guarded
-from plumbline.train.distributed import gradient_sync
+from plumbline.core.files import parse_json, pretty_json
+from plumbline.runtime.distributed import gradient_sync
+from plumbline.runtime.stop import Stopped
+from plumbline.train import held_out, randomness, schedule
+from plumbline.train.checkpoint import snapshot
+from plumbline.train.checkpoint.disk import guarded
+from plumbline.train.checkpoint.rolling import Checkpoint
+from plumbline.train.checkpoint.saving import Saved, Saving
 from plumbline.train.held_out import loss_sum
-from plumbline.train.late import Readings, steps_late
-from plumbline.train.metrics import Metrics
+from plumbline.train.monitoring.deferred_metrics import Readings, steps_late
+from plumbline.train.monitoring.metrics import Metrics
 from plumbline.train.online import Online
-from plumbline.train.parts import Parts
 from plumbline.train.prefetch import Batches
-from plumbline.train.saving import Saved, Saving
-from plumbline.train.stop import Stopped
+from plumbline.train.training_context import Parts
 
 
 class Loop:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from plumbline.train import peak, provenance
+from plumbline.runtime import provenance
+from plumbline.train.checkpoint.state import clock
 from plumbline.train.loop import Loop
-from plumbline.train.state import clock
+from plumbline.train.monitoring import peak_memory
 
 
 def manifest(loop: Loop, starts: list[dict[str, Any]], how: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def manifest(loop: Loop, starts: list[dict[str, Any]], how: dict[str, Any]) -> d
         "started": starts[0]["time"],
         "finished": clock(),
         "wall_seconds": round(loop.seconds + time.monotonic() - loop.began, 3),
-        **peak.of_starts(starts),
+        **peak_memory.of_starts(starts),
         "attempts": len(starts),
         "resumed_from": [entry["step"] for entry in starts if entry["resumed"]],
         "starts": starts,

@@ -15,7 +15,6 @@ import numpy as np
 from plumbline.probes import Reading, rows, write
 from plumbline.specs.spec import ProbeSpec, RunSpec
 
-FILE = "online.parquet"
 STATE = "online.npy"
 
 #: A checkpoint keeps the readings so far in this form: -1 is no layer or head, not-a-number is no null.
@@ -29,11 +28,6 @@ ROW = np.dtype(
         ("null", "<f8"),
     ]
 )
-
-
-def leaves_frame(spec: RunSpec) -> bool:
-    """Whether a run of `spec` leaves what was read during training, if only an empty frame."""
-    return any(probe.every for probe in spec.probes) or bool(spec.interventions)
 
 
 class Online:

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.roles import ParameterRole
+from plumbline.runtime.distributed import local, local_rows
 from plumbline.specs.components import load
 from plumbline.specs.spec import OptimizerSpec
-from plumbline.train.distributed import local, local_rows
 from plumbline.train.interventions import Intervention
 from plumbline.train.optimizers._base import undone_where
 

@@ -12,13 +12,15 @@ from typing import Any
 
 import torch
 
-from plumbline.files import atomic_write_json, fsync_directory, sha256_file
+from plumbline.core.files import atomic_write_json, fsync_directory, sha256_file
+from plumbline.probes._online_frame import FILE, leaves_frame
+from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 from plumbline.specs.spec import RunSpec
-from plumbline.train.disk import guarded
-from plumbline.train.metrics import Metrics
-from plumbline.train.online import FILE, Online, leaves_frame
-from plumbline.train.points import FOLDER, INDEX, Points
-from plumbline.train.snapshot import MODEL, write_weights
+from plumbline.train.checkpoint.disk import guarded
+from plumbline.train.checkpoint.probe_checkpoints import Points
+from plumbline.train.checkpoint.snapshot import MODEL, write_weights
+from plumbline.train.monitoring.metrics import Metrics
+from plumbline.train.online import Online
 
 #: The outputs in the order in which they come to their place.
 OUTPUTS = ("metrics.parquet", MODEL, FOLDER, "manifest.json", "outcome.json")

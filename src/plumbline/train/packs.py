@@ -6,12 +6,12 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.data.loader import Pack
 from plumbline.data.verify import verify_once
+from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
-from plumbline.train.distributed import Ranks
-from plumbline.train.stop import StopRequest
 
 
 def open_pack(manifest: Path, spec: RunSpec, option: str, sequences: int) -> Pack:

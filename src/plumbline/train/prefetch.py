@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from plumbline.data.loader import Pack, batch_indices
+from plumbline.runtime.distributed import Ranks
 from plumbline.specs.spec import RunSpec
 from plumbline.train.batch import Batching
-from plumbline.train.distributed import Ranks
 
 
 def rows(pack: Pack, indices: np.ndarray, device: torch.device) -> torch.Tensor:

@@ -9,29 +9,33 @@ from typing import Any
 
 import torch
 
-from plumbline.cli import EXIT_RUN_AGAIN, PlumblineError
+from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
+from plumbline.runtime import provenance
+from plumbline.runtime.distributed import Ranks, parallel, ranks
+from plumbline.runtime.numerics import numerics
+from plumbline.runtime.stop import Stopped, StopRequest
 from plumbline.specs.spec import RunSpec, require_present_code
-from plumbline.train import interventions, outcome, packs, peak, provenance, randomness, snapshot
+from plumbline.train import interventions, outcome, packs, randomness
 from plumbline.train.batch import Batching
-from plumbline.train.checkpoint import Checkpoint, Checkpoints
+from plumbline.train.checkpoint import snapshot
+from plumbline.train.checkpoint.disk import NoRoom, Unreadable, guarded, is_full, readable
+from plumbline.train.checkpoint.probe_checkpoints import Points
+from plumbline.train.checkpoint.rolling import Checkpoint, Checkpoints
+from plumbline.train.checkpoint.run_lock import Lease, LeaseError
+from plumbline.train.checkpoint.state import COUNTED, StateDirectory, afresh
 from plumbline.train.compiling import Compiled
-from plumbline.train.disk import NoRoom, Unreadable, guarded, is_full, readable
-from plumbline.train.distributed import Ranks, parallel, ranks
-from plumbline.train.fitting import fitted
-from plumbline.train.lease import Lease, LeaseError
 from plumbline.train.loop import Loop
 from plumbline.train.manifest import manifest
-from plumbline.train.mlflow import MlflowSink
-from plumbline.train.numerics import numerics
+from plumbline.train.micro_batch_search import fitted
+from plumbline.train.monitoring import peak_memory
+from plumbline.train.monitoring.mlflow import MlflowSink
+from plumbline.train.monitoring.progress import Progress, TensorBoardSink
 from plumbline.train.optim import Optimizer
-from plumbline.train.parts import Parts
-from plumbline.train.points import Points
-from plumbline.train.progress import Progress, TensorBoardSink
 from plumbline.train.settings import Settings
-from plumbline.train.state import COUNTED, StateDirectory, afresh
-from plumbline.train.stop import Stopped, StopRequest
+from plumbline.train.training_context import Parts
 
 
 def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
@@ -69,7 +73,7 @@ def untrained(spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks
 class _Run:
     def __init__(self, spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks, lease: Lease | None) -> None:
         self.spec, self.settings, self.stop, self.group, self.lease = spec, settings, stop, group, lease
-        self.packages = peak.held()
+        self.packages = peak_memory.held()
         self.state = StateDirectory(settings.state)
         self.checkpoints = Checkpoints(settings.state, settings.keep)
         self.pack = packs.open_pack(settings.data, spec, "--data", spec.sequences_per_batch)
@@ -94,7 +98,7 @@ class _Run:
             except Stopped:
                 self.in_loop = False
                 loop.save()
-                self._end("stopped", loop.step, peak.recorded(self.group, self.packages))
+                self._end("stopped", loop.step, peak_memory.recorded(self.group, self.packages))
                 progress.event("stopped", loop.step)
                 progress.say(f"asked to stop; saved at step {loop.step}, run me again")
                 return EXIT_RUN_AGAIN
@@ -104,7 +108,7 @@ class _Run:
             progress.event("fault", loop.step, reason=reason)
             ended = "disk full" if is_full(error) else "lease lost" if isinstance(error, LeaseError) else "error"
             how = COUNTED if self.in_loop and ended == "error" else ended
-            self._end(how, loop.step, peak.recorded(self.group, self.packages, alone=True), reason)
+            self._end(how, loop.step, peak_memory.recorded(self.group, self.packages, alone=True), reason)
             self._memory_fault(error, made_progress=loop.step > started_at)
             raise
         finally:
@@ -117,7 +121,7 @@ class _Run:
         if loop.step < self.spec.train.steps and loop.divergence is None:
             packs.verify([self.pack, self.validation], self.group, self.stop)
             loop.parts.progress.start(loop.step, micro_batch=loop.parts.batching.micro_batch)
-        peak.begin(self.group)
+        peak_memory.begin(self.group)
         self.in_loop = True
         loop.run()
         self.in_loop = False
@@ -126,7 +130,9 @@ class _Run:
         elif "weights_step" not in loop.divergence:
             loop.settle_divergence()
         self._end(
-            "completed" if loop.divergence is None else "diverged", loop.step, peak.recorded(self.group, self.packages)
+            "completed" if loop.divergence is None else "diverged",
+            loop.step,
+            peak_memory.recorded(self.group, self.packages),
         )
 
     def _end(self, how: str, step: int, facts: dict[str, Any], reason: str | None = None) -> None:

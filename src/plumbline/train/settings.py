@@ -18,7 +18,7 @@ class Settings:
     torch's own place.
     `attention`: "reference" has explicit weights in place of every fused kernel.
     `overlap`: threads write checkpoints and read the next step's sequences while steps are taken.
-    `read_late`: optimizer steps (`plumbline.train.late`); None: as the device wants it.
+    `read_late`: optimizer steps (`plumbline.train.monitoring.deferred_metrics`); None: as the device wants it.
     `lease_seconds`: a lease whose heartbeat is older is stale. `wait_seconds`: how long to wait for another trainer.
     `starts_without_progress`: starts from one step that fell to a fault in the loop, after which a run is given up (0:
     never).

@@ -21,16 +21,16 @@ import numpy as np
 import pandas as pd
 import torch
 
-from plumbline.cli import PlumblineError
-from plumbline.files import atomic_write_json, sha256_file
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, sha256_file
+from plumbline.runtime.distributed import ranks
+from plumbline.runtime.numerics import numerics
+from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train.compiling import Compiled
-from plumbline.train.distributed import ranks
 from plumbline.train.loop import Loop
-from plumbline.train.numerics import numerics
 from plumbline.train.pretrain import untrained
 from plumbline.train.settings import Settings
-from plumbline.train.stop import StopRequest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

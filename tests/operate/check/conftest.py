@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import snakemake.cli  # noqa: F401  (its plug-ins look at PATH when they are imported)
 
-from plumbline.operate.check import hub
+from plumbline.operate.preflight import hub
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from plumbline.operate.check.finding import Finding
-from plumbline.operate.check.planned import Job, Planned
-from plumbline.project import plan
+from plumbline.operate.preflight.finding import Finding
+from plumbline.operate.preflight.planned import Job, Planned
+from plumbline.project.project import plan
 from plumbline.specs.config import load_config
 
 TEXTS = Job(rule="documents", wildcards={"corpus": "climbmix"}, memory=1500)

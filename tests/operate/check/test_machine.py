@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from plumbline import holders
-from plumbline.operate import driver
-from plumbline.operate.check import device, environment, holder, room
-from plumbline.operate.check.planned import Job
-from plumbline.train import lease
+from plumbline.core import process_record
+from plumbline.operate.locks import workflow_lock
+from plumbline.operate.preflight import device, environment, holder, room
+from plumbline.operate.preflight.planned import Job
+from plumbline.train.checkpoint import run_lock
 from tests.operate.check.made import TEXTS, TRAIN, planned, said
 
 
@@ -66,7 +66,7 @@ def test_too_little_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     damaged = root / "w/mini/packages/a.whl.rejected"
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(bytes(2 * 10**6))
-    assert "0.002 GB are leftovers: python -m plumbline.operate.leftovers" in said([room.disk(of)], "would stop")
+    assert "0.002 GB are leftovers: python -m plumbline.operate.cleanup" in said([room.disk(of)], "would stop")
     free["free"] = 10**12
     assert "1,000 GB free; a quota is not seen" in said([room.disk(of)], "ok")
 
@@ -106,19 +106,24 @@ def test_another_snakemake_in_this_directory(tmp_path: Path) -> None:
     assert "no other Snakemake holds it" in said(holder.look(tmp_path), "ok")
     persistence = tmp_path / ".snakemake"
     persistence.mkdir()
-    with driver.hold(persistence, "snakemake all"):
-        record = (persistence / driver.RECORD).read_bytes()
+    with workflow_lock.hold(persistence, "snakemake all"):
+        record = (persistence / workflow_lock.RECORD).read_bytes()
         assert f"is held by process {os.getpid()} on " in said(holder.look(tmp_path), "would stop")
-        assert (persistence / driver.RECORD).read_bytes() == record
-    gone = holders.identity() | {"pid": 2**22 + 1, "process_started": "1", "boot": holders.boot(), "locked": True}
-    (persistence / driver.RECORD).write_text(json.dumps(gone))
+        assert (persistence / workflow_lock.RECORD).read_bytes() == record
+    gone = process_record.identity() | {
+        "pid": 2**22 + 1,
+        "process_started": "1",
+        "boot": process_record.boot(),
+        "locked": True,
+    }
+    (persistence / workflow_lock.RECORD).write_text(json.dumps(gone))
     assert "no longer runs (process 4194305 on" in said(holder.look(tmp_path), "ok")
-    assert (persistence / driver.RECORD).exists(), "looking removes nothing"
+    assert (persistence / workflow_lock.RECORD).exists(), "looking removes nothing"
 
 
 def test_a_run_that_is_being_trained(root: Path) -> None:
     state = root / "work/smoke/state/transfer/base/baseline/s42"
-    with lease.Lease(state, limit=60, wait=0):
+    with run_lock.Lease(state, limit=60, wait=0):
         words = said(holder.trainers(planned(root, TRAIN)), "note")
     assert "transfer/base/baseline/s42 is being trained by process" in words
     assert holder.trainers(planned(root, TRAIN)) == []

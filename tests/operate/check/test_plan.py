@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.operate.check import beforehand, cluster
-from plumbline.operate.check.planned import Job, Planned, _sentence
+from plumbline.operate.preflight import before_first_job, cluster
+from plumbline.operate.preflight.planned import Job, Planned, _sentence
 from tests.operate.check.made import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
 
 
@@ -28,23 +28,23 @@ def test_a_dry_run_refuses_all_missing_folders_where_they_are_needed(root: Path)
 
     of = planned(root, **LOCAL, **evaluation(source="local")).plan
     with pytest.raises(ApiError, match=r"(?s)climbmix.yaml: local.folder: missing; .*\n.*evaluation.folder: empty"):
-        beforehand.look(of, snakemakes(TEXTS, ITEMS))
-    beforehand.look(of, snakemakes(Job(rule="audit"), TRAIN))
+        before_first_job.look(of, snakemakes(TEXTS, ITEMS))
+    before_first_job.look(of, snakemakes(Job(rule="audit"), TRAIN))
 
 
 def test_a_dry_run_warns_of_what_another_machine_may_have(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     of = planned(root, data={"source": "packaged_large"}).plan
-    beforehand.look(of, snakemakes(Job(rule="audit"), account="physics"))
+    before_first_job.look(of, snakemakes(Job(rule="audit"), account="physics"))
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("PATH", str(root))
-    beforehand.look(of, snakemakes(TEXTS, fetch("anarchism"), account="plumbline"))
+    before_first_job.look(of, snakemakes(TEXTS, fetch("anarchism"), account="plumbline"))
     words = capsys.readouterr().err
     assert "there is no apt-get here" in words and "install the package dpkg" in words
     assert "slurm_account: 'plumbline' is a placeholder; put your account" in words
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    beforehand.look(planned(root, data={"source": "hub"}).plan, snakemakes(TEXTS))
+    before_first_job.look(planned(root, data={"source": "hub"}).plan, snakemakes(TEXTS))
     assert "climbmix.yaml: hub.path: read from the hub, and HF_HUB_OFFLINE=1 forbids that" in capsys.readouterr().err
 
 

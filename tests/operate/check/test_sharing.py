@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.operate.check import sharing
+from plumbline.core.errors import PlumblineError
+from plumbline.operate.preflight import sharing
 from plumbline.specs import config
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.data.pins import PINS
-from plumbline.operate.check import folders, hub, packages
+from plumbline.data.pinned_packages import PINS
+from plumbline.operate.preflight import folders, hub, packages
 from tests.operate.check.made import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -10,9 +10,9 @@ import msgspec
 import pandas as pd
 import pytest
 
-from plumbline.results.judge import judge
-from plumbline.results.measures import Measures
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.judge import judge
+from plumbline.results.claims.measures import Measures
 from plumbline.studies.key_norms.claims import MEASURES, Evidence, definitions
 from tests.studies.key_norms.world import PUBLISHED, Arm, World
 

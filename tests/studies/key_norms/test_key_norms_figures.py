@@ -8,18 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.results import find, style
-from plumbline.results.published import Published
-from plumbline.results.style import Picture
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture
+from plumbline.specs import study_parts
 from tests.studies.key_norms.world import PUBLISHED, World
 from tests.studies.watched import Watched
 
-FIGURES = find.targets("key_norms", "figures")
+FIGURES = study_parts.targets("key_norms", "figures")
 PROBES = {"fig1": "key_norm", "fig2": "entropy", "fig3": "query_norm"}
 
 
 def draw(world: World, name: str, published: Published = PUBLISHED) -> Picture:
-    return find.function("key_norms", "figures", name)(world.load(), world.study, published)
+    return study_parts.function("key_norms", "figures", name)(world.load(), world.study, published)
 
 
 def words(picture: Picture) -> str:
@@ -84,5 +85,5 @@ def test_the_bytes_repeat(right: World, tmp_path, name: str) -> None:
 def test_a_target_reads_what_it_declares(right: World) -> None:
     for target, entry in right.study.sheet["targets"].items():
         watched = Watched(PUBLISHED)
-        find.function("key_norms", f"{entry['kind']}s", target)(right.load(), right.study, watched)
+        study_parts.function("key_norms", f"{entry['kind']}s", target)(right.load(), right.study, watched)
         assert watched.seen == set(entry["published"]), target

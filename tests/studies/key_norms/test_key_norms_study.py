@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from plumbline.model.decoder import create, on_meta
-from plumbline.specs import sheet
+from plumbline.specs import study_config
 from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
 from plumbline.studies.key_norms.curves import decay, groups, layers_of, spec_of
@@ -18,7 +18,7 @@ ARMS = ["as_published", "no_decay", "frozen_gains"]
 
 
 def spec(arm: str, preset: str) -> RunSpec:
-    found = spec_of(sheet.load("key_norms", preset), arm)
+    found = spec_of(study_config.load("key_norms", preset), arm)
     assert found is not None
     return found
 
@@ -30,7 +30,7 @@ def test_the_document_has_88630528_parameters() -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_three_arms_with_one_seed_at_every_preset(preset: str) -> None:
-    study = sheet.load("key_norms", preset)
+    study = study_config.load("key_norms", preset)
     assert list(study.runs) == [f"key_norms/base/{arm}/s42" for arm in ARMS]
     model = study.runs["key_norms/base/as_published/s42"].spec.model
     assert model.head_width == 64 and model.heads == 2 * model.key_value_heads and model.ffn_width == 4 * model.width
@@ -95,5 +95,5 @@ def test_a_key_norm_starts_at_8(tmp_path) -> None:
     for block in model.blocks:
         block.attention.query_key.register_forward_hook(lambda _, __, out: seen.append(out[1].norm(dim=-1)))
     model(torch.randint(1024, (2, 32)))
-    assert len(seen) == layers_of(sheet.load("key_norms", "smoke"))
+    assert len(seen) == layers_of(study_config.load("key_norms", "smoke"))
     assert all(torch.allclose(norms, torch.tensor(8.0), atol=1e-3) for norms in seen)

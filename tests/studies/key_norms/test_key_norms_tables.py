@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.results import find, narrow, render
-from plumbline.results.table import Table
+from plumbline.core.errors import PlumblineError
+from plumbline.results.tables import render, terminal_table
+from plumbline.results.tables.table import Table
+from plumbline.specs import study_parts
 from plumbline.studies.key_norms.tables.table1 import table1
 from tests.studies.key_norms.world import PUBLISHED, World
 
@@ -24,7 +25,7 @@ def table(right: World) -> Table:
 
 def test_the_table_is_a_target(right: World) -> None:
     targets = right.study.sheet["targets"].items()
-    assert [name for name, entry in targets if entry["kind"] == "table"] == find.targets("key_norms", "tables")
+    assert [name for name, entry in targets if entry["kind"] == "table"] == study_parts.targets("key_norms", "tables")
 
 
 def test_each_layer_and_each_printed_group_has_a_row(table: Table) -> None:
@@ -93,7 +94,7 @@ def test_a_change_needs_both_ends(right: World) -> None:
 def test_files_and_terminal(table: Table, right: World, tmp_path) -> None:
     paths = render.write(table, right.load(), tmp_path / "table1.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".json"]
-    shown = narrow.show(tmp_path / "table1.csv")
+    shown = terminal_table.show(tmp_path / "table1.csv")
     assert max(map(len, shown.splitlines())) <= 80 and "Preset: paper" in shown
     head = next(line for line in shown.splitlines() if line.startswith("Layers"))
     assert all(word in head for word in ("decay 0.2", "no decay", "frozen", "decay alone", "printed (published)"))

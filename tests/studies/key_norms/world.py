@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline import frames
-from plumbline.results.expected import expected_runs
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames, load
-from plumbline.specs import sheet
+from plumbline.audit.published import Published
+from plumbline.core import frames
+from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.finished_runs import RunFrames, load
+from plumbline.specs import study_config
 from plumbline.studies.key_norms.curves import layers_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -67,10 +67,10 @@ class World:
     root: Path
     preset: str = "paper"
     arms: dict[str, Arm] = field(default_factory=dict)
-    study: sheet.Study = field(init=False)
+    study: study_config.Study = field(init=False)
 
     def __post_init__(self) -> None:
-        self.study = sheet.load(STUDY, self.preset)
+        self.study = study_config.load(STUDY, self.preset)
         self.arms = self.arms or as_the_document_says(layers_of(self.study))
         for name, arm in self.arms.items():
             self._run(name, arm)

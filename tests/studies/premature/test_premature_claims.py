@@ -9,8 +9,8 @@ import msgspec
 import pandas as pd
 import pytest
 
-from plumbline.results.judge import judge
-from plumbline.results.measures import Measure
+from plumbline.results.claims.judge import judge
+from plumbline.results.claims.measures import Measure
 from plumbline.studies.premature import checks
 from plumbline.studies.premature.claims import MEASURES, Evidence
 from plumbline.theory import logit_range, pathway

@@ -5,18 +5,19 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from plumbline.results import find, style
-from plumbline.results.runs import load
+from plumbline.results.figures import style
+from plumbline.results.runs.finished_runs import load
+from plumbline.specs import study_parts
 from tests.studies.premature.world import PUBLISHED, loaded, published_facts, published_once, study_at, written
 from tests.studies.watched import Watched
 
-FIGURES = find.targets("premature", "figures")
+FIGURES = study_parts.targets("premature", "figures")
 
 
 def draw(root, name, published=PUBLISHED, preset="paper"):
     groups = study_at(preset).sheet["targets"][name]["runs"]
     frames = loaded(root, *groups, preset=preset) if groups else load([], root, probes=True)
-    return find.function("premature", "figures", name)(frames, study_at(preset), published)
+    return study_parts.function("premature", "figures", name)(frames, study_at(preset), published)
 
 
 def words(picture) -> str:

@@ -9,7 +9,7 @@ from plumbline.specs import corpus, suites
 from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
 from plumbline.studies.premature.readings import EARLY, FIFTH
-from plumbline.train._release import Rule, release_step
+from plumbline.train.interventions._release import Rule, release_step
 from tests.studies.premature.world import study_at
 
 #: Parameters of each architecture at the document's size, counted by hand from its widths (and printed: 270M, 700M).

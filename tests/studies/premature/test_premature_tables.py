@@ -7,16 +7,16 @@ import math
 
 import pytest
 
-from plumbline.results import find, render
-from plumbline.results.provenance import provenance
-from plumbline.results.published import Published
-from plumbline.results.runs import load
-from plumbline.results.table import Table
-from plumbline.specs import sheet
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import load
+from plumbline.results.tables import render
+from plumbline.results.tables.provenance import provenance
+from plumbline.results.tables.table import Table
+from plumbline.specs import study_config, study_parts
 from tests.studies.premature.world import PUBLISHED, loaded, published_facts, published_once, study_at, written
 from tests.studies.watched import Watched
 
-TARGETS = sheet.load("premature", "smoke").sheet["targets"]
+TARGETS = study_config.load("premature", "smoke").sheet["targets"]
 TABLES = sorted(name for name, entry in TARGETS.items() if entry["kind"] == "table")
 
 
@@ -24,7 +24,7 @@ def made(root, name: str, preset: str = "paper", published: Published = PUBLISHE
     """A table of a world."""
     groups = TARGETS[name]["runs"]
     frames = loaded(root, *groups, preset=preset) if groups else load([], root, probes=True)
-    return find.function("premature", kind, name)(frames, study_at(preset), published)
+    return study_parts.function("premature", kind, name)(frames, study_at(preset), published)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def cells(table: Table, row: str, *columns: str) -> list:
 
 
 def test_every_table_is_a_target_and_every_target_a_table():
-    assert find.targets("premature", "tables") == TABLES
+    assert study_parts.targets("premature", "tables") == TABLES
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.studies.premature import checks
 from plumbline.theory.gated_energy import energy_ratio
 from plumbline.theory.logit_range import needed_range, slack

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from plumbline import frames
-from plumbline.results.expected import expected_runs
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames, load
-from plumbline.specs import sheet
+from plumbline.audit.published import Published
+from plumbline.core import frames
+from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.finished_runs import RunFrames, load
+from plumbline.specs import study_config
 from plumbline.studies.premature.release import LOGGED
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -98,9 +98,9 @@ Mutant = Callable[[World], World]
 
 
 @cache
-def study_at(preset: str = "paper") -> sheet.Study:
+def study_at(preset: str = "paper") -> study_config.Study:
     """The study."""
-    return sheet.load("premature", preset)
+    return study_config.load("premature", preset)
 
 
 def published_facts(preset: str = "paper") -> World:

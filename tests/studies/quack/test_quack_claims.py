@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 import torch
 
-from plumbline.results.judge import judge
-from plumbline.results.measures import Measures
+from plumbline.results.claims.judge import judge
+from plumbline.results.claims.measures import Measures
 from plumbline.studies.quack import lemma, memory
 from plumbline.studies.quack.claims import MEASURES, Evidence, design, trained
 from plumbline.theory import logit_change

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from plumbline.results import find, style
-from plumbline.results.style import Picture
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture
+from plumbline.specs import study_parts
 from plumbline.studies.quack.figures._panels import alike
 from plumbline.studies.quack.grid import Grid
 from tests.studies.quack import world
@@ -16,7 +17,7 @@ FIGURES = ("fig1", "fig2", "fig3")
 
 
 def draw(written: Written, name: str) -> Picture:
-    return find.function("quack", "figures", name)(written.load(), written.study, PUBLISHED)
+    return study_parts.function("quack", "figures", name)(written.load(), written.study, PUBLISHED)
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +33,8 @@ def words(picture: Picture) -> str:
 
 def test_every_figure_is_a_target(right: Written) -> None:
     targets = right.study.sheet["targets"].items()
-    assert [name for name, entry in targets if entry["kind"] == "figure"] == find.targets("quack", "figures")
-    assert find.targets("quack", "figures") == list(FIGURES)
+    assert [name for name, entry in targets if entry["kind"] == "figure"] == study_parts.targets("quack", "figures")
+    assert study_parts.targets("quack", "figures") == list(FIGURES)
 
 
 @pytest.mark.parametrize("name", FIGURES)

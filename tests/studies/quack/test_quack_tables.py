@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from plumbline.results import find, narrow, render
-from plumbline.results.table import Table
+from plumbline.results.tables import render, terminal_table
+from plumbline.results.tables.table import Table
+from plumbline.specs import study_parts
 from plumbline.studies.quack import lemma
 from plumbline.theory.logit_change import Sizes
 from tests.studies.quack import world
@@ -18,7 +19,7 @@ OF_RUNS = ("table1", "tau", "readings")
 
 
 def made(written: Written, name: str) -> Table:
-    return find.function("quack", "tables", name)(written.load(), written.study, PUBLISHED)
+    return study_parts.function("quack", "tables", name)(written.load(), written.study, PUBLISHED)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def small_head(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_every_table_is_a_target(right: Written) -> None:
     targets = right.study.sheet["targets"].items()
     named = [name for name, entry in targets if entry["kind"] == "table"]
-    assert sorted(named) == sorted(find.targets("quack", "tables"))
+    assert sorted(named) == sorted(study_parts.targets("quack", "tables"))
 
 
 def test_table1_has_a_row_for_each_method_and_base_rate(tables: dict[str, Table]) -> None:
@@ -177,7 +178,7 @@ def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None
 def test_files_and_terminal(name: str, tables: dict[str, Table], right: Written, tmp_path) -> None:
     paths = render.write(tables[name], right.load(), tmp_path / f"{name}.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".json"]
-    shown = narrow.show(tmp_path / f"{name}.csv")
+    shown = terminal_table.show(tmp_path / f"{name}.csv")
     assert max(map(len, shown.splitlines())) <= 80 and "Preset: paper" in shown
     if name == "table1":
         assert all(f"tau {tau:g}" in shown for tau in TAUS)
@@ -213,5 +214,5 @@ def test_table2_says_where_nothing_was_measured(right: Written) -> None:
 def test_a_target_reads_what_it_declares(right: Written, small_head: None) -> None:
     for target, entry in right.study.sheet["targets"].items():
         watched = Watched(PUBLISHED)
-        find.function("quack", f"{entry['kind']}s", target)(right.load(), right.study, watched)
+        study_parts.function("quack", f"{entry['kind']}s", target)(right.load(), right.study, watched)
         assert watched.seen == set(entry["published"]), target

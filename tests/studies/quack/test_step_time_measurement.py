@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.specs.sheet import Run, Study
+from plumbline.core.errors import PlumblineError
+from plumbline.specs.study_config import Run, Study
 from plumbline.studies.quack.measurements import step_time as module
 from plumbline.studies.quack.measurements.step_time import step_time
 from tests.model_specs import RUN, run_spec

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline import frames
-from plumbline.results import measured
-from plumbline.results.expected import expected_runs
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames, load
-from plumbline.specs import sheet
+from plumbline.audit.published import Published
+from plumbline.core import frames
+from plumbline.results.measurements import measured
+from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.finished_runs import RunFrames, load
+from plumbline.specs import study_config
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = Published(ROOT / "config" / "studies" / "quack" / "published")
@@ -50,9 +50,9 @@ Mutant = Callable[[World], World]
 
 
 @cache
-def study_at(preset: str = "paper") -> sheet.Study:
+def study_at(preset: str = "paper") -> study_config.Study:
     """The study under a preset."""
-    return sheet.load(STUDY, preset)
+    return study_config.load(STUDY, preset)
 
 
 def key(scale: str, method: str, eta: float | None = None, tau: float | None = None) -> str:
@@ -108,7 +108,7 @@ class Written:
     root: Path
     facts: World
     preset: str = "paper"
-    study: sheet.Study = field(init=False)
+    study: study_config.Study = field(init=False)
 
     def __post_init__(self) -> None:
         self.study = study_at(self.preset)

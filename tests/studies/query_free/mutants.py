@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 from tests.studies.query_free.world import Transfer, World, study_at, with_losses
 
 # Mutants of the runs: what is changed in the world, and exactly which claims are then not what they were. The first is

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.specs.sheet import Study
+from plumbline.core.errors import PlumblineError
+from plumbline.specs.study_config import Study
 from plumbline.studies.query_free.measurements.basis_transfer import basis_transfer
 from plumbline.theory.basis_transfer import QUANTITIES
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from plumbline.results.judge import judge
-from plumbline.results.measures import Measures
+from plumbline.results.claims.judge import judge
+from plumbline.results.claims.measures import Measures
 from plumbline.studies.query_free import checks
 from plumbline.studies.query_free.claims import MEASURES, Evidence, theorems
 from plumbline.studies.query_free.losses import CONFIGURATIONS

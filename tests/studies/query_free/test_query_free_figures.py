@@ -8,8 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from plumbline.results import find, style
-from plumbline.results.style import Picture
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture
+from plumbline.specs import study_parts
 from tests.studies.query_free.world import (
     PUBLISHED,
     STUDY,
@@ -21,13 +22,13 @@ from tests.studies.query_free.world import (
     written,
 )
 
-FIGURES = find.targets(STUDY, "figures")
+FIGURES = study_parts.targets(STUDY, "figures")
 
 
 def draw(root: Path, name: str, preset: str = "paper") -> Picture:
     study = study_at(preset)
     frames = loaded(root, *study.sheet["targets"][name]["runs"], preset=preset)
-    return find.function(STUDY, "figures", name)(frames, study, PUBLISHED)
+    return study_parts.function(STUDY, "figures", name)(frames, study, PUBLISHED)
 
 
 def words(picture: Picture) -> str:

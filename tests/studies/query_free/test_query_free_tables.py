@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.results import find, narrow, render
-from plumbline.results.published import Published
-from plumbline.results.table import Table
+from plumbline.audit.published import Published
+from plumbline.results.tables import render, terminal_table
+from plumbline.results.tables.table import Table
+from plumbline.specs import study_parts
 from plumbline.studies.query_free import checks
 from plumbline.theory.theorem_check import PREMISES
 from tests.studies.query_free.world import (
@@ -25,13 +26,13 @@ from tests.studies.query_free.world import (
 )
 from tests.studies.watched import Watched
 
-TABLES = find.targets(STUDY, "tables")
+TABLES = study_parts.targets(STUDY, "tables")
 
 
 def made(root: Path, name: str, preset: str = "paper", published: Published = PUBLISHED) -> Table:
     study = study_at(preset)
     frames = loaded(root, *study.sheet["targets"][name]["runs"], preset=preset)
-    return find.function(STUDY, "tables", name)(frames, study, published)
+    return study_parts.function(STUDY, "tables", name)(frames, study, published)
 
 
 def test_every_table_is_a_target() -> None:
@@ -206,7 +207,7 @@ def test_files_and_terminal(name: str, preset: str, tmp_path: Path) -> None:
     frames = loaded(root, *study_at(preset).sheet["targets"][name]["runs"], preset=preset)
     paths = render.write(table, frames, tmp_path / f"{name}.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".json"]
-    shown = narrow.show(tmp_path / f"{name}.csv")
+    shown = terminal_table.show(tmp_path / f"{name}.csv")
     banner = "No training is behind this table" if name in ("table1", "initial_scores") else f"Preset: {preset}"
     assert max(map(len, shown.splitlines())) <= 80 and banner in shown
     assert table.frame["preset"].eq(preset).all()
@@ -216,7 +217,7 @@ def test_a_target_reads_what_it_declares(right: Path) -> None:
     for target, entry in study_at("paper").sheet["targets"].items():
         watched = Watched(PUBLISHED)
         frames = loaded(right, *entry["runs"])
-        find.function(STUDY, f"{entry['kind']}s", target)(frames, study_at("paper"), watched)
+        study_parts.function(STUDY, f"{entry['kind']}s", target)(frames, study_at("paper"), watched)
         assert watched.seen == set(entry["published"]), target
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline import frames
-from plumbline.results import measured
-from plumbline.results.expected import expected_runs
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames, load
-from plumbline.specs import sheet
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.core import frames
+from plumbline.results.measurements import measured
+from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.finished_runs import RunFrames, load
+from plumbline.specs import study_config
+from plumbline.specs.study_config import Study
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDY = "query_free"
@@ -73,7 +73,7 @@ def with_losses(world: World, **losses: float) -> World:
 @cache
 def study_at(preset: str = "paper") -> Study:
     """The study, loaded once."""
-    return sheet.load(STUDY, preset)
+    return study_config.load(STUDY, preset)
 
 
 def written(world: World, root: Path, preset: str = "paper") -> Path:

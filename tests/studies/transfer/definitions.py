@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from plumbline.audit.published import Published
 from plumbline.model.mixers._base import masked_softmax
 from plumbline.model.mixers.softpick import Softpick
 from plumbline.model.residual.hyper_connections import HyperConnections
 from plumbline.model.roles import Constant, Normal, ParameterRole
-from plumbline.results.published import Published
 from plumbline.studies.transfer.claims import structure
 from tests.studies.transfer.facts import PUBLISHED
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.results.expected import expected_runs
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames, load
-from plumbline.specs import sheet
+from plumbline.audit.published import Published
+from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.finished_runs import RunFrames, load
+from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -240,9 +240,9 @@ class Held(RunFrames):
 
 
 @cache
-def study_at(preset: str = "paper") -> sheet.Study:
+def study_at(preset: str = "paper") -> study_config.Study:
     """The study."""
-    return sheet.load("transfer", preset)
+    return study_config.load("transfer", preset)
 
 
 @cache

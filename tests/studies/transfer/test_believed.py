@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline import frames as stored
-from plumbline.cli import PlumblineError
-from plumbline.results import render
-from plumbline.results.narrow import show
-from plumbline.results.provenance import provenance
-from plumbline.results.runs import RunFrames
-from plumbline.results.trace import trace
+from plumbline.core import frames as stored
+from plumbline.core.errors import PlumblineError
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables import render
+from plumbline.results.tables.provenance import provenance
+from plumbline.results.tables.terminal_table import show
+from plumbline.results.tables.trace import trace
 from plumbline.studies.transfer.tables.table2 import table2
 from tests.studies.transfer.world import PUBLISHED, World, tasks_of
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plumbline.results import find, render, style
-from plumbline.specs import sheet
+from plumbline.results.figures import style
+from plumbline.results.tables import render
+from plumbline.specs import study_config, study_parts
 from plumbline.specs.config import ROOT
 from tests.studies.transfer.world import PUBLISHED, World, curve, tasks_of
 
@@ -20,7 +21,7 @@ MINE = {
     "methods": {"capped": {"label": "Capped", "model": {"mixer": {"name": "softmax_cap", "cap": 30.0}}}},
     "seeds": [42, 43],
 }
-ALL = [(kind, name) for kind in ("tables", "figures") for name in find.targets("transfer", kind)]
+ALL = [(kind, name) for kind in ("tables", "figures") for name in study_parts.targets("transfer", kind)]
 ALL.remove(("tables", "table4"))  # at paper size, below
 
 
@@ -32,7 +33,7 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> World:
         shutil.copytree(ROOT / "config" / folder, root / "config" / folder)
     (root / "config/studies/mine").mkdir()
     (root / "config/studies/mine/study.yaml").write_text(yaml.safe_dump(MINE))
-    world = World(root / "work", "demo", sheet.load("mine", "demo", root))
+    world = World(root / "work", "demo", study_config.load("mine", "demo", root))
     for seed, value in ((42, 0.30), (43, 0.31), (44, 0.305)):
         world.completed("base", "baseline", seed, tasks_of(value), 5.0, curve(44, 5.0, every=11))
     world.completed("base", "capped", 42, tasks_of(0.318), 4.9, curve(44, 4.9, every=11))
@@ -41,7 +42,7 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def make(world: World, kind: str, name: str):
-    return find.function(world.study.code, kind, name)(world.load(), world.study, PUBLISHED)
+    return study_parts.function(world.study.code, kind, name)(world.load(), world.study, PUBLISHED)
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
@@ -66,8 +67,8 @@ def test_its_method_is_one_of_one(mine: World) -> None:
 
 
 def test_m_may_count_more_than_was_run(mine: World) -> None:
-    study = sheet.Study(name="mine", preset="demo", sheet=mine.study.sheet | {"m": 5}, runs=mine.study.runs)
-    table = find.function("transfer", "tables", "table2")(mine.load(), study, PUBLISHED)
+    study = study_config.Study(name="mine", preset="demo", sheet=mine.study.sheet | {"m": 5}, runs=mine.study.runs)
+    table = study_parts.function("transfer", "tables", "table2")(mine.load(), study, PUBLISHED)
     row = table.rows[0]
     assert row["p_bonferroni"].value == pytest.approx(5 * row["p"].value)
 
@@ -81,7 +82,7 @@ def test_what_the_document_has_and_the_study_has_not_is_said(mine: World) -> Non
 
 
 def test_its_cost_stands_beside_the_documents(mine: World) -> None:
-    paper = World(mine.root / "none", "paper", sheet.load("mine", "paper", mine.root.parent))
+    paper = World(mine.root / "none", "paper", study_config.load("mine", "paper", mine.root.parent))
     table = make(paper, "tables", "table4")
     assert [row["method"].value for row in table.rows] == ["baseline", "capped"]
     assert table.cell("capped", "delta_params_pct").value == 0 and table.rows[0]["params_b_published"].text == "1.217"

@@ -9,17 +9,17 @@ import pytest
 
 from plumbline.plan.data import CORPUS_TOKENS
 from plumbline.plan.size import reckoned
-from plumbline.specs import corpus, sheet
+from plumbline.specs import corpus, study_config
 from plumbline.specs.config import ROOT, load_preset
 from plumbline.specs.spec import RunSpec
 from plumbline.stats import resolved_distance
 
-STUDY = sheet.load("transfer", "mini")
+STUDY = study_config.load("transfer", "mini")
 RULINGS = {ruling["id"]: " ".join([ruling["text"], ruling["choice"]]) for ruling in STUDY.sheet["rulings"]}
 
 
 def spec(scale: str, preset: str = "mini") -> RunSpec:
-    return sheet.load("transfer", preset).runs[f"transfer/{scale}/baseline/s42"].spec
+    return study_config.load("transfer", preset).runs[f"transfer/{scale}/baseline/s42"].spec
 
 
 def spread(one: RunSpec) -> float:
@@ -73,7 +73,7 @@ def test_six_seeds_are_worth_what_is_said() -> None:
         f"against which {needed[1]} are enough",
     ):
         assert words in RULINGS["mini_seeds"]
-    printed = sheet.load("transfer", "paper").group("base", "noise_floor")
+    printed = study_config.load("transfer", "paper").group("base", "noise_floor")
     assert f"Against {COUNTS[sum(run.spec.method == 'baseline' for run in printed)]} seeds" in RULINGS["mini_seeds"]
     assert f"{COUNTS[len(_seeds())]} seeds of the baseline" in RULINGS["mini_seeds"]
     others = [f"{STUDY.label(name)}" for name in STUDY.sheet["noise_floor"]["others"]]
@@ -86,7 +86,7 @@ def test_every_seed_of_the_baseline_is_there_wherever_its_spread_is_used() -> No
 
 
 def test_flat_scores_and_heads_at_mini_are_those_of_its_sizes() -> None:
-    paper, small = (sheet.load("transfer", preset).runs for preset in ("paper", "mini"))
+    paper, small = (study_config.load("transfer", preset).runs for preset in ("paper", "mini"))
     base, large = (small[f"transfer/{scale}/baseline/s42"].spec for scale in ("base", "large"))
     flat = base.model.width * paper["transfer/base/baseline/s42"].spec.model.init_std ** 2
     assert f"standard deviation of {flat:.2f} at mini" in RULINGS["mini_initialisation"]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.results import find
-from plumbline.results.runs import load
-from plumbline.specs import sheet
+from plumbline.results.runs.finished_runs import load
+from plumbline.specs import study_config, study_parts
 from tests.studies.transfer.world import PUBLISHED
 from tests.studies.watched import Watched
 
-TARGETS = sheet.load("transfer", "smoke").sheet["targets"]
+TARGETS = study_config.load("transfer", "smoke").sheet["targets"]
 
 
 @pytest.mark.parametrize("target", list(TARGETS))
 def test_a_target_reads_what_it_declares(published, target: str) -> None:
     entry, watched = TARGETS[target], Watched(PUBLISHED)
     frames = published.load(*entry["runs"]) if entry["runs"] else load([], published.root)
-    find.function("transfer", f"{entry['kind']}s", target)(frames, published.study, watched)
+    study_parts.function("transfer", f"{entry['kind']}s", target)(frames, published.study, watched)
     assert watched.seen == set(entry["published"])

@@ -10,9 +10,9 @@ import sys
 import pandas as pd
 import pytest
 
-from plumbline.cli import PlumblineError
-from plumbline.results import render
-from plumbline.results.provenance import provenance
+from plumbline.core.errors import PlumblineError
+from plumbline.results.tables import render
+from plumbline.results.tables.provenance import provenance
 from plumbline.studies.transfer.tables.table2 import table2
 from tests.studies.transfer.world import PUBLISHED, World, base_value, printed_rows, tasks_of
 

@@ -9,12 +9,12 @@ import sys
 import pandas as pd
 import pytest
 
-from plumbline.results.judge import COLUMNS, judge, to_csv, to_markdown
-from plumbline.results.measures import Measure, Measures
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import context, warnings_of
-from plumbline.specs import sheet
+from plumbline.audit.published import Published
+from plumbline.results.claims.judge import COLUMNS, judge, to_csv, to_markdown
+from plumbline.results.claims.measures import Measure, Measures
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.table import context, warnings_of
+from plumbline.specs import study_config
 from plumbline.studies.transfer.claims import MEASURES, Evidence
 from tests.studies.transfer.definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
 from tests.studies.transfer.facts import PRIMARY, PUBLISHED, SECOND, held, right, study_at, tasks_of
@@ -282,7 +282,7 @@ def test_a_divergence_is_a_verdict_where_a_value_is_claimed(tmp_path):
 
 
 def test_models_of_other_texts_speak_to_no_claim_about_trained_ones():
-    elsewhere = sheet.load("transfer", "paper", source="packaged")
+    elsewhere = study_config.load("transfer", "paper", source="packaged")
     names = ["t2_softpick", "fwer"]
     claims = [claim for claim in CLAIMS if claim.id in names]
     measures = Measures({name: MEASURES[name] for name in names})

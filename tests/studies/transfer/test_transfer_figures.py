@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.results import find, style
+from plumbline.results.figures import style
+from plumbline.specs import study_parts
 from plumbline.studies.transfer.tasks import deltas, tasks_of
 from tests.studies.transfer.world import PUBLISHED, World, curve, published_once
 from tests.studies.transfer.world import tasks_of as twelve
 
-FIGURES = find.targets("transfer", "figures")
+FIGURES = study_parts.targets("transfer", "figures")
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def published() -> World:
 
 def draw(world, name):
     frames = world.load(*world.study.sheet["targets"][name]["runs"])
-    return find.function("transfer", "figures", name)(frames, world.study, PUBLISHED), frames
+    return study_parts.function("transfer", "figures", name)(frames, world.study, PUBLISHED), frames
 
 
 def words(picture) -> str:

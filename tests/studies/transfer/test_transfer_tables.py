@@ -8,18 +8,18 @@ import math
 import pandas as pd
 import pytest
 
-from plumbline import frames
-from plumbline.cli import PlumblineError
-from plumbline.results import find, render
-from plumbline.results.provenance import provenance
-from plumbline.results.runs import load
-from plumbline.results.table import Table
-from plumbline.specs import sheet
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
+from plumbline.results.runs.finished_runs import load
+from plumbline.results.tables import render
+from plumbline.results.tables.provenance import provenance
+from plumbline.results.tables.table import Table
+from plumbline.specs import study_config, study_parts
 from tests.studies.transfer.facts import PRIMARY, SECOND, Run
 from tests.studies.transfer.world import PUBLISHED, World, history, printed_rows, tasks_of
 
 TABLES = sorted(
-    name for name, entry in sheet.load("transfer", "smoke").sheet["targets"].items() if entry["kind"] == "table"
+    name for name, entry in study_config.load("transfer", "smoke").sheet["targets"].items() if entry["kind"] == "table"
 )
 
 
@@ -27,7 +27,7 @@ def made(world: World, name: str) -> Table:
     """A table of a world."""
     groups = world.study.sheet["targets"][name]["runs"]
     runs = world.load(*groups) if groups else load([], world.root)
-    return find.function("transfer", "tables", name)(runs, world.study, PUBLISHED)
+    return study_parts.function("transfer", "tables", name)(runs, world.study, PUBLISHED)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def tables(published):
 
 
 def test_every_table_is_a_target_and_every_target_a_table():
-    assert find.targets("transfer", "tables") == TABLES
+    assert study_parts.targets("transfer", "tables") == TABLES
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -287,7 +287,7 @@ def test_readings_enter_no_other_table(tmp_path):
     def all_made(*groups: str) -> dict[str, str]:
         made_of = world.load(*groups)
         return {
-            name: render.to_csv(find.function("transfer", "tables", name)(made_of, world.study, PUBLISHED))
+            name: render.to_csv(study_parts.function("transfer", "tables", name)(made_of, world.study, PUBLISHED))
             for name in others
         }
 
@@ -349,7 +349,7 @@ def test_a_csv_is_read_as_numbers_whatever_is_missing(tables, sparse, name):
 
 def test_a_study_without_a_noise_floor_is_told_which_table_needs_one(published):
     bare = {key: value for key, value in published.study.sheet.items() if key != "noise_floor"}
-    study = sheet.Study(name="transfer", preset="paper", sheet=bare, runs=published.study.runs)
+    study = study_config.Study(name="transfer", preset="paper", sheet=bare, runs=published.study.runs)
     for name in set(TABLES) - {"table1", "table4", "table6", "protocol_error"}:
         with pytest.raises(PlumblineError, match=f"study.yaml: noise_floor: {name} measures distances"):
-            find.function("transfer", "tables", name)(published.load(), study, PUBLISHED)
+            study_parts.function("transfer", "tables", name)(published.load(), study, PUBLISHED)

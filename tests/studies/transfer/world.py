@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from plumbline import frames
-from plumbline.results.expected import expected_runs
-from plumbline.results.runs import RunFrames, load
-from plumbline.specs import sheet
+from plumbline.core import frames
+from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.finished_runs import RunFrames, load
+from plumbline.specs import study_config
 from tests.studies.kept import kept
 from tests.studies.transfer.facts import (
     PUBLISHED,
@@ -40,11 +40,11 @@ class World:
 
     root: Path
     preset: str = "paper"
-    study: sheet.Study = field(init=False)
-    of: InitVar[sheet.Study | None] = None
+    study: study_config.Study = field(init=False)
+    of: InitVar[study_config.Study | None] = None
 
-    def __post_init__(self, of: sheet.Study | None) -> None:
-        self.study = of or sheet.load("transfer", self.preset)
+    def __post_init__(self, of: study_config.Study | None) -> None:
+        self.study = of or study_config.load("transfer", self.preset)
 
     def completed(
         self,

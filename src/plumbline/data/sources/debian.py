@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import Document
 from plumbline.data.text import html_text, prose, tidy, unwrap, without_tags
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json
 from plumbline.data.sources import START, Document, Position, key
-from plumbline.files import atomic_write_json
 
 #: Beside a corpus's documents: the commit that an empty revision was resolved to, of which data set.
 LOCK = "hub.lock"

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import parse_json
 from plumbline.data.sources import Document
-from plumbline.files import parse_json
 
 _KEYS = ("id", "source", "text")
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.data import token_files
 from plumbline.data.progress import Progress
 from plumbline.data.sources import Document, key

@@ -1,4 +1,4 @@
-"""Stands in for `plumbline.cli` in an exported folder."""
+"""Stands in for `plumbline.core.command_line` in an exported folder."""
 
 from __future__ import annotations
 

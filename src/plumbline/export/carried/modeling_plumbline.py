@@ -12,10 +12,10 @@ from transformers import DynamicCache, GenerationMixin, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from plumbline.export.carried.configuration_plumbline import PlumblineConfig
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.cache import Cache
 from plumbline.model.decoder import Decoder
 from plumbline.model.init import initial_value
-from plumbline.model.visibility import Visibility
 from plumbline.specs.spec import ModelSpec
 
 # Before 5, parameters that carry more than their values cannot be loaded.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from plumbline.model.joined import joined
+from plumbline.model.fused_linear import joined
 from plumbline.model.roles import linear
 from plumbline.specs.spec import ModelSpec
 

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.roles import linear
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec

@@ -7,9 +7,9 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from plumbline.kernels.selection import Asked, chosen
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.cache import Cache
 from plumbline.model.precision import widened, without_autocast
-from plumbline.model.visibility import Visibility
 from plumbline.specs.spec import ModelSpec
 
 

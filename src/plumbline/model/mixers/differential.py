@@ -8,14 +8,14 @@ from typing import Literal
 import torch
 from torch.nn.functional import layer_norm, pad
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.kernels.selection import SDPA
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, kernel_type, masked_softmax, weighted, widened
 from plumbline.model.mixers._difference import Difference
 from plumbline.model.mixers.softmax import fused_softmax
 from plumbline.model.roles import Constant, Normal, parameter
-from plumbline.model.visibility import Visibility
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec

@@ -8,10 +8,10 @@ import torch
 from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, for_kernel, masked_softmax, weighted
-from plumbline.model.visibility import Visibility
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 

@@ -6,10 +6,10 @@ from typing import Literal
 
 import torch
 
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, for_kernel, weighted
 from plumbline.model.roles import Constant, parameter
-from plumbline.model.visibility import Visibility
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 

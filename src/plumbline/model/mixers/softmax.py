@@ -6,9 +6,9 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from plumbline.kernels.selection import SDPA
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, masked_softmax
-from plumbline.model.visibility import Visibility
 from plumbline.specs.components import component
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, for_kernel, masked_softmax
-from plumbline.model.visibility import Visibility
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 

@@ -6,10 +6,10 @@ from typing import Literal
 
 import torch
 
+from plumbline.model.attention_mask import KeyCount, Visibility
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, for_kernel, grouped_matmul, masked_softmax, widened
 from plumbline.model.precision import without_autocast
-from plumbline.model.visibility import KeyCount, Visibility
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 

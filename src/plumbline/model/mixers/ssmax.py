@@ -8,11 +8,11 @@ import torch
 from torch.nn.functional import softplus
 
 from plumbline.kernels.selection import SDPA
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, masked_softmax, widened
 from plumbline.model.mixers.softmax import fused_softmax
 from plumbline.model.roles import Constant, parameter
-from plumbline.model.visibility import Visibility
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 

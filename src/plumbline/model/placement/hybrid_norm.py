@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.placement._base import Placement
 from plumbline.specs.components import component

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.context import ForwardContext
 from plumbline.model.roles import Normal, parameter
 from plumbline.specs.components import component

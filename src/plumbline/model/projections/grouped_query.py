@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.model.joined import joined
+from plumbline.model.fused_linear import joined
 from plumbline.model.projections._base import Projections
 from plumbline.model.roles import linear
 from plumbline.specs.components import component

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.cli import PlumblineError
-from plumbline.model.joined import joined
+from plumbline.core.errors import PlumblineError
+from plumbline.model.fused_linear import joined
 from plumbline.model.projections._base import Projections
 from plumbline.model.roles import linear
 from plumbline.specs.components import component

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.projections._base import Projections
 from plumbline.model.roles import linear

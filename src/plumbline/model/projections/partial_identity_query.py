@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from plumbline.cli import PlumblineError
-from plumbline.model.joined import joined
+from plumbline.core.errors import PlumblineError
+from plumbline.model.fused_linear import joined
 from plumbline.model.projections.grouped_query import GroupedQuery
 from plumbline.model.projections.identity_query import require_square
 from plumbline.specs.components import component

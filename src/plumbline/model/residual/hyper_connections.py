@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.residual._streams import StreamConnection
 from plumbline.model.roles import Constant, parameter

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from plumbline.cli import PlumblineError
-from plumbline.results.runs import COMPLETED, MISSING, RunFrames
-from plumbline.results.table import absent
-from plumbline.specs.sheet import Study
+from plumbline.core.errors import PlumblineError
+from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
+from plumbline.results.tables.table import absent
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Study
 from plumbline.train.schedule import factor
 
 SCALE = "base"

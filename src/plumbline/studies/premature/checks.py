@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from plumbline.specs import sheet
+from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from plumbline.studies.premature.readings import BASE
 from plumbline.theory.gated_energy import energy_ratio, gelu, silu
@@ -48,7 +48,7 @@ class Sizes:
 @cache
 def sizes(study: str) -> Sizes:
     """Of the GPT-style block and of the one with SwiGLU, at paper size."""
-    document = sheet.load(study, "paper")
+    document = study_config.load(study, "paper")
     single, gated = (document.runs[f"{study}/{BASE}/{method}/s42"].spec.model for method in ("gpt", "gpt_swiglu"))
     return Sizes(single, gated)
 

@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plumbline.results.layout import surrounded
-from plumbline.results.published import Published
-from plumbline.results.runs import COMPLETED
-from plumbline.results.table import (
-    Cell,
-    Column,
-    Table,
-    context,
-    joint_outcome,
-    number,
-)
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import COMPLETED
+from plumbline.results.tables.layout import surrounded
+from plumbline.results.tables.table import Cell, Column, Table, context, joint_outcome, number
 from plumbline.studies.premature.readings import Readings
 
 

@@ -12,9 +12,9 @@ from typing import Literal
 
 import pandas as pd
 
-from plumbline.results.layout import beside, labels
-from plumbline.results.published import Published, printed
-from plumbline.results.table import Cell, Column, from_print
+from plumbline.audit.published import Published, printed
+from plumbline.results.tables.layout import beside, labels
+from plumbline.results.tables.table import Cell, Column, from_print
 from plumbline.stats import paired_difference
 from plumbline.studies.premature.layout import Row
 from plumbline.studies.premature.readings import Readings

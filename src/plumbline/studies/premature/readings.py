@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from plumbline.results.runs import COMPLETED, DIVERGED, MISSING, RunFrames
-from plumbline.specs.sheet import Study
+from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
+from plumbline.specs.study_config import Study
 from plumbline.stats import first_at_or_below
 
 #: The scales of the study, and the two runs of its central comparison.

@@ -1,6 +1,6 @@
 """When the intervention lets go: what a run decided, and what other rules would have decided from the scores it logged.
 
-Source: premature study, section 2 and appendix F (Table 8). The rule is `plumbline.train._release`, which the trainer
+Source: premature study, section 2 and appendix F (Table 8). The rule is `plumbline.train.interventions._release`, which the trainer
 itself follows; nothing is trained here.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbline.studies.premature.readings import Readings
-from plumbline.train._release import Rule, follow, release_step
+from plumbline.train.interventions._release import Rule, follow, release_step
 
 #: The reading under which a run's evaluations of the release rule stand among its probes.
 LOGGED = "release_score"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from plumbline.results.layout import beside, labels, ours
-from plumbline.results.published import Published
-from plumbline.results.table import REFERENCE, Cell, Column, printed_cells
+from plumbline.audit.published import Published
+from plumbline.results.tables.layout import beside, labels, ours
+from plumbline.results.tables.table import REFERENCE, Cell, Column, printed_cells
 from plumbline.studies.premature.layout import Row
 from plumbline.studies.premature.readings import BASE, CONTROL, EARLY, FIFTH, Part, Readings
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.results.runs import COMPLETED, DIVERGED, MISSING, RunFrames
-from plumbline.specs.sheet import Study
+from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Study
 
 #: Scale -> what readers call its attention.
 ATTENTION = {"mha": "MHA", "mla": "MLA"}

@@ -6,18 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from plumbline.results.layout import surrounded
-from plumbline.results.published import Published
-from plumbline.results.runs import COMPLETED, MISSING
-from plumbline.results.table import (
-    Cell,
-    Column,
-    Table,
-    context,
-    joint_outcome,
-    number,
-)
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import COMPLETED, MISSING
+from plumbline.results.tables.layout import surrounded
+from plumbline.results.tables.table import Cell, Column, Table, context, joint_outcome, number
+from plumbline.specs.study_config import Study
 from plumbline.studies.quack.grid import ATTENTION, SPIKE, Grid
 
 #: What a table says of the word "stable" wherever it uses it.

@@ -9,10 +9,10 @@ from functools import cache
 
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.cache import Cache
 from plumbline.model.decoder import on_meta
-from plumbline.specs import sheet
+from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from plumbline.studies.quack.grid import DEFAULT, QK_NORM
 
@@ -21,12 +21,12 @@ BFLOAT16 = 2
 
 
 @cache
-def paper(study: str) -> sheet.Study:
+def paper(study: str) -> study_config.Study:
     """The study at the document's size."""
-    return sheet.load(study, "paper")
+    return study_config.load(study, "paper")
 
 
-def model_of(study: sheet.Study, scale: str, method: str = DEFAULT) -> ModelSpec:
+def model_of(study: study_config.Study, scale: str, method: str = DEFAULT) -> ModelSpec:
     """The model of a method's runs at a scale."""
     return next(
         run.spec.model
@@ -50,7 +50,7 @@ def materialised(model: ModelSpec) -> float:
     return float(2 * model.layers * model.key_value_heads * model.head_width * BFLOAT16)
 
 
-def refused(study: sheet.Study, scale: str) -> str:
+def refused(study: study_config.Study, scale: str) -> str:
     """Why a model of a scale cannot have QK norm; empty where it can."""
     model = model_of(study, scale)
     norm = model_of(study, "mha", QK_NORM).slots["query_key"]

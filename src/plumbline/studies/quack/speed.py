@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.results import measured
-from plumbline.results.runs import RunFrames
+from plumbline.results.measurements import measured
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.stats.paired import PairedRatio, paired_ratio
 
 STEP_TIME = "step_time"

@@ -13,11 +13,11 @@ import msgspec
 import numpy as np
 import torch
 
-from plumbline.files import canonical_json
+from plumbline.core.files import canonical_json
 from plumbline.model.decoder import create
-from plumbline.specs import sheet
-from plumbline.specs.sheet import Study
+from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
+from plumbline.specs.study_config import Study
 from plumbline.studies.query_free.losses import BASELINE, spec_of
 from plumbline.theory import initial_scores, norm_semiconjugacy, query_elimination_checks, skip_absorption
 from plumbline.theory.initial_scores import Spread
@@ -33,7 +33,7 @@ TOKENS = 64
 @cache
 def document(study: str) -> Study:
     """The study at the document's own size."""
-    return sheet.load(study, "paper")
+    return study_config.load(study, "paper")
 
 
 def model_of(study: str, method: str = BASELINE) -> ModelSpec:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from plumbline.results.layout import surrounded
-from plumbline.results.published import Published
-from plumbline.results.runs import COMPLETED, MISSING
-from plumbline.results.table import (
-    Cell,
-    Column,
-    Table,
-    context,
-    number,
-)
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import COMPLETED, MISSING
+from plumbline.results.tables.layout import surrounded
+from plumbline.results.tables.table import Cell, Column, Table, context, number
+from plumbline.specs.study_config import Study
 from plumbline.studies.query_free.losses import SCALE, Losses
 
 

@@ -12,10 +12,10 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
-from plumbline.files import canonical_json
-from plumbline.results.runs import DIVERGED, MISSING, RunFrames
-from plumbline.specs.sheet import Study
+from plumbline.core.files import canonical_json
+from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.specs.spec import ModelSpec, RunSpec
+from plumbline.specs.study_config import Study
 
 SCALE = "base"
 

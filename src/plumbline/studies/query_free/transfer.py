@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.results.runs import RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 
 #: The measurement, and its two arms: the fitted MLP and the linear map of ridge regression.
 NAME, MLP, LINEAR = "basis_transfer", "mlp", "linear"

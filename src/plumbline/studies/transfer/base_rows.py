@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from plumbline.results.runs import COMPLETED, RunFrames
-from plumbline.results.table import NO_FLOOR, REFERENCE, Cell, absent, context, joint_outcome, number
-from plumbline.specs.sheet import Study
+from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
+from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, absent, context, joint_outcome, number
+from plumbline.specs.study_config import Study
 from plumbline.stats import NoiseFloor, noise_floor, verdicts
 from plumbline.studies.transfer.headline import BASE, base_values, best_first, headline_runs
 

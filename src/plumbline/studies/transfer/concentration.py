@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from plumbline.results.runs import RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

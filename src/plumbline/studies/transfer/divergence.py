@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from plumbline.results.runs import RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 
 Signature = Literal["sudden", "rise", "inflation", "too short"]
 

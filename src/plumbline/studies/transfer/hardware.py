@@ -13,8 +13,8 @@ from itertools import product
 from typing import Any
 
 from plumbline.results.deviations import arm_change
-from plumbline.results.runs import MISSING, RunFrames
-from plumbline.specs.sheet import Study
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.specs.study_config import Study
 
 ARM = "second_hardware"
 

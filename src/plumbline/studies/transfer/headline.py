@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell
-from plumbline.specs.sheet import Study
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.table import Cell
+from plumbline.specs.study_config import Study
 from plumbline.stats.believed import BETTER, WORSE
 
 BASE, LARGE = "base", "large"

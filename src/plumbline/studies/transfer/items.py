@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from plumbline.cli import PlumblineError
-from plumbline.results.runs import MISSING, RunFrames
-from plumbline.results.table import NO_FLOOR, REFERENCE, Cell, number
-from plumbline.specs.sheet import Study
+from plumbline.core.errors import PlumblineError
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, number
+from plumbline.specs.study_config import Study
 from plumbline.stats import Distance, at_chance, believed, item_distance, item_verdicts, mean_by_item
 from plumbline.studies.transfer.base_rows import BaseRows
 from plumbline.studies.transfer.headline import BASE, headline_runs

@@ -9,9 +9,9 @@ import math
 
 import pandas as pd
 
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
 from plumbline.studies.transfer.headline import BASE, headline_runs
 
 

@@ -9,9 +9,9 @@ import math
 
 import pandas as pd
 
-from plumbline.cli import PlumblineError
-from plumbline.results.runs import RunFrames
-from plumbline.specs.sheet import Study
+from plumbline.core.errors import PlumblineError
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
 from plumbline.stats import SpearmanResult, descending_ranks, spearman
 from plumbline.studies.transfer.headline import LARGE, base_values, first_seed
 

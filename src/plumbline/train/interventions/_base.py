@@ -18,9 +18,9 @@ from torch import nn
 
 from plumbline.data.loader import Pack
 from plumbline.model.roles import ParameterRole
+from plumbline.runtime.distributed import Ranks
 from plumbline.specs.spec import RunSpec
-from plumbline.train.distributed import Ranks
-from plumbline.train.progress import Progress
+from plumbline.train.monitoring.progress import Progress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

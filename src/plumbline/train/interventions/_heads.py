@@ -12,14 +12,14 @@ from typing import Literal
 import torch
 from torch import nn
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.attention import Attention
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
 from plumbline.model.roles import QUERY_KEY, roles
-from plumbline.model.visibility import Visibility
+from plumbline.runtime.distributed import full
 from plumbline.specs.spec import ModelSpec
-from plumbline.train.distributed import full
 from plumbline.train.interventions._base import Attachment
 
 Kind = Literal["grouped", "latent"]

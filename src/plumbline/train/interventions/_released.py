@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.probes.lower_copy import lower_copy_score
-from plumbline.train._release import Evaluation, Rule, follow, ramped, release_step
 from plumbline.train.interventions._base import Attachment, Intervention
+from plumbline.train.interventions._release import Evaluation, Rule, follow, ramped, release_step
 from plumbline.train.randomness import preserved
 
 #: The name of the score in the frame of probes.

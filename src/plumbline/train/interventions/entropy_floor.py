@@ -8,9 +8,9 @@ from typing import Any, Literal
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.mixers._base import Mixer, masked_softmax
-from plumbline.model.visibility import Visibility
 from plumbline.specs.components import component
 from plumbline.train.interventions._base import Attachment
 from plumbline.train.interventions._released import Released
@@ -31,7 +31,7 @@ class EntropyFloor(Released):
     Options:
         after_release: ``off`` drops the term at once, ``ramp`` takes the weight down along the ramp.
         sequences: how many validation sequences the score is read on.
-        The others are those of `plumbline.train._release.Rule`.
+        The others are those of `plumbline.train.interventions._release.Rule`.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.components import component
 from plumbline.train.interventions._released import Released
@@ -19,7 +19,7 @@ class LearningRateFactor(Released):
     Options:
         scale_weight_decay: AdamW decays by learning rate x weight decay, so that decay is slowed, too; False keeps it.
         sequences: how many validation sequences the score is read on.
-        The others are those of `plumbline.train._release.Rule`.
+        The others are those of `plumbline.train.interventions._release.Rule`.
     """
 
     def __init__(

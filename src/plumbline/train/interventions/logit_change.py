@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.probes import DecoderSubject
 from plumbline.probes._scores import Scores
 from plumbline.specs.components import component

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
+from plumbline.model.attention_mask import Visibility
 from plumbline.model.mixers._base import Mixer
-from plumbline.model.visibility import Visibility
+from plumbline.runtime.distributed import local, local_rows
 from plumbline.specs.components import component
-from plumbline.train.distributed import local, local_rows
 from plumbline.train.interventions._base import Attachment, Intervention
 from plumbline.train.interventions._heads import Heads
 from plumbline.train.interventions.entropy_floor import is_softmax

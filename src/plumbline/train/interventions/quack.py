@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.specs.components import component
 from plumbline.train.interventions._base import Attachment, Intervention
 from plumbline.train.interventions._heads import Heads

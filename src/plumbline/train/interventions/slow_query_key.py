@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from plumbline.cli import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.model.roles import MATRICES, ParameterRole
 from plumbline.specs.components import component
 from plumbline.train.interventions._base import Attachment
@@ -24,7 +24,7 @@ class SlowQueryKey(Released):
         scale_weight_decay: AdamW decays by learning rate x weight decay, so that decay is slowed, too; False keeps it.
         half: ``upper``, or ``all`` for every layer.
         sequences: how many validation sequences the score is read on.
-        The others are those of `plumbline.train._release.Rule`.
+        The others are those of `plumbline.train.interventions._release.Rule`.
     """
 
     def __init__(

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import torch
 
-from plumbline.cli import PlumblineError
+from plumbline.core.errors import PlumblineError
 from plumbline.model.roles import QUERY_KEY, ParameterRole
+from plumbline.runtime.distributed import full
 from plumbline.specs.components import component
 from plumbline.specs.spec import OptimizerSpec
-from plumbline.train.distributed import full
 from plumbline.train.optimizers._base import Base, undone_where
 from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
 

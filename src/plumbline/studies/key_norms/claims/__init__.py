@@ -1,6 +1,6 @@
 """The key_norms study's claims: which id is measured how."""
 
-from plumbline.results.measures import Measures
+from plumbline.results.claims.measures import Measures
 from plumbline.studies.key_norms.claims import definitions, trained
 from plumbline.studies.key_norms.claims.evidence import Evidence
 

@@ -13,13 +13,13 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from plumbline.audit.published import Claim
 from plumbline.model.decoder import on_meta
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.query_key.qk_norm import QKNorm
-from plumbline.results.checkers import Measured, near
-from plumbline.results.measures import Measures, Values
-from plumbline.results.published import Claim
-from plumbline.specs import sheet
+from plumbline.results.claims.checkers import Measured, near
+from plumbline.results.claims.measures import Measures, Values
+from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec, RunSpec
 from plumbline.studies.key_norms.claims.evidence import Evidence
 from plumbline.studies.key_norms.curves import AS_PUBLISHED, KEY_NORM, SCALE
@@ -39,7 +39,7 @@ SCALES, WIDTHS = (0.5, 1.0, 2.0, 4.0), (16, 64, 256, 1024)
 @cache
 def paper(study: str) -> RunSpec:
     """The document's run at its own size."""
-    return sheet.load(study, "paper").runs[f"{study}/{SCALE}/{AS_PUBLISHED}/s42"].spec
+    return study_config.load(study, "paper").runs[f"{study}/{SCALE}/{AS_PUBLISHED}/s42"].spec
 
 
 def _paper(e: Evidence) -> RunSpec:

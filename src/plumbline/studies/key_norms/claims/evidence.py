@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.results import measures
-from plumbline.results.measures import Absent
-from plumbline.results.published import Published
-from plumbline.results.runs import MISSING, RunFrames
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.claims import measures
+from plumbline.results.claims.measures import Absent
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Study
 from plumbline.studies.key_norms.curves import (
     AS_PUBLISHED,
     ENTROPY,

@@ -7,9 +7,9 @@ stands what weight decay alone would leave of it, and the same layers trained wi
 
 from __future__ import annotations
 
-from plumbline.results.checkers import Measured, order
-from plumbline.results.measures import Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, order
+from plumbline.results.claims.measures import Measures, Values
 from plumbline.studies.key_norms.claims.evidence import Evidence
 from plumbline.studies.key_norms.curves import KEY_NORM
 

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plumbline.results import style
-from plumbline.results.runs import COMPLETED, DIVERGED, RunFrames
-from plumbline.results.table import joint_outcome
-from plumbline.specs.sheet import Study
+from plumbline.results.figures import style
+from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, RunFrames
+from plumbline.results.tables.table import joint_outcome
+from plumbline.specs.study_config import Study
 from plumbline.studies.key_norms.curves import (
     AS_PUBLISHED,
     FROZEN,

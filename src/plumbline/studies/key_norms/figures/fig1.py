@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.lines import Line2D
 
-from plumbline.results import style
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.style import Picture, styled
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
 from plumbline.studies.key_norms.curves import AS_PUBLISHED, KEY_NORM, decay, spec_of
 from plumbline.studies.key_norms.figures._panels import ARMS, COLOURS, draw, finish, frame, named, padded, panels
 

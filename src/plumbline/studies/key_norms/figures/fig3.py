@@ -5,10 +5,10 @@ Not of the document; its groups of layers are.
 
 from __future__ import annotations
 
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.style import Picture, styled
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
 from plumbline.studies.key_norms.curves import AS_PUBLISHED, QUERY_NORM
 from plumbline.studies.key_norms.figures._panels import ARMS, draw, finish, frame, padded, panels
 

@@ -9,9 +9,9 @@ import math
 
 import pandas as pd
 
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import (
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
     Column,
@@ -24,7 +24,7 @@ from plumbline.results.table import (
     published_column,
     warnings_of,
 )
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 from plumbline.studies.key_norms.curves import (
     AS_PUBLISHED,
     ENTROPY,

@@ -1,6 +1,6 @@
 """The premature study's claims: which id is measured how."""
 
-from plumbline.results.measures import Measures
+from plumbline.results.claims.measures import Measures
 from plumbline.studies.premature.claims import (
     architectures,
     controls,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbline.results.checkers import Measured, near, order
-from plumbline.results.measures import Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, near, order
+from plumbline.results.claims.measures import Measures, Values
 from plumbline.stats import spearman
 from plumbline.studies.premature.claims.evidence import ENTROPY, GAIN, LEVEL, LOGIT, WRITE, Evidence
 from plumbline.studies.premature.readings import Part, slowed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from plumbline.results.checkers import Measured, factor, near, order
-from plumbline.results.measures import Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, factor, near, order
+from plumbline.results.claims.measures import Measures, Values
 from plumbline.studies.premature.claims.evidence import COPY, ENTROPY, GAIN, LEVEL, LOGIT, LOSS_GAIN, Evidence
 from plumbline.studies.premature.readings import CONTROL, FIFTH, INTERVENTION
 from plumbline.studies.premature.tables import table9, table10

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from plumbline.results.checkers import Measured, Verdict, near, order, signs
-from plumbline.results.measures import Absent, Measures, Values
-from plumbline.results.published import Claim
-from plumbline.results.runs import DIVERGED, MISSING
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, Verdict, near, order, signs
+from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.runs.finished_runs import DIVERGED, MISSING
 from plumbline.stats import PairedResult
 from plumbline.studies.premature.claims.evidence import Evidence
 from plumbline.studies.premature.downstream import Comparison, losses, sign_test

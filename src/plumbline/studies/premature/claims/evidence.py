@@ -14,12 +14,12 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 
-from plumbline.results import measures
-from plumbline.results.checkers import factor, near
-from plumbline.results.measures import Absent
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.claims import measures
+from plumbline.results.claims.checkers import factor, near
+from plumbline.results.claims.measures import Absent
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
 from plumbline.studies.premature.downstream import Comparison
 from plumbline.studies.premature.paired import Paired, Quantity
 from plumbline.studies.premature.readings import BASE, CONTROL, EARLY, INTERVENTION, Part, Readings, slowed

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from plumbline.results.checkers import Measured, near, signs
-from plumbline.results.measures import Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, near, signs
+from plumbline.results.claims.measures import Measures, Values
 from plumbline.studies.premature.claims.evidence import GAIN, LEVEL, LOSS_GAIN, LOSS_LEVEL, SPREAD, Evidence
 from plumbline.studies.premature.paired import Paired
 from plumbline.studies.premature.readings import CONTROL, EARLY, INTERVENTION, LARGE

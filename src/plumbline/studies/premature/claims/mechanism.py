@@ -6,9 +6,9 @@ import math
 
 import pandas as pd
 
-from plumbline.results.checkers import Measured, factor, near
-from plumbline.results.measures import Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, factor, near
+from plumbline.results.claims.measures import Measures, Values
 from plumbline.studies.premature.claims.evidence import ENTROPY, LOGIT, Evidence
 from plumbline.studies.premature.readings import CONTROL, EARLY, END, FIFTH, INTERVENTION
 from plumbline.studies.premature.release import matured

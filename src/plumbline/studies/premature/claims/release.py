@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from plumbline.results.checkers import Measured, near
-from plumbline.results.measures import Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, near
+from plumbline.results.claims.measures import Measures, Values
 from plumbline.studies.premature.claims.evidence import ON_THE_GRID, Evidence
 from plumbline.studies.premature.readings import INTERVENTION
 from plumbline.studies.premature.release import Replay

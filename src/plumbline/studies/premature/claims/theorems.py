@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbline.results.checkers import Measured, near
-from plumbline.results.measures import Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, near
+from plumbline.results.claims.measures import Measures, Values
 from plumbline.studies.premature import checks
 from plumbline.studies.premature.claims.evidence import Evidence
 

@@ -9,11 +9,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from plumbline.results import style
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.style import Picture, styled
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
 
 #: Box -> centre (x, y), width, text, colour. The unit of both axes is about a line of text.
 BOXES: dict[str, tuple[float, float, float, str, str]] = {

@@ -14,11 +14,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plumbline.results import style
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.style import Picture, styled
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
 from plumbline.studies.premature.readings import BASE, EARLY, SHARP, Readings
 from plumbline.studies.premature.release import matured
 

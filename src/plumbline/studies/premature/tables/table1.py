@@ -5,11 +5,11 @@ Source: premature study, section 5.1 and Table 1.
 
 from __future__ import annotations
 
-from plumbline.results.layout import FACTS, beside
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Table, printed_cells
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, beside
+from plumbline.results.tables.table import Cell, Table, printed_cells
+from plumbline.specs.study_config import Study
 from plumbline.studies.premature.layout import finished
 from plumbline.studies.premature.paired import Paired, Quantity, columns
 from plumbline.studies.premature.readings import BASE, Readings

@@ -6,11 +6,11 @@ of training.
 
 from __future__ import annotations
 
-from plumbline.results.layout import FACTS, ours
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Table
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, ours
+from plumbline.results.tables.table import Cell, Table
+from plumbline.specs.study_config import Study
 from plumbline.studies.premature.layout import finished
 from plumbline.studies.premature.paired import Paired, Quantity, columns
 from plumbline.studies.premature.readings import EARLY, LARGE, Part, Readings

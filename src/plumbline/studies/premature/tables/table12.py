@@ -5,11 +5,11 @@ Source: premature study, appendix I and Table 12. The column that the document l
 
 from __future__ import annotations
 
-from plumbline.results.layout import FACTS
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Table
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS
+from plumbline.results.tables.table import Table
+from plumbline.specs.study_config import Study
 from plumbline.studies.premature import settings
 from plumbline.studies.premature.layout import finished
 from plumbline.studies.premature.readings import BASE, CONTROL, INTERVENTION, Readings

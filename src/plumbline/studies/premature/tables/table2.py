@@ -6,12 +6,12 @@ sign test (it prints 14 wins of 21 and no test), and where each task's items are
 
 from __future__ import annotations
 
-from plumbline.results.formats import PROBABILITY
-from plumbline.results.layout import FACTS, beside, labels, ours
-from plumbline.results.published import NOT_PRINTED, Published
-from plumbline.results.runs import MISSING, RunFrames
-from plumbline.results.table import Cell, Column, Table, from_print, printed_cells, published_column
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.tables.formats import PROBABILITY
+from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.table import Cell, Column, Table, from_print, printed_cells, published_column
+from plumbline.specs.study_config import Study
 from plumbline.studies.premature.downstream import Comparison, losses, sign_test
 from plumbline.studies.premature.layout import Row, finished
 from plumbline.studies.premature.readings import BASE, Readings

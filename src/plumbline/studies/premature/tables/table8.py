@@ -11,15 +11,15 @@ import math
 
 import pandas as pd
 
-from plumbline.results.layout import FACTS, beside, labels, ours
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Column, Table, printed_cells
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.table import Cell, Column, Table, printed_cells
+from plumbline.specs.study_config import Study
 from plumbline.studies.premature.layout import Row, finished
 from plumbline.studies.premature.readings import BASE, INTERVENTION, Readings
 from plumbline.studies.premature.release import Replay, decided, replay, rule, scores
-from plumbline.train._release import Rule
+from plumbline.train.interventions._release import Rule
 
 COLUMNS = [
     *labels("rule", "Rule"),

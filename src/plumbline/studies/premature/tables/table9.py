@@ -5,11 +5,11 @@ Source: premature study, appendix F and Table 9.
 
 from __future__ import annotations
 
-from plumbline.results.layout import FACTS, ours
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Column, Table
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, ours
+from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.specs.study_config import Study
 from plumbline.studies.premature import settings
 from plumbline.studies.premature.layout import Row, finished
 from plumbline.studies.premature.readings import BASE, CONTROL, INTERVENTION, Readings

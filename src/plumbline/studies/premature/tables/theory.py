@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumbline.results.layout import labels, ours
-from plumbline.results.published import NOT_PRINTED, Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Column, Table, from_print
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import labels, ours
+from plumbline.results.tables.table import Cell, Column, Table, from_print
+from plumbline.specs.study_config import Study
 from plumbline.studies.premature import checks
 from plumbline.studies.premature.layout import finished
 from plumbline.studies.premature.readings import Readings

@@ -1,6 +1,6 @@
 """The quack study's claims: which id is measured how."""
 
-from plumbline.results.measures import Measures
+from plumbline.results.claims.measures import Measures
 from plumbline.studies.quack.claims import design, theorem, timed, trained
 from plumbline.studies.quack.claims.evidence import Evidence
 

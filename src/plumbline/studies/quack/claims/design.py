@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from plumbline.audit.published import Claim
 from plumbline.model.decoder import create, on_meta
 from plumbline.model.norms_per_block import norms_per_block
-from plumbline.results.checkers import Measured, near
-from plumbline.results.measures import Measures, Values
-from plumbline.results.published import Claim
-from plumbline.specs import sheet
+from plumbline.results.claims.checkers import Measured, near
+from plumbline.results.claims.measures import Measures, Values
+from plumbline.runtime.distributed import Ranks
+from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.studies.quack import memory
 from plumbline.studies.quack.claims.evidence import BOTH, Evidence
 from plumbline.studies.quack.grid import ABLATION, DEFAULT, QK_NORM, QUACK
-from plumbline.train.distributed import Ranks
 from plumbline.train.interventions import Attachment, build
 from plumbline.train.optim import Optimizer
 
@@ -104,7 +104,7 @@ def scheme(e: Evidence, claim: Claim) -> Values:
 @cache
 def smallest(study: str) -> RunSpec:
     """QuacK's first run with multi-head attention at the smallest preset."""
-    runs = sheet.load(study, "smoke").runs.values()
+    runs = study_config.load(study, "smoke").runs.values()
     return next(run.spec for run in runs if (run.spec.scale, run.spec.method.partition(".")[0]) == ("mha", QUACK))
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from plumbline.results import measures
-from plumbline.results.checkers import Measured, Verdict
-from plumbline.results.measures import Absent
-from plumbline.results.published import Claim, Published
-from plumbline.results.runs import MISSING, RunFrames
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Claim, Published
+from plumbline.results.claims import measures
+from plumbline.results.claims.checkers import Measured, Verdict
+from plumbline.results.claims.measures import Absent
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.specs.study_config import Study
 from plumbline.studies.quack.grid import ATTENTION, COMPETITIVE, DIFFERENT, Grid
 
 #: Both kinds of attention.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbline.results.checkers import Measured
-from plumbline.results.measures import Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured
+from plumbline.results.claims.measures import Measures, Values
 from plumbline.studies.quack import lemma
 from plumbline.studies.quack.claims.evidence import Evidence
 

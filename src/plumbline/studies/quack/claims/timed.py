@@ -5,10 +5,10 @@ One function for each claim, named as the claim; what it says is in config/studi
 
 from __future__ import annotations
 
-from plumbline.results.checkers import Measured, near
-from plumbline.results.measures import Absent, Measures, Values
-from plumbline.results.published import Claim
-from plumbline.results.runs import MISSING
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, near
+from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.runs.finished_runs import MISSING
 from plumbline.stats.paired import PairedRatio
 from plumbline.studies.quack import speed
 from plumbline.studies.quack.claims.evidence import Evidence

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.results.checkers import Measured
-from plumbline.results.measures import Absent, Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured
+from plumbline.results.claims.measures import Absent, Measures, Values
 from plumbline.studies.quack.claims.evidence import BOTH, Evidence, each, gap, in_each, lower, slightly_worse
 from plumbline.studies.quack.grid import ABLATION, DEFAULT, DIFFERENT, QK_CLIPS, QK_NORM, QUACK
 from plumbline.train.optimizers._orthogonal import QUINTIC, orthogonalised

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plumbline.results import style
+from plumbline.results.figures import style
 from plumbline.studies.quack.grid import Grid
 from plumbline.studies.quack.layout import attention
 

@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plumbline.results import style
-from plumbline.results.published import Published
-from plumbline.results.runs import DIVERGED, RunFrames
-from plumbline.results.style import Picture, styled
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import DIVERGED, RunFrames
+from plumbline.specs.study_config import Study
 from plumbline.studies.quack.figures._panels import (
     absent,
     colour,

@@ -13,10 +13,10 @@ import msgspec
 import pandas as pd
 from msgspec import Struct
 
-from plumbline.cli import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.model.norms_per_block import norms_per_block
-from plumbline.specs.sheet import Study
 from plumbline.specs.spec import Count, RunSpec, convert
+from plumbline.specs.study_config import Study
 from plumbline.train.step_time import Timing, measure
 
 #: Interventions that only look on: part of how the study reads its runs, not of a method.

@@ -6,11 +6,11 @@ document. It needs no run; caches are those of the models at the document's size
 
 from __future__ import annotations
 
-from plumbline.results.layout import labels, ours
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Column, Table
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import labels, ours
+from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.specs.study_config import Study
 from plumbline.studies.quack import memory
 from plumbline.studies.quack.layout import attention, finished
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.results.layout import CONTEXT_ALONE, labels, ours
-from plumbline.results.published import NOT_PRINTED, Published
-from plumbline.results.runs import MISSING, RunFrames
-from plumbline.results.table import REFERENCE, Cell, Column, Table, context, from_print, number, published_column
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.tables.layout import CONTEXT_ALONE, labels, ours
+from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, context, from_print, number, published_column
+from plumbline.specs.study_config import Study
 from plumbline.studies.quack import speed
 from plumbline.studies.quack.grid import DEFAULT, QK_NORM, QUACK
 from plumbline.studies.quack.layout import finished

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from plumbline.results.layout import FACTS, labels, ours, said
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Column, Table, number
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, labels, ours, said
+from plumbline.results.tables.table import Cell, Column, Table, number
+from plumbline.specs.study_config import Study
 from plumbline.studies.quack.grid import QUACK, Grid
 from plumbline.studies.quack.layout import LARGEST_NOTE, STABLE_NOTE, attention, facts, finished, largest_logit, loss
 

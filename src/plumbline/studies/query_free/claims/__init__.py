@@ -1,6 +1,6 @@
 """The query_free study's claims: which id is measured how."""
 
-from plumbline.results.measures import Measures
+from plumbline.results.claims.measures import Measures
 from plumbline.studies.query_free.claims import losses, rates, sizes, theorems, transfer
 from plumbline.studies.query_free.claims.evidence import Evidence
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 
-from plumbline.results import measures
-from plumbline.results.checkers import factor, near
-from plumbline.results.measures import Absent
-from plumbline.results.published import Published
-from plumbline.results.runs import MISSING, RunFrames
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.claims import measures
+from plumbline.results.claims.checkers import factor, near
+from plumbline.results.claims.measures import Absent
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Study
 from plumbline.studies.query_free import checks
 from plumbline.studies.query_free.losses import BASELINE, SAME, SCALE, Counts, Losses, counts, spec_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plumbline.results.checkers import Measured, Verdict, number, order
-from plumbline.results.measures import Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, Verdict, number, order
+from plumbline.results.claims.measures import Measures, Values
 from plumbline.studies.query_free.claims.evidence import LEVEL, PERCENT, Evidence
 from plumbline.studies.query_free.losses import (
     BASELINE,

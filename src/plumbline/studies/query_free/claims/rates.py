@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from plumbline.results.checkers import Measured
-from plumbline.results.measures import Absent, Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured
+from plumbline.results.claims.measures import Absent, Measures, Values
 from plumbline.studies.query_free.claims.evidence import Evidence
 from plumbline.studies.query_free.losses import BASELINE, CONFIGURATIONS, IDENTITY, LARGE_MLP
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.results.checkers import Measured, Verdict, factor, half_unit, near
-from plumbline.results.measures import Absent, Measures, Values
-from plumbline.results.published import Claim
-from plumbline.results.runs import MISSING
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, Verdict, factor, half_unit, near
+from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.runs.finished_runs import MISSING
 from plumbline.studies.query_free.claims.evidence import Evidence
 from plumbline.studies.query_free.transfer import ANGLE, COSINE, DISTANCE, ERROR, LINEAR, MLP, NAME, finals
 

@@ -14,8 +14,8 @@ import pandas as pd
 import torch
 from msgspec import Meta, Struct
 
-from plumbline.specs.sheet import Study
 from plumbline.specs.spec import Count, Fraction, Positive, convert
+from plumbline.specs.study_config import Study
 from plumbline.theory.basis_transfer import Fit, Target, best_linear, draw_target, fit_mlp, inputs, readings, ridge
 
 #: arm, step (None: it has none), quantity, value.

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.results.layout import ours
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Column, Table
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import ours
+from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.specs.study_config import Study
 from plumbline.studies.query_free import checks
 from plumbline.studies.query_free.layout import finished
 from plumbline.theory.theorem_check import FAILURE, PREMISES, ROUNDING, TheoremCheck

@@ -5,11 +5,11 @@ Source: query_free study, Table 2 (section 5.1) and section 6.
 
 from __future__ import annotations
 
-from plumbline.results.layout import FACTS, beside, labels, ours
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import REFERENCE, Cell, Column, Table, printed_cells
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, printed_cells
+from plumbline.specs.study_config import Study
 from plumbline.studies.query_free.layout import facts, finished, value
 from plumbline.studies.query_free.losses import (
     BASELINE,

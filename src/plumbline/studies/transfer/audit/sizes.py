@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from plumbline.audit.parameters import DecoderSize, head_width
 from plumbline.audit.settings import Settings
-from plumbline.cli import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest
 
 
 def base(settings: Settings) -> DecoderSize:

@@ -1,6 +1,6 @@
 """The transfer study's claims: which id is measured how."""
 
-from plumbline.results.measures import Measures
+from plumbline.results.claims.measures import Measures
 from plumbline.studies.transfer.claims import (
     attention,
     base_scale,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from plumbline.results.checkers import Measured, in_turn, number, said
-from plumbline.results.measures import Absent, Measures, Values
-from plumbline.results.published import Claim
-from plumbline.results.runs import DIVERGED
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, in_turn, number, said
+from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.runs.finished_runs import DIVERGED
 from plumbline.stats import noise_floor
 from plumbline.studies.transfer.claims.evidence import SIGNIFICANT_Z, Evidence
 from plumbline.studies.transfer.concentration import Point, last

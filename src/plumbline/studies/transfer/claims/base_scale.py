@@ -10,7 +10,8 @@ import warnings
 
 import numpy as np
 
-from plumbline.results.checkers import (
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import (
     Measured,
     Verdict,
     at_most_partly,
@@ -25,8 +26,7 @@ from plumbline.results.checkers import (
     signs,
     statistic,
 )
-from plumbline.results.measures import Absent, Measures, Values
-from plumbline.results.published import Claim
+from plumbline.results.claims.measures import Absent, Measures, Values
 from plumbline.stats import bootstrap_interval, probability_not_above, welch
 from plumbline.studies.transfer.claims.evidence import SIGNIFICANT_Z, Evidence
 

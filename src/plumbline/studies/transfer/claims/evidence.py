@@ -8,12 +8,12 @@ from functools import cached_property
 
 import pandas as pd
 
-from plumbline.results import measures
-from plumbline.results.measures import Absent
-from plumbline.results.published import Published
-from plumbline.results.runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.table import Table, reference_of
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.claims import measures
+from plumbline.results.claims.measures import Absent
+from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
+from plumbline.results.tables.table import Table, reference_of
+from plumbline.specs.study_config import Study
 from plumbline.stats import NoiseFloor, noise_floor, two_sided_normal, verdicts
 from plumbline.studies.transfer.divergence import PAPER_STEPS, Divergence, divergence_of
 from plumbline.studies.transfer.headline import BASE, LARGE

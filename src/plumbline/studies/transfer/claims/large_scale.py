@@ -10,7 +10,8 @@ import math
 import numpy as np
 import pandas as pd
 
-from plumbline.results.checkers import (
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import (
     Measured,
     at_most_partly,
     factor,
@@ -22,8 +23,7 @@ from plumbline.results.checkers import (
     signs,
     statistic,
 )
-from plumbline.results.measures import Absent, Measures, Values
-from plumbline.results.published import Claim
+from plumbline.results.claims.measures import Absent, Measures, Values
 from plumbline.stats import spearman
 from plumbline.studies.transfer.claims.base_scale import CLIMB
 from plumbline.studies.transfer.claims.evidence import Evidence

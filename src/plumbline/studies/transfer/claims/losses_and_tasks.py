@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from plumbline.results.checkers import (
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import (
     Measured,
     Verdict,
     at_most_partly,
@@ -21,8 +22,7 @@ from plumbline.results.checkers import (
     said,
     signs,
 )
-from plumbline.results.measures import Absent, Measures, Values
-from plumbline.results.published import Claim
+from plumbline.results.claims.measures import Absent, Measures, Values
 from plumbline.studies.transfer.claims.base_scale import CLIMB, SIGMA
 from plumbline.studies.transfer.claims.evidence import SIGNIFICANT_Z, Evidence
 from plumbline.studies.transfer.hardware import ARM, pair

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from plumbline.results.checkers import Measured, at_most_partly, in_turn, near, number, parts, said, statistic
-from plumbline.results.measures import Absent, Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, at_most_partly, in_turn, near, number, parts, said, statistic
+from plumbline.results.claims.measures import Absent, Measures, Values
 from plumbline.studies.transfer.claims.base_scale import CLIMB, LEVEL, beyond, interval
 from plumbline.studies.transfer.claims.evidence import SIGNIFICANT_Z, Evidence
 

@@ -9,13 +9,13 @@ import math
 from functools import cache
 from typing import Any
 
+from plumbline.audit.published import Claim, Published
 from plumbline.model.flops import counted
-from plumbline.results.checkers import Measured, at_most_partly, in_turn, near, number, parts, said
-from plumbline.results.measures import Measures, Values
-from plumbline.results.published import Claim, Published
-from plumbline.results.runs import load
-from plumbline.results.table import Table
-from plumbline.specs import sheet
+from plumbline.results.claims.checkers import Measured, at_most_partly, in_turn, near, number, parts, said
+from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.runs.finished_runs import load
+from plumbline.results.tables.table import Table
+from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec, RunSpec
 from plumbline.stats import family_wise_error_rate
 from plumbline.studies.transfer.claims.evidence import Evidence
@@ -27,11 +27,11 @@ ARITHMETIC = {"scope": "arithmetic"}
 
 
 @cache
-def _paper(study: str) -> sheet.Study:
-    return sheet.load(study, "paper")
+def _paper(study: str) -> study_config.Study:
+    return study_config.load(study, "paper")
 
 
-def _document(e: Evidence) -> sheet.Study:
+def _document(e: Evidence) -> study_config.Study:
     """The document's study at its own size; that of the extended one, where a study extends another."""
     return _paper(e.study.code)
 
@@ -234,7 +234,7 @@ def attnres_init(e: Evidence, claim: Claim) -> Values:
 
 def _smallest(e: Evidence, method: str) -> ModelSpec:
     """A method's model at the size of tests."""
-    return sheet.load(e.study.code, "smoke").runs[f"{e.study.code}/{BASE}/{method}/s42"].spec.model
+    return study_config.load(e.study.code, "smoke").runs[f"{e.study.code}/{BASE}/{method}/s42"].spec.model
 
 
 @MEASURES.of("softpick_zeros", **ARITHMETIC)
@@ -242,8 +242,8 @@ def softpick_zeros(e: Evidence, claim: Claim) -> Values:
     """On random queries and keys of the real mixer: zero exactly where softmax is at most 1/n; rows below one."""
     import torch
 
+    from plumbline.model.attention_mask import Visibility
     from plumbline.model.decoder import create
-    from plumbline.model.visibility import Visibility
 
     model = _smallest(e, "softpick")
     mixer = create(model, init_seed=0).blocks[0].attention.mixer

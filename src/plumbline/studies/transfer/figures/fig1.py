@@ -9,11 +9,11 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
-from plumbline.results import style
-from plumbline.results.published import Published
-from plumbline.results.runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.style import Picture, label_of, styled
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, label_of, styled
+from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
+from plumbline.specs.study_config import Study
 from plumbline.studies.transfer.headline import LARGE
 
 #: Figure 1's runs at the large scale: method, seed, colour, line.

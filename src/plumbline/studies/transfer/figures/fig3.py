@@ -9,12 +9,12 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import TwoSlopeNorm
 
-from plumbline.results import style
-from plumbline.results.published import Published
-from plumbline.results.runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.style import Picture, label_of, styled
-from plumbline.results.table import reference_of, task_source
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, label_of, styled
+from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
+from plumbline.results.tables.table import reference_of, task_source
+from plumbline.specs.study_config import Study
 from plumbline.studies.transfer.headline import BASE, base_values, best_first
 from plumbline.studies.transfer.tasks import deltas, tasks_of
 

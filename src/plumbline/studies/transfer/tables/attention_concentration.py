@@ -10,11 +10,11 @@ import math
 
 import pandas as pd
 
-from plumbline.results.layout import CONTEXT_ALONE, ours, surrounded
-from plumbline.results.published import Published
-from plumbline.results.runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.table import NO_FLOOR, REFERENCE, Cell, Column, Table, context, number, reference_of
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
+from plumbline.results.tables.layout import CONTEXT_ALONE, ours, surrounded
+from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, Column, Table, context, number, reference_of
+from plumbline.specs.study_config import Study
 from plumbline.stats import noise_floor
 from plumbline.studies.transfer.concentration import Point, before, points
 from plumbline.studies.transfer.headline import BASE, LARGE

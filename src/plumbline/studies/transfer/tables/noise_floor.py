@@ -10,11 +10,11 @@ import warnings
 
 import pandas as pd
 
-from plumbline.results.formats import PROBABILITY
-from plumbline.results.layout import ours
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import (
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.formats import PROBABILITY
+from plumbline.results.tables.layout import ours
+from plumbline.results.tables.table import (
     CONTEXT,
     REFERENCE,
     Cell,
@@ -30,7 +30,7 @@ from plumbline.results.table import (
     reference_of,
     warnings_of,
 )
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 from plumbline.stats import (
     bootstrap_interval,
     probability_not_above,

@@ -5,11 +5,11 @@ Source: transfer study, section 3.3. Not a table of the document.
 
 from __future__ import annotations
 
-from plumbline.results.layout import labels, ours, surrounded
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Column, Table
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import labels, ours, surrounded
+from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.specs.study_config import Study
 from plumbline.stats.protocol_error import WORLDS, protocols, standard_error
 from plumbline.studies.transfer.protocol import ASSUMED, CORRECTIONS, COUNTS, GAINS, STATISTICS, worth
 

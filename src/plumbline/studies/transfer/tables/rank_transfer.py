@@ -9,10 +9,10 @@ import math
 
 import pandas as pd
 
-from plumbline.results.formats import PROBABILITY
-from plumbline.results.published import NOT_PRINTED, Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import (
+from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.formats import PROBABILITY
+from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
     Column,
@@ -24,7 +24,7 @@ from plumbline.results.table import (
     reference_of,
     warnings_of,
 )
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 from plumbline.stats import signs_preserved
 from plumbline.studies.transfer.headline import BASE, LARGE
 from plumbline.studies.transfer.two_scales import failures, improvers, rank_correlation, two_scales

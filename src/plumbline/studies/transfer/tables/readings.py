@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from plumbline.audit.published import Published
 from plumbline.model.decoder import on_meta
 from plumbline.results.deviations import reading_change
-from plumbline.results.formats import PROBABILITY
-from plumbline.results.layout import beside, labels, ours
-from plumbline.results.published import Published
-from plumbline.results.runs import COMPLETED, MISSING, RunFrames
-from plumbline.results.table import (
+from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
+from plumbline.results.tables.formats import PROBABILITY
+from plumbline.results.tables.layout import beside, labels, ours
+from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
     REFERENCE,
@@ -36,7 +36,7 @@ from plumbline.results.table import (
 )
 from plumbline.specs import corpus
 from plumbline.specs.corpus import Corpus
-from plumbline.specs.sheet import Study, make_spec
+from plumbline.specs.study_config import Study, make_spec
 from plumbline.stats import NoiseFloor, noise_floor, two_sided_t
 from plumbline.studies.transfer.headline import BASE, headline_runs
 

@@ -13,11 +13,11 @@ from typing import Literal
 
 import pandas as pd
 
-from plumbline.results.formats import PROBABILITY
-from plumbline.results.layout import labels, ours
-from plumbline.results.published import Published
-from plumbline.results.runs import COMPLETED, RunFrames
-from plumbline.results.table import (
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
+from plumbline.results.tables.formats import PROBABILITY
+from plumbline.results.tables.layout import labels, ours
+from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
     REFERENCE,
@@ -32,7 +32,7 @@ from plumbline.results.table import (
     reference_of,
     warnings_of,
 )
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 from plumbline.stats import NoiseFloor, noise_floor, signal_of_noise, verdicts
 from plumbline.studies.transfer.headline import BASE, best_first, headline_runs
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from plumbline.results.published import Published, printed
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Column, Table
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published, printed
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.specs.study_config import Study
 
 COLUMNS = [
     Column(name="method", header="id", kind="label"),

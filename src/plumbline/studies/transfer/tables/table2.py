@@ -8,11 +8,11 @@ each correction, the sampling error of the items, paired over them, and its test
 
 from __future__ import annotations
 
-from plumbline.results.formats import PROBABILITY
-from plumbline.results.layout import ours, said
-from plumbline.results.published import Published, printed
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import (
+from plumbline.audit.published import Published, printed
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.formats import PROBABILITY
+from plumbline.results.tables.layout import ours, said
+from plumbline.results.tables.table import (
     CONTEXT,
     Column,
     Table,
@@ -23,7 +23,7 @@ from plumbline.results.table import (
     reference_of,
     warnings_of,
 )
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 from plumbline.stats.believed import RULE
 from plumbline.studies.transfer.base_rows import BaseRows, base_rows
 from plumbline.studies.transfer.headline import BASE, lead

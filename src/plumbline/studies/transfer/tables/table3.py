@@ -9,11 +9,11 @@ import math
 
 import pandas as pd
 
-from plumbline.results.formats import probability
-from plumbline.results.layout import ours
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import (
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.formats import probability
+from plumbline.results.tables.layout import ours
+from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
     Column,
@@ -28,7 +28,7 @@ from plumbline.results.table import (
     reference_of,
     warnings_of,
 )
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 from plumbline.stats import signs_preserved
 from plumbline.studies.transfer.headline import BASE, LARGE, first_seed, headline_runs
 from plumbline.studies.transfer.two_scales import failures, improvers, rank_correlation, two_scales

@@ -6,14 +6,14 @@ device; the document's formula stands beside the true count.
 
 from __future__ import annotations
 
+from plumbline.audit.published import Published
 from plumbline.model.decoder import on_meta
 from plumbline.model.flops import counted
-from plumbline.results.layout import ours
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import Cell, Column, Table, printed_cells, published_column, reference_of
-from plumbline.specs import sheet
-from plumbline.specs.sheet import Study
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import ours
+from plumbline.results.tables.table import Cell, Column, Table, printed_cells, published_column, reference_of
+from plumbline.specs import study_config
+from plumbline.specs.study_config import Study
 from plumbline.studies.transfer.flops import appendix_c
 from plumbline.studies.transfer.headline import BASE
 
@@ -44,7 +44,7 @@ PRINTED = {name: name for name in ("params_b", "delta_params_pct", "delta_flops_
 
 def table4(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each method at paper size, whatever the preset of the runs."""
-    paper = study if study.preset == SIZE else sheet.load(study.name, SIZE)
+    paper = study if study.preset == SIZE else study_config.load(study.name, SIZE)
     reference = reference_of(paper, "table4")
     specs = {run.spec.method: run.spec for run in paper.runs.values() if run.spec.scale == BASE}
     counts = {}

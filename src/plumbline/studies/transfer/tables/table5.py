@@ -11,9 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.results.published import Published
-from plumbline.results.runs import MISSING, RunFrames
-from plumbline.results.table import (
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
     Column,
@@ -27,7 +27,7 @@ from plumbline.results.table import (
     reference_of,
     warnings_of,
 )
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 from plumbline.studies.transfer.hardware import ARM, DIFFERENT, SAME, UNKNOWN, Pair, device, pair, stand_in
 from plumbline.studies.transfer.headline import BASE
 

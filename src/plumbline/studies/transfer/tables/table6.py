@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.results.layout import ours
-from plumbline.results.published import NOT_PRINTED, Published, printed
-from plumbline.results.runs import COMPLETED, DIVERGED, MISSING, RunFrames
-from plumbline.results.table import (
+from plumbline.audit.published import NOT_PRINTED, Published, printed
+from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
+from plumbline.results.tables.layout import ours
+from plumbline.results.tables.table import (
     Cell,
     Column,
     Table,
@@ -21,7 +21,7 @@ from plumbline.results.table import (
     published_column,
     warnings_of,
 )
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 from plumbline.studies.transfer.divergence import (
     BRIEF,
     ELEVATED,

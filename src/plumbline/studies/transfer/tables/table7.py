@@ -5,10 +5,10 @@ Source: transfer study, appendix E.1 and Table 7.
 
 from __future__ import annotations
 
-from plumbline.results.layout import ours
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import (
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import ours
+from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
     Column,
@@ -19,7 +19,7 @@ from plumbline.results.table import (
     reference_of,
     warnings_of,
 )
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 from plumbline.studies.transfer.base_rows import base_rows
 from plumbline.studies.transfer.headline import BASE
 

@@ -5,9 +5,9 @@ Source: transfer study, appendix E, Figure 3 (which prints no numbers).
 
 from __future__ import annotations
 
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.table import (
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
     Column,
@@ -19,7 +19,7 @@ from plumbline.results.table import (
     reference_of,
     warnings_of,
 )
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 from plumbline.studies.transfer.headline import BASE, base_values, best_first, headline_runs
 from plumbline.studies.transfer.tasks import deltas, tasks_of
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbline.results.measures import Evidence, Measures, Values
-from plumbline.results.published import Claim
+from plumbline.audit.published import Claim
+from plumbline.results.claims.measures import Evidence, Measures, Values
 
 __all__ = ["MEASURES", "Evidence"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.results import style
-from plumbline.results.published import Published
-from plumbline.results.runs import RunFrames
-from plumbline.results.style import Picture, styled
-from plumbline.specs.sheet import Study
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
 
 
 @styled

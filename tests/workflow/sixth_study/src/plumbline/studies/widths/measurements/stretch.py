@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 
 
 def stretch(study: Study, options: dict[str, Any], say: Callable[[str], None]) -> pd.DataFrame:

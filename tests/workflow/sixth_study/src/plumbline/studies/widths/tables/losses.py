@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbline.results.published import Published
-from plumbline.results.runs import MISSING, RunFrames
-from plumbline.results.table import (
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
     Column,
@@ -15,7 +15,7 @@ from plumbline.results.table import (
     printed_cells,
     published_column,
 )
-from plumbline.specs.sheet import Study
+from plumbline.specs.study_config import Study
 
 COLUMNS = [
     Column(name="method", header="Method", kind="label", narrow=True),

@@ -1,0 +1,182 @@
+"""``plumbline init FOLDER``: write a project: Snakefile, workflow, configuration, profiles, examples and documentation.
+
+What is written is what travels with the package, so that a wheel needs no copy of the repository. Nothing is ever
+overwritten: a folder that holds anything but .git and .venv is refused. After a newer package was installed,
+``--upgrade`` replaces the files of a project that are still as they were written, adds new ones, and names those that
+you changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from plumbline import __version__
+from plumbline.core import command_line, package_data
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_bytes, atomic_write_json, sha256_file, sha256_text
+from plumbline.specs.config import PROJECT
+
+#: What may lie in the folder of a new project.
+HARMLESS = {".git", ".venv"}
+#: Entries in the way that are named, before it is only said how many more there are.
+NAMED = 5
+README = Path(__file__).with_name("new_project.md")
+IGNORED = [
+    "/.venv/",
+    "/work/",
+    "/results/*",
+    "!/results/README.md",
+    "/.snakemake/",
+    "/logs/",
+    "/exports/",
+    "__pycache__/",
+]
+
+
+def contents() -> dict[str, Path | str]:
+    """Every file of a new project: where it is copied from, or its text."""
+    root = package_data.folder()
+    found: dict[str, Path | str] = {path.as_posix(): root / path for path in package_data.files(root)}
+    if "Snakefile" not in found:
+        raise PlumblineError(f"{root} has no Snakefile: this package is not whole; install it again (pip install)")
+    return found | {"README.md": README, ".gitignore": "".join(f"{line}\n" for line in IGNORED)}
+
+
+def write(folder: Path) -> int:
+    """Write a project into a folder that is empty or not there yet; returns how many files it has.
+
+    Raises:
+        PlumblineError: something is in the way, which is named.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise PlumblineError(f"{folder} is a file; name a folder that is empty, or not there yet")
+    there = sorted({path.name for path in folder.iterdir()} - HARMLESS) if folder.is_dir() else []
+    if there:
+        named = ", ".join(there[:NAMED]) + (f" and {len(there) - NAMED} more" if len(there) > NAMED else "")
+        upgrade = "; a project is brought up to date with --upgrade" if PROJECT in there else ""
+        raise PlumblineError(
+            f"{folder} is not empty ({named}), and nothing is ever overwritten; name another folder{upgrade}"
+        )
+    before, files = folder.is_dir(), contents()
+    try:
+        for name, content in files.items():
+            _put(folder / name, content)
+        # `--profile slurm` is looked for in the working directory.
+        (folder / "slurm").symlink_to("profiles/slurm")
+        _record(folder, {name: _hash(content) for name, content in files.items()})
+    except BaseException:  # it was empty: nothing of anybody's is in it
+        for path in folder.iterdir() if before else [folder]:
+            if path.name not in HARMLESS:
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        raise
+    return len(files)
+
+
+def upgrade(folder: Path) -> list[str]:
+    """Bring a project up to the package that is installed; returns what was done, and what is left to do, in lines.
+
+    Raises:
+        PlumblineError: the folder is no project that `init` wrote.
+    """
+    record, files, said = _recorded(folder), contents(), list[str]()
+    written: dict[str, str] = record["files"]
+    for name, content in files.items():
+        now, path = _hash(content), folder / name
+        was = written.get(name)
+        if now == was:
+            continue
+        if was is None and not path.exists():
+            try:
+                _put(path, content)
+            except (FileExistsError, NotADirectoryError) as error:
+                said.append(f"left out {name}: {error.filename} is a file of yours; rename it, and upgrade again")
+                continue
+            said.append(f"added {name}")
+        elif path.is_file() and not path.is_symlink() and sha256_file(path) in (was, now):
+            atomic_write_bytes(path, _bytes(content))
+            said.append(f"replaced {name}")
+        elif path.exists():
+            beside = content if isinstance(content, Path) else "the package's"
+            said.append(f"left {name}, which you changed and the package changed too: compare it with {beside}")
+            continue  # and say so again until they are one
+        else:
+            said.append(f"left out {name}, which you removed")
+        written[name] = now
+    said += [f"left {name}, which the package has no more" for name in sorted(set(written) - set(files))]
+    _record(folder, {name: digest for name, digest in written.items() if name in files})
+    return said
+
+
+def _put(path: Path, content: Path | str) -> None:
+    """Write a file that is not there yet."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "xb") as file:
+        file.write(_bytes(content))
+
+
+def _bytes(content: Path | str) -> bytes:
+    return content.encode() if isinstance(content, str) else content.read_bytes()
+
+
+def _hash(content: Path | str) -> str:
+    return sha256_text(content) if isinstance(content, str) else sha256_file(content)
+
+
+def _record(folder: Path, files: dict[str, str]) -> None:
+    """What was written, so that an upgrade knows what is still as it was."""
+    atomic_write_json(folder / PROJECT, {"version": __version__, "files": files})
+
+
+def _recorded(folder: Path) -> dict[str, Any]:
+    path = folder / PROJECT
+    if not path.is_file():
+        raise PlumblineError(
+            f"--upgrade: {folder} is no project that `plumbline init` wrote (it has no {PROJECT}); name the folder of "
+            "one, or leave out --upgrade to write a new one"
+        )
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(content["files"], dict):
+            return dict(content)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise PlumblineError(
+        f"--upgrade: {path} does not say what was written there; write a new one elsewhere (`plumbline init FOLDER`), "
+        "and bring your changes over"
+    )
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=command_line.prog("plumbline init"),
+        description=command_line.described(__doc__),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="empty, or not there yet")
+    parser.add_argument("--upgrade", action="store_true", help="bring a project up to the installed package")
+    return parser
+
+
+def main() -> None:
+    """The verb."""
+    given = arguments().parse_args()
+    if given.upgrade:
+        for line in upgrade(given.folder) or ["nothing to do"]:
+            print(line)
+        return
+    number = write(given.folder)
+    print(
+        f"{given.folder}: a project of {number} files. Then:\n"
+        f"  cd {given.folder}\n"
+        "  snakemake -n results/table2.csv    what would be done\n"
+        "  snakemake results/table2.csv       do it, at demo size; README.md says more"
+    )
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,118 @@
+"""``plumbline ls``: what there is to name in a command, one thing a line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+
+from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.specs import study_config
+from plumbline.specs.config import PRESETS, load_study, studies
+from plumbline.specs.study_config import Study
+
+Row = dict[str, str]
+
+
+def _methods(study: Study) -> list[Row]:
+    entries = study.sheet["methods"]
+    return [
+        {"study": study.name, "method": name, "label": study.label(name), "category": _category(entries, name)}
+        for name in study.methods
+    ]
+
+
+def _category(entries: dict[str, dict[str, str]], name: str) -> str:
+    return entries[name.partition(".")[0]].get("category", "")
+
+
+def _readings(study: Study) -> list[Row]:
+    entries = study.sheet["methods"]
+    return [
+        {"study": study.name, "reading": f"{method}.{reading}", "label": study.label(f"{method}.{reading}")}
+        for method, entry in entries.items()
+        for reading in entry.get("readings", {})
+    ]
+
+
+def _targets(study: Study) -> list[Row]:
+    return [
+        {"study": study.name, "target": name, "kind": entry["kind"], "runs": str(len(study.group(*entry["runs"])))}
+        for name, entry in study.sheet["targets"].items()
+    ]
+
+
+def _runs(study: Study) -> list[Row]:
+    return [
+        {
+            "run": run.key,
+            "scale": study.scale_label(run.spec.scale),
+            "run id": run.spec.run_id,
+            "groups": ", ".join(run.groups),
+        }
+        for run in study.runs.values()
+    ]
+
+
+#: What is listed of a study, by its name.
+OF_A_STUDY: dict[str, Callable[[Study], list[Row]]] = {
+    "methods": _methods,
+    "readings": _readings,
+    "targets": _targets,
+    "runs": _runs,
+}
+
+
+def rows(what: str, study: str | None, preset: str) -> list[Row]:
+    """The lines of a list.
+
+    Args:
+        study: one of them; None: all that have something at the preset.
+
+    Raises:
+        PlumblineError: there is no such study.
+    """
+    known = studies()
+    if study is not None and study not in known:
+        raise PlumblineError(f"--study: there is no study {study!r}{nearest(study, known)} (there are {known})")
+    chosen = [study] if study else known
+    if what == "studies":
+        return [{"study": name, "title": load_study(name)["title"], "presets": _presets(name)} for name in chosen]
+    if what == "presets":
+        return [
+            {"preset": name, "studies": ", ".join(one for one in chosen if study_config.has_preset(one, name))}
+            for name in PRESETS
+        ]
+    there = [name for name in chosen if study_config.has_preset(name, preset)]
+    if not there:
+        raise PlumblineError(f"--preset: {study} has nothing at {preset}; it has {_presets(chosen[0])}")
+    return [row for name in there for row in OF_A_STUDY[what](study_config.load(name, preset))]
+
+
+def _presets(study: str) -> str:
+    return ", ".join(name for name in PRESETS if study_config.has_preset(study, name))
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=command_line.prog("plumbline ls"), description=command_line.described(__doc__)
+    )
+    parser.add_argument("what", choices=["studies", "presets", *OF_A_STUDY], nargs="?", default="studies")
+    parser.add_argument("--study", help="of this study alone")
+    parser.add_argument("--preset", choices=PRESETS, default="demo", help="at this size (default: demo)")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def main() -> None:
+    """The verb."""
+    given = arguments().parse_args()
+    found = rows(given.what, given.study, given.preset)
+    if given.json:
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    from tabulate import tabulate
+
+    print(tabulate(found, headers="keys", tablefmt="plain") if found else f"no {given.what}")

@@ -1,0 +1,105 @@
+"""``plumbline sample RUN --tokenizer tokenizer.json``: what a finished run writes, to be read by a person.
+
+Evidence of nothing: a look at whether a model has learned words.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError
+
+if TYPE_CHECKING:
+    import torch
+
+    from plumbline.model.decoder import Decoder
+
+
+def continuation(
+    model: Decoder, prompt: list[int], tokens: int, temperature: float, generator: torch.Generator, end: int | None
+) -> list[int]:
+    """Tokens that a model puts after a prompt, one at a time, through its cache.
+
+    Args:
+        prompt: at least one token.
+        temperature: of the softmax that a token is drawn from; 0: the likeliest.
+        end: a token after which nothing follows; it is left out.
+    """
+    import torch
+
+    from plumbline.model.cache import Cache
+
+    cache, found = Cache(), list[int]()
+    read_BT = torch.tensor([prompt])
+    with torch.inference_mode():
+        while len(found) < tokens:
+            logits_V = model(read_BT, cache=cache)[0, -1]
+            if temperature:
+                chances_V = (logits_V / temperature).softmax(dim=-1)
+                token = int(torch.multinomial(chances_V, 1, generator=generator))
+            else:
+                token = int(logits_V.argmax())
+            if token == end:
+                break
+            found.append(token)
+            read_BT = torch.tensor([[token]])
+    return found
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=command_line.prog("plumbline sample"), description=command_line.described(__doc__)
+    )
+    parser.add_argument(
+        "run", type=Path, help="folder of a finished run, such as work/demo/runs/transfer/base/qknorm/s42"
+    )
+    parser.add_argument("--tokenizer", required=True, type=Path, help="the tokenizer.json of its corpus")
+    parser.add_argument("--prompt", default="", help="what to go on from (default: the beginning of a document)")
+    parser.add_argument("--tokens", type=int, default=60, help="most tokens in a sample (default: %(default)s)")
+    parser.add_argument("--samples", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--temperature", type=float, default=0.8, help="0: always the likeliest (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    return parser
+
+
+def main() -> None:
+    """The verb."""
+    given = arguments().parse_args()
+    for name, least in (("tokens", 1), ("samples", 1), ("temperature", 0)):
+        if getattr(given, name) < least:
+            raise PlumblineError(f"--{name} must be at least {least}, not {getattr(given, name):g}")
+    if not given.tokenizer.is_file():
+        raise PlumblineError(f"--tokenizer: there is no file {given.tokenizer}")
+    import torch
+    from tokenizers import Tokenizer
+
+    from plumbline.evaluate.adapter import end_of_text
+    from plumbline.runtime.finished_run import FinishedRun
+
+    run = FinishedRun.read(given.run)
+    if run.outcome != "completed":
+        raise PlumblineError(f"{given.run}: {run.outcome}; there is no model that could write")
+    tokenizer = Tokenizer.from_file(str(given.tokenizer))
+    if tokenizer.get_vocab_size() != run.spec.data.tokenizer_vocabulary:
+        raise PlumblineError(
+            f"--tokenizer: {given.tokenizer} has {tokenizer.get_vocab_size()} entries, the run's has "
+            f"{run.spec.data.tokenizer_vocabulary}; give the one of its corpus, {run.spec.data.corpus}"
+        )
+    end = end_of_text(tokenizer)
+    prompt = [end, *tokenizer.encode(given.prompt).ids]
+    room = run.spec.model.context - len(prompt)
+    if room < 1:
+        raise PlumblineError(f"--prompt has {len(prompt)} tokens, the model reads {run.spec.model.context}; give less")
+    model, generator = run.model().eval(), torch.Generator().manual_seed(given.seed)
+    print(f"{run.spec.key} ({run.spec.preset}): samples, evidence of nothing")
+    for _ in range(given.samples):
+        found = continuation(model, prompt, min(given.tokens, room), given.temperature, generator, end)
+        print(f"--\n{given.prompt}{tokenizer.decode(found)}")
+
+
+if __name__ == "__main__":
+    command_line.run(main)

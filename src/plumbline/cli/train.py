@@ -1,0 +1,139 @@
+"""``plumbline train STUDY/SCALE/METHOD/sSEED --out DIR``: a run of a study without Snakemake, changed at will.
+
+The packs are those that the workflow makes; what a run leaves in DIR is what it leaves in the workflow's own folder.
+A METHOD may be a reading (``qknorm.x``) or an arm. Exit codes: 0 carried out (completed or diverged), 75 asked to stop
+and saved (the same command goes on), anything else a fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.files import parse_json
+from plumbline.project.project import plan
+from plumbline.runtime.stop import StopRequest
+from plumbline.specs.config import PRESETS, load_config
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import PARTS, overlay
+from plumbline.train.settings import Settings
+
+
+def changed(spec: RunSpec, words: list[str]) -> RunSpec:
+    """A spec with ``part.key=value`` words on top, checked as the YAML is; another component takes its own defaults.
+
+    Raises:
+        PlumblineError: a word is not of that form, or says what cannot be meant.
+    """
+    content = {key: value for key, value in spec.to_dict().items() if key != "components"}
+    for word in words:
+        path, equals, text = word.partition("=")
+        names = path.split(".")
+        if not equals or not all(names):
+            raise PlumblineError(f"--set {word!r}: write it as part.key=value, such as train.steps=100")
+        if names[0] not in PARTS:
+            raise PlumblineError(
+                f"--set {word!r}: there is no part {names[0]!r}{nearest(names[0], PARTS)} (there are {list(PARTS)})"
+            )
+        try:
+            value: Any = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise PlumblineError(f"--set {word!r}: the value is not YAML ({error})") from error
+        for name in reversed(names):
+            value = {name: value}
+        content = overlay(content, value)
+    try:
+        return RunSpec.from_dict(content)
+    except PlumblineError as error:
+        raise PlumblineError(f"--set: {error}") from error
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=command_line.prog("plumbline train"),
+        description=command_line.described(__doc__),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("run", metavar="RUN", help="such as transfer/base/qknorm/s42 (plumbline ls runs)")
+    parser.add_argument(
+        "--out", required=True, type=Path, metavar="DIR", help="its outputs; its state lies in DIR.state"
+    )
+    parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
+    words = "change a part of the spec, such as train.steps=100 or model.mixer.name=softpick; again for more"
+    parser.add_argument("--set", action="append", default=[], metavar="PART.KEY=VALUE", dest="changes", help=words)
+    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="as snakemake's")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--micro-batch", type=int, metavar="SEQUENCES", help="most sequences at a time (default: all)")
+    parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="also write TensorBoard events there")
+    parser.add_argument("--mlflow", metavar="URI", help="let MLflow see the run: a tracking server, or a folder")
+    return parser
+
+
+def _require_own_folder(out: Path, spec: RunSpec) -> None:
+    """Refuse a folder that holds what another run left, which the present one would replace.
+
+    Raises:
+        PlumblineError: naming both.
+    """
+    try:
+        outcome = parse_json((out / "outcome.json").read_bytes())
+    except (OSError, ValueError):
+        return  # none, or one that tells nothing
+    found = outcome.get("run_id") if isinstance(outcome, dict) else None
+    if found not in (None, spec.run_id):
+        raise PlumblineError(
+            f"--out {out}: holds run {found}, which is finished, and this command's is run {spec.run_id}: name another "
+            "folder, or remove that one"
+        )
+
+
+def main() -> int:
+    """The verb. SIGTERM is caught before anything slow is imported."""
+    stop = StopRequest().install()
+    given = arguments().parse_args()
+    config = load_config()
+    if given.config:
+        from plumbline.project import invocation
+
+        config = invocation.changed(config, given.config)
+    if given.preset:
+        config["preset"] = given.preset
+    planned = plan(config)
+    if given.run.count("/") != 3 or given.run not in planned.runs:
+        known = nearest(given.run, planned.runs)
+        raise PlumblineError(
+            f"there is no run {given.run!r} at preset {planned.name} (plumbline ls runs lists them){known}"
+        )
+    run = planned.runs[given.run]
+    spec = changed(run.spec, given.changes)
+    if spec.data != run.spec.data or spec.model.context != run.spec.model.context:
+        raise PlumblineError(
+            f"--set: packs are cut for the study's own data and context ({run.spec.data}, "
+            f"context {run.spec.model.context}); change them in the study's YAML"
+        )
+    _require_own_folder(given.out, spec)
+    packs = {"data": planned.pack_manifest(run), "validation": planned.validation_manifest(run)}
+    for manifest in packs.values():
+        if not Path(manifest).exists():
+            folder = Path(manifest).parent
+            raise PlumblineError(
+                f"there is no pack {manifest}; make it: snakemake {folder} --config preset={planned.name}"
+            )
+    from plumbline.train.pretrain import pretrain
+
+    settings = Settings(
+        data=Path(packs["data"]), validation=Path(packs["validation"]), out=given.out,
+        state=given.out.with_name(f"{given.out.name}.state"), device=given.device, micro_batch=given.micro_batch,
+        tensorboard=given.tensorboard, mlflow=given.mlflow,
+    )  # fmt: skip
+    return pretrain(spec, settings, stop)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

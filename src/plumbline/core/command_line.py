@@ -1,0 +1,87 @@
+"""Runs a verb: shows a user's error in one line, chooses the exit code, and reads options that many verbs have."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import FULL
+from plumbline.core.system import unsupported
+
+#: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
+EXIT_RUN_AGAIN = 75
+
+
+def prog(module: str) -> str:
+    """How the verb at work was called, for its own help: `plumbline <verb>`, or as the module that it is."""
+    called = sys.argv[0]
+    return called if called.partition(" ")[0] == "plumbline" else module
+
+
+def described(documentation: str | None) -> str:
+    """A module's documentation as its verb's help shows it: a terminal knows no marks of code."""
+    return (documentation or "").replace("`", "")
+
+
+def token_id(text: str) -> int:
+    """An option's value that is an id of a vocabulary.
+
+    Raises:
+        argparse.ArgumentTypeError: it cannot be one.
+    """
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no id of an entry; ids are whole numbers from 0 on")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """An option's value that is a count of at least one.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not.
+    """
+    if (value := not_negative(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return value
+
+
+def not_negative(text: str) -> int:
+    """An option's value that is a count, or 0.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not.
+    """
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
+def run(main: Callable[[], int | None]) -> None:
+    """Run a verb's main function; show a PlumblineError, a full disk, and what is another user's as one line and
+    exit 1, let other errors traceback. Where this cannot run at all, nothing is tried."""
+    if words := unsupported():
+        sys.exit(f"error: {words}")
+    try:
+        code = main()
+    except PlumblineError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        if isinstance(error, PermissionError) and error.filename is not None:
+            from plumbline.core.permissions import denied
+
+            print(f"error: {denied(os.fspath(error.filename))}", file=sys.stderr)
+            sys.exit(1)
+        if error.errno not in FULL:
+            raise
+        print(
+            f"error: {error.filename or 'a file'}: no room to write it ({error.strerror}); free some "
+            "(python -m plumbline.operate.cleanup lists what is not needed), or name a folder on a larger disk "
+            "(--config work=...), and give the same command again",
+            file=sys.stderr,
+        )
+        sys.exit(1)
+    sys.exit(code or 0)

@@ -1,0 +1,69 @@
+"""What travels with the package beside its modules: the workflow, its configuration, profiles, documentation.
+
+In a source tree these are the folders of the repository itself. A wheel has a copy of them in `plumbline/_project`,
+made when it is built (setup.py, which runs this file: it may import nothing but the standard library).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).resolve().parents[1]
+#: Where a wheel has its copy, and what it says there of the commit that it was built from.
+COPY = "_project"
+BUILT = "built.json"
+
+#: Files and folders of the repository, as patterns; what is hidden or made is left out of folders.
+TRAVELS = (
+    "Snakefile",
+    "config",
+    "workflow",
+    "profiles",
+    "envs/plumbline.yaml",
+    "envs/plumbline.post-deploy.sh",
+    "examples",
+    "benchmarks/pilot.json",
+    "benchmarks/*.md",
+    "records/README.md",
+    "records/*/record.json",
+    "results/README.md",
+    "docs/*.md",
+    "CONTRIBUTING.md",
+    "requirements.lock",
+)
+
+
+def source_tree() -> Path | None:
+    """The repository that this package lies in; None where it was installed from a wheel."""
+    root = PACKAGE.parents[1]
+    in_it = PACKAGE.parent.name == "src" and (root / "Snakefile").is_file() and (root / "config" / "studies").is_dir()
+    return root if in_it else None
+
+
+def folder() -> Path:
+    """Where that which travels lies: the repository, or a wheel's copy."""
+    return source_tree() or PACKAGE / COPY
+
+
+def files(root: Path) -> Iterator[Path]:
+    """What travels of the folder `root`, relative to it, in order."""
+    for pattern in TRAVELS:
+        for found in sorted(root.glob(pattern)):
+            below = sorted(found.rglob("*")) if found.is_dir() else [found]
+            for path in below:
+                relative = path.relative_to(root)
+                hidden = any(part.startswith((".", "__")) or part.endswith(".egg-info") for part in relative.parts[:-1])
+                if path.is_file() and not hidden and not relative.name.startswith("."):
+                    yield relative
+
+
+def built_from() -> dict[str, Any]:
+    """`git_commit` and `git_dirty` of the tree that a wheel was built from; None where nothing says."""
+    try:
+        content = json.loads((PACKAGE / COPY / BUILT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        content = {}
+    return {key: content.get(key) for key in ("git_commit", "git_dirty")}

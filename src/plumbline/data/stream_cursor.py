@@ -1,0 +1,238 @@
+"""What was read of a hub's data set so far, kept beside the corpus: a fetch that was stopped goes on from there.
+
+`.hub-<hash>` in the folder of the documents, by the hash of what is read and how, holds the files of the shuffle and,
+written last, `cursor.json`: the place in the data set up to which they go, and what was counted. Both reach the disk
+every `SAVE_BYTES` of text; what a kill leaves beyond that is cut off. When the documents are written the files go, and
+what stays are hard links to the documents (no room on the disk while those are there), so that a fetch which is asked
+for more later reads on, and merges what is new.
+
+The bytes of the documents depend on the data set and what is asked of it, never on where a fetch was interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import (
+    atomic,
+    atomic_write_json,
+    canonical_json,
+    free_name,
+    fsync_directory,
+    sha256_file,
+    sha256_text,
+)
+from plumbline.data.sources import START, Document, Position, key
+from plumbline.data.split import Shuffle, Sizes
+
+#: Changes with the bytes of documents of the same data set: what was read before is then read again.
+FORMAT = 2
+
+#: Text between two saves: 20 s of a stream of 50 MB/s, which a kill costs, against some seconds of waiting for a disk.
+SAVE_BYTES = 1_000_000_000
+
+#: Begins the names of the folders.
+PREFIX = ".hub-"
+
+_CURSOR = "cursor.json"
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """What was counted of the documents taken so far: by side (`sizes`: bytes of text), by side and source; the bytes
+    of text of all of them before they were cut, and of the last one."""
+
+    taken: Counter[str] = field(default_factory=Counter)
+    sizes: Counter[str] = field(default_factory=Counter)
+    sources: dict[str, Counter[str]] = field(default_factory=dict)
+    bytes: int = 0
+    last: int = 0
+
+    @classmethod
+    def read(cls, content: dict[str, Any]) -> Tally:
+        """From what `vars` gave."""
+        sources = {split: Counter(counts) for split, counts in content["sources"].items()}
+        counters = {name: Counter(content[name]) for name in ("taken", "sizes")}
+        return cls(**counters, sources=sources, bytes=content["bytes"], last=content["last"])
+
+
+class Kept:
+    """One such folder, of which this process is the only user."""
+
+    #: Up to where documents were taken, and what was counted of them.
+    at: Position
+    tally: Tally
+    #: Bytes a token as measured, with how; None before.
+    measured: dict[str, Any] | None
+    #: Folder of finished documents that those in the files come on top of ("": none), with number and checksum.
+    whole: dict[str, Any]
+    _files: dict[str, Sizes]
+    _saved: int
+
+    def __init__(self, out: Path, asked: dict[str, Any], corpus: str) -> None:
+        """Find what `out` keeps of what is `asked`; what it keeps of anything else is named, and left alone.
+
+        Raises:
+            PlumblineError: the cursor cannot be read.
+        """
+        self.corpus, self._asked = corpus, asked
+        self.folder = out / f"{PREFIX}{sha256_text(canonical_json([FORMAT, asked]))[:16]}"
+        self._begin()
+        for other in sorted(out.glob(f"{PREFIX}*")):
+            if other != self.folder:
+                print(_unused(other), file=sys.stderr)
+        path = self.folder / _CURSOR
+        try:
+            cursor = json.loads(path.read_text(encoding="utf-8"))
+            if cursor.pop("sha256") != sha256_text(canonical_json(cursor)):
+                raise ValueError("its sha256 is another")
+            self.at, self.tally = Position(**cursor["position"]), Tally.read(cursor["tally"])
+            self.measured, self.whole = cursor["measured"], cursor["whole"]
+            self._files = {
+                split: {int(number): size for number, size in sizes.items()} for split, sizes in cursor["files"].items()
+            }
+        except FileNotFoundError:
+            return
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PlumblineError(
+                f"{path}: not what was written there ({type(error).__name__}: {error}); delete {self.folder} to begin "
+                "anew"
+            ) from error
+        self._saved = self.tally.bytes
+        print(
+            f"{self.folder}: {self.tally.bytes / 1e6:,.1f} MB of text ({self.at.number:,} rows) were read before; "
+            "reading goes on from there",
+            file=sys.stderr,
+        )
+
+    def _begin(self) -> None:
+        self.at, self.tally, self.measured = START, Tally(), None
+        self.whole = {"folder": "", "splits": {}}
+        self._files, self._saved = {}, 0
+
+    def ask(self, limit: int | None) -> None:
+        """Say how many bytes of text are wanted (None: all). Where more was read, it is put aside and reading begins
+        anew, as the documents would otherwise depend on what was asked before."""
+        if limit is None or self.tally.bytes - self.tally.last < limit:
+            return
+        aside = free_name(self.folder, "larger")
+        os.replace(self.folder, aside)
+        print(
+            f"{key(self.corpus, 'packs')}: {limit / 1e6:,.1f} MB of text are wanted now, and "
+            f"{self.tally.bytes / 1e6:,.1f} MB were read before, which is another corpus: reading begins anew, and "
+            f"what was there is kept as {aside}, until you delete it",
+            file=sys.stderr,
+        )
+        measured = self.measured
+        self._begin()
+        self.measured = measured
+
+    def restore(self, shuffles: dict[str, Shuffle]) -> None:
+        """Let shuffles in `folder` go on."""
+        for split, shuffle in shuffles.items():
+            shuffle.restore(self._files.get(split, {}))
+
+    def took(self, document: Document) -> None:
+        """Note that a document was taken, and so everything before its end."""
+        assert document.end is not None
+        self.at = document.end
+
+    def save(self, shuffles: dict[str, Shuffle], *, now: bool = True) -> None:
+        """Make what was taken so far survive a kill or a power cut; unless `now`, only where much has come since."""
+        if now or self.tally.bytes - self._saved >= SAVE_BYTES:
+            self._files = {split: shuffle.save() for split, shuffle in shuffles.items()}
+            self._write()
+            self._saved = self.tally.bytes
+
+    def _write(self) -> None:
+        content = {
+            "asked": self._asked,
+            "position": self.at._asdict(),
+            "tally": vars(self.tally),
+            "measured": self.measured,
+            "whole": self.whole,
+            "files": self._files,
+        }
+        # As JSON has it: its keys are texts.
+        sha256 = sha256_text(canonical_json(json.loads(json.dumps(content))))
+        atomic_write_json(self.folder / _CURSOR, content | {"sha256": sha256})
+
+    def before(self, split: str) -> Path | None:
+        """Finished documents of one side that those in the files come on top of; None where there are none.
+
+        Raises:
+            PlumblineError: they are not what they were.
+        """
+        if not self.whole["folder"]:
+            return None
+        path = self.folder / self.whole["folder"] / f"{split}.jsonl"
+        found, was = sha256_file(path) if path.is_file() else "that of no file", self.whole["splits"][split][1]
+        if found != was:
+            raise PlumblineError(
+                f"{path}: its sha256 is {found}, and was {was}; delete {self.folder} to read the data set anew"
+            )
+        return path
+
+    def again(self, split: str, path: Path) -> dict[str, Any]:
+        """Let `path` be the finished documents of one side as they are; returns their number and checksum."""
+        path.unlink(missing_ok=True)
+        whole = self.folder / self.whole["folder"] / path.name
+        try:
+            os.link(whole, path)
+            os.utime(path)  # it was made now, as far as those can see who read it
+        except OSError:  # another user's, who alone may link it or say when it was made
+            with open(whole, "rb") as original, atomic(path) as copy:
+                shutil.copyfileobj(original, copy, 1 << 20)
+        documents, sha256 = self.whole["splits"][split]
+        return {"documents": documents, "sha256": sha256}
+
+    def finish(self, out: Path, described: dict[str, dict[str, Any]]) -> None:
+        """Keep documents that are written now, instead of the files that they were made of: as hard links to them.
+
+        Where a file system has none, a later fetch that is asked for more begins anew, which is said.
+        """
+        whole = self.folder / f"whole-{self.at.number}"
+        if self.whole["folder"] != whole.name:
+            shutil.rmtree(whole, ignore_errors=True)
+            whole.mkdir()
+            try:
+                for split, facts in described.items():
+                    os.link(out / facts["file"], whole / f"{split}.jsonl")
+                fsync_directory(whole)
+            except OSError as error:
+                print(
+                    f"{whole}: no hard links here ({error.strerror}): a fetch that is asked for more will read all of "
+                    "it again",
+                    file=sys.stderr,
+                )
+                shutil.rmtree(self.folder)
+                return
+            splits = {split: [facts["documents"], facts["sha256"]] for split, facts in described.items()}
+            self.whole = {"folder": whole.name, "splits": splits}
+        self._files = {}
+        self._write()
+        for path in self.folder.iterdir():
+            if path.is_dir() and path != whole:
+                shutil.rmtree(path)
+
+
+def _unused(folder: Path) -> str:
+    """That a folder is of something else than is asked for."""
+    try:
+        asked = json.loads((folder / _CURSOR).read_text(encoding="utf-8"))["asked"]
+        words = ", ".join(f"{name} {value!r:.80}" for name, value in asked.items() if not isinstance(value, dict))
+    except (OSError, ValueError, KeyError, TypeError):
+        words = "it does not say what"
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.stat().st_nlink == 1)
+    return (
+        f"{folder}: was read of something else, or otherwise, than is asked for now ({words}), so it is not used; it "
+        f"takes {size / 1e6:,.1f} MB until you delete it"
+    )

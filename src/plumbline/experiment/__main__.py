@@ -1,0 +1,153 @@
+"""`plumbline verdict results.csv`: a verdict on numbers from any program, with its power and the ledger.
+
+Reads .csv, .tsv and .jsonl: a table (method, seed, metric), or the log of a sequential search (commit, metric, status).
+Writes a page and its numbers beside the file, and enters what was tried in the ledger. See docs/verdict.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import shown
+from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import numbers
+from plumbline.experiment.formatting import counted
+from plumbline.experiment.read import Columns
+from plumbline.experiment.terms import ALPHA, Terms
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.experiment"), description=described(__doc__))
+    add, columns = parser.add_argument, Columns()
+    add("results", type=Path, nargs="?", metavar="RESULTS", help="file of numbers: .csv, .tsv or .jsonl")
+    better = parser.add_mutually_exclusive_group()
+    better.add_argument("--higher-is-better", dest="higher", action="store_true", default=None)
+    better.add_argument("--lower-is-better", dest="higher", action="store_false", default=None)
+    add("--baseline", metavar="METHOD", help="the method that the others are compared with")
+    add("--metric", default=columns.metric, help="the column of numbers, or a metric's name in the column 'metric'")
+    for column in ("method", "seed", "value", "commit", "status"):
+        add(f"--{column}-column", metavar="COLUMN", default=getattr(columns, column), help="default: %(default)s")
+    add("--shape", choices=["table", "search"], help="default: what the columns say")
+    add(
+        "--alpha",
+        type=float,
+        default=ALPHA,
+        help="promised share of errors, of the tries against this baseline in this metric; default: %(default)s",
+    )
+    add("--minimum-gain", type=float, default=0.0, metavar="GAIN", help="a gain has to be above this; default: 0")
+    add("--claimed-gain", type=float, metavar="GAIN", help="the gain that somebody claims, to be held or ruled out")
+    add("--sigma", type=float, help="standard deviation of one run, from elsewhere")
+    add("--sigma-runs", type=int, metavar="N", help="how many runs --sigma is from; without: it is taken as exact")
+    add("--paired", action="store_true", help="let the differences at the same seed decide")
+    add("--planned", type=int, default=0, metavar="TRIES", help="tries planned in all, paid for from the first on")
+    add("--ledger", type=Path, metavar="LEDGER.jsonl", help="default: ledger.jsonl beside the results")
+    add("--out", type=Path, metavar="PAGE.md", help="default: RESULTS.verdict.md; PAGE.json lies beside")
+    add("--check-page", type=Path, metavar="PAGE.md", help="hold a page against its ledger, and judge nothing")
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Carry out the command line `words` (default: this process's)."""
+    words = sys.argv[1:] if words is None else words
+    given = arguments().parse_args(words)
+    if given.check_page is not None:
+        return check(given.check_page, given.ledger)
+    made = numbers.write(request(given, f"python -m plumbline.experiment {shlex.join(map(_shown, words))}"))
+    page = given.out or default_page(given.results)
+    print(f"{made.sentence}\n\n{page}\n{page.with_suffix('.json')}")
+    return 0
+
+
+def _shown(word: str) -> str:
+    """A word of the command line as the page repeats it, which may be published."""
+    flag, is_, path = word.partition("=") if word.startswith("--") else ("", "", word)
+    return f"{flag}{is_}{shown(path)}" if path.startswith("/") else word
+
+
+def default_page(results: Path) -> Path:
+    """``results.verdict.md`` beside ``results.csv``."""
+    return results.with_name(f"{results.stem}.verdict.md")
+
+
+def request(given: argparse.Namespace, repeat: str) -> numbers.Request:
+    """What the flags ask.
+
+    Raises:
+        PlumblineError: no file is named, it is not said which direction is better, or a value is out of range.
+    """
+    if given.results is None:
+        raise PlumblineError("name a file of numbers, as in: python -m plumbline.experiment results.csv")
+    if given.higher is None:
+        raise PlumblineError("say --higher-is-better or --lower-is-better: a verdict does not guess it from a name")
+    terms = Terms(
+        higher=given.higher,
+        alpha=given.alpha,
+        minimum_gain=given.minimum_gain,
+        claimed_gain=given.claimed_gain,
+        sigma=given.sigma,
+        sigma_runs=given.sigma_runs,
+        paired=given.paired,
+    )
+    columns = Columns(
+        method=given.method_column,
+        seed=given.seed_column,
+        metric=given.metric,
+        value=given.value_column,
+        commit=given.commit_column,
+        status=given.status_column,
+    )
+    return numbers.Request(
+        path=given.results,
+        terms=terms,
+        columns=columns,
+        ledger=given.ledger or given.results.with_name("ledger.jsonl"),
+        page=given.out or default_page(given.results),
+        baseline=given.baseline,
+        kind=given.shape,
+        planned=given.planned,
+        repeat=repeat,
+    )
+
+
+def check(page: Path, ledger: Path | None) -> int:
+    """Hold a page against its ledger: 0 if it stands, 1 if tries came since and it is to be made again.
+
+    Raises:
+        PlumblineError: there is no such page, or the ledger is not what it was made with.
+    """
+    said = ledgers.stated(page)
+    if said is None:
+        raise PlumblineError(f"{page} is no page of a verdict: it says nothing of a ledger, or is not there")
+    held = ledgers.read(ledger or page.parent / said.name)
+    came = ledgers.compare(held, page, said)
+    if came and (families := _families(page)) is not None:
+        came = sum(entry.family in families for entry in held.entries[said.length :])
+    length = counted(len(held), "entry", "entries")
+    print(f"{held.path}: {length}, the chain is whole, and holds the {said.length} of {page}")
+    if came:
+        more = counted(came, "entry", "entries")
+        print(f"{more} came since: make the page again, its p-values may be corrected for too few tries")
+    return int(bool(came))
+
+
+def _families(page: Path) -> set[tuple[str, str]] | None:
+    """What a page's tries are counted in, by its numbers beside it; None where they do not say."""
+    try:
+        numbers = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
+        if "decides" in numbers:
+            return {(baseline, numbers["decides"]) for baseline in numbers["tries"]}
+        return {(numbers["baseline"], numbers["metric"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,110 @@
+"""``python -m plumbline.experiment.checks my/cosine.yaml``: what is looked at before anything of a file is trained.
+
+Small models on the CPU, a few seconds. What does not hold is named with the smallest input that shows it, and ends
+with 1: nothing is trained then. Parity is only flagged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json
+from plumbline.core.fingerprint_file import read
+from plumbline.experiment.checks_fingerprint import of_checks
+from plumbline.specs import corpus
+from plumbline.specs.config import PRESETS
+from plumbline.specs.mine import Mine, load, models
+
+
+def report(mine: Mine) -> dict[str, Any]:
+    """What was found, by method: `failed` and `flagged` (name -> words), those of the checks that could not be made
+    because something was `raised`, `parity` by scale, and whether it starts with its baseline's logits (`starts_as`;
+    None where it cannot be built)."""
+    from plumbline.experiment import parity, properties  # torch, which who only reads a report goes without
+
+    found: dict[str, Any] = {}
+    known = models(mine)
+    for method, against in mine.against.items():
+        (small, whole), (small_baseline, whole_baseline) = known[method], known[against]
+        failed, raised = properties.made(small.model, small_baseline.model)
+        entry: dict[str, Any] = {"against": against, "failed": failed, "raised": raised, "flagged": {}, "parity": {}}
+        entry["starts_as"] = None
+        if not failed:
+            entry["starts_as"] = properties.starts_as(small.model, small_baseline.model)
+            for scale, model in whole.items():
+                one = parity.compare(scale, model, whole_baseline[scale], mine.asked["parity"])
+                entry["parity"][scale] = dataclasses.asdict(one)
+                if one.words:
+                    entry["flagged"][f"parity at {scale}"] = one.words
+        found[method] = entry
+    size = known[mine.compared[0]][0].model
+    return {
+        "made_of": of_checks(mine),
+        "checks": list(properties.CHECKS),
+        "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
+        "methods": found,
+    }
+
+
+def kept(path: Path, made_of: str) -> dict[str, Any] | None:
+    """The report that a file holds, if it is of this code and these models, and every check could be made."""
+    content = read(path)
+    return content if content is not None and content.get("made_of") == made_of and to_keep(content) else None
+
+
+def to_keep(found: dict[str, Any]) -> bool:
+    """Whether every check could be made: what was raised may come from the environment (a package that is not there, no
+    memory), which no hash of the code tells apart from a later one where all is well."""
+    return not any(entry.get("raised") for entry in found["methods"].values())
+
+
+def sentences(found: dict[str, Any], path: str, kind: str) -> list[str]:
+    """A sentence for everything `failed`, or `flagged`, in a report."""
+    return [
+        f"{path}: {method}: {name}: {words}"
+        for method, entry in found["methods"].items()
+        for name, words in entry[kind].items()
+    ]
+
+
+def require(found: dict[str, Any], path: str) -> None:
+    """Refuse what does not hold.
+
+    Raises:
+        PlumblineError: naming every check that failed.
+    """
+    if failing := sentences(found, path, "failed"):
+        raise PlumblineError("\n".join([*failing, "nothing was trained; mend the component, and ask again"]))
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.experiment.checks"), description=described(__doc__))
+    parser.add_argument("mine", metavar="FILE.yaml", help="a file of your own that says `extends:`")
+    parser.add_argument("--preset", choices=PRESETS, default="demo")
+    parser.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
+    parser.add_argument(
+        "--out", type=Path, metavar="CHECKS.json", help="also write what was found there, if every check could be made"
+    )
+    return parser
+
+
+def main() -> None:
+    """Check, write what was found, and say it."""
+    given = arguments().parse_args()
+    found = report(load(given.mine, given.preset, source=given.source))
+    if given.out is not None and to_keep(found):
+        atomic_write_json(given.out, found)
+    for words in sentences(found, given.mine, "flagged"):
+        print(f"flagged: {words}")
+    require(found, given.mine)
+    print(f"{', '.join(found['methods'])}: {', '.join(found['checks'])} hold")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,61 @@
+"""What the pages that a user has made so far know of two scales: decision accuracy from their own runs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment.order import Order, pair
+
+#: The key of a page's numbers that holds what it knows of two scales; null where nothing does.
+KEY = "at_both"
+
+
+def entry(study: str, metric: str, scales: Sequence[str], means: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """What a page keeps: its methods' means of what decides, at the scale and at the larger one."""
+    return {"study": study, "metric": metric, "scales": list(scales), "means": {m: list(v) for m, v in means.items()}}
+
+
+def known(folder: Path, but: str) -> list[dict[str, Any]]:
+    """The entries of all pages in a folder but one, in the order of their names.
+
+    Raises:
+        PlumblineError: a page's numbers cannot be read.
+    """
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        if path.stem == but:
+            continue
+        try:
+            numbers = json.loads(path.read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise PlumblineError(f"{path} is not JSON ({error}); remove it, its page's target makes it anew") from error
+        if isinstance(numbers, dict) and numbers.get(KEY):
+            found.append(numbers[KEY])
+    return found
+
+
+def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> Order | None:
+    """Over the pairs of methods of each page, each pair once; None where there are not two of them."""
+    pairs: dict[tuple[Any, ...], float] = {}
+    methods = set()
+    for one in entries:
+        for here, there in itertools.combinations(sorted(one["means"].items()), 2):
+            methods |= {here[0], there[0]}
+            # The same two methods with other runs are another observation.
+            key = (here[0], *here[1], there[0], *there[1])
+            pairs[key] = pair(*here[1], *there[1])
+    if len(pairs) < 2:
+        return None
+    source = f"your runs, of {len(entries)} pages"
+    return Order(source=source, metric=label, methods=len(methods), alike=sum(pairs.values()), pairs=len(pairs))
+
+
+def alike(entries: Sequence[Mapping[str, Any]], study: str, metric: str, scale: str) -> list[Mapping[str, Any]]:
+    """Those that order methods of the same study, by the same measure, from the same scale."""
+    asked = (study, metric, scale)
+    return [one for one in entries if (one["study"], one["metric"], one["scales"][0]) == asked]

@@ -1,0 +1,289 @@
+"""The ledger: everything that was tried, one line an entry, each line bound to the one before by its hash.
+
+An entry is one look: this method's numbers (or spec) beside this baseline's, in this metric, by this test. The same
+look again is the same entry. What a p-value is corrected for is the number of different entries against a baseline in
+a metric, so that trying twenty costs twenty, whether in one file or over a year. Announcing more tries than before is
+written down too: the entry again with another `planned`, a line but no further try.
+
+What is noticed: a line that was edited, removed from the middle, repeated or put in (the chain breaks there, and the
+line is named). What the file alone cannot tell: a cut tail, or a chain that was computed anew. Therefore each page
+carries the ledger's length and its head, and `compare` holds a page against the file.
+
+Appends take the kernel's lock (flock) on the ledger itself, and are on the disk before a page is made of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_bytes, canonical_json, free_name, fsync_directory, sha256_text
+from plumbline.core.system import fcntl
+
+#: What the first line names as the hash before it.
+NO_HEAD = "0" * 64
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """One try.
+
+    Attributes:
+        kind: what was tried: "numbers", "search" or "spec".
+        name: as a reader knows it; a part of what makes two entries different.
+        fingerprint: hash of the numbers, or of the spec, that were looked at.
+        baseline: what it was compared with, by name: tries are counted against it.
+        metric: in what; tries are counted in it.
+        test: what decided; another test of the same numbers is another try.
+        planned: how many tries were announced, none if 0; not a part of what makes two entries different.
+    """
+
+    kind: str
+    name: str
+    fingerprint: str
+    baseline: str
+    metric: str
+    test: str
+    planned: int = 0
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        return (self.kind, self.name, self.fingerprint, self.baseline, self.metric, self.test)
+
+    @property
+    def family(self) -> tuple[str, str]:
+        """What tries are counted in."""
+        return (self.baseline, self.metric)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """A ledger as read: its entries, and the hash of each line."""
+
+    path: Path
+    entries: tuple[Entry, ...]
+    hashes: tuple[str, ...]
+
+    @property
+    def head(self) -> str:
+        return self.hashes[-1] if self.hashes else NO_HEAD
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def tries(self, baseline: str, metric: str) -> int:
+        """What a p-value is multiplied by: different entries against the baseline in the metric, or what was planned.
+
+        Numbers that were announced count from the first of them on, and stay: a plan is never made smaller.
+        """
+        return max(self.made(baseline, metric), self.planned(baseline, metric))
+
+    def made(self, baseline: str, metric: str) -> int:
+        """Different entries against the baseline in the metric."""
+        return len({entry.identity for entry in self.entries if entry.family == (baseline, metric)})
+
+    def planned(self, baseline: str, metric: str) -> int:
+        """The most tries that were ever announced against the baseline in the metric; 0 if none were."""
+        return max((entry.planned for entry in self.entries if entry.family == (baseline, metric)), default=0)
+
+
+def read(path: Path) -> Ledger:
+    """A ledger, every line checked; empty where there is no file. A torn last line is put aside, as by `append`.
+
+    Raises:
+        PlumblineError: a line is broken, or does not follow the one before; it is named. Or a torn last line cannot
+            be put aside.
+    """
+    try:
+        with open(path, "rb") as file:
+            with contextlib.suppress(OSError):  # without locks here, a line being written looks torn: see below
+                fcntl.flock(file, fcntl.LOCK_SH)
+            content = file.read()
+    except FileNotFoundError:
+        content = b""
+    except OSError as error:
+        raise PlumblineError(f"{path} cannot be read ({error.strerror}); name another file with --ledger") from None
+    if _torn(content):
+        with _locked(path) as descriptor:  # refuses where there are no locks
+            content = _without_torn_line(path, descriptor)
+    return _parsed(path, content)
+
+
+def append(path: Path, entries: Sequence[Entry]) -> Ledger:
+    """Put entries at the end that are not there yet, or that announce more tries; return the ledger as it then is.
+
+    A last line that was torn by a power cut is put aside beside the ledger, with a word on stderr: whoever wrote it
+    made no page of it.
+
+    Raises:
+        PlumblineError: as `read`; or the file cannot be written or locked. Nothing is appended to a broken ledger.
+    """
+    with _locked(path) as descriptor:
+        content = _without_torn_line(path, descriptor)
+        ledger = _parsed(path, content)
+        known, head = {entry.identity for entry in ledger.entries}, ledger.head
+        planned, lines = dict[tuple[str, str], int](), list[str]()
+        for entry in entries:
+            plan = planned.setdefault(entry.family, ledger.planned(*entry.family))
+            if entry.identity not in known or entry.planned > plan:
+                known.add(entry.identity)
+                planned[entry.family] = max(plan, entry.planned)
+                line = _line(len(ledger) + len(lines) + 1, head, entry)
+                head = json.loads(line)["hash"]
+                lines.append(line)
+        if not lines:
+            return ledger
+        # A newline alone may have been lost: the last line is whole then, and stays.
+        begin = "\n" if content and not content.endswith(b"\n") else ""
+        added = (begin + "".join(f"{line}\n" for line in lines)).encode()
+        try:
+            written = os.write(descriptor, added)
+            os.fsync(descriptor)
+        except OSError as error:
+            os.ftruncate(descriptor, len(content))
+            raise PlumblineError(f"{path}: nothing was entered ({error.strerror}); make room and repeat") from None
+        if written != len(added):
+            os.ftruncate(descriptor, len(content))
+            raise PlumblineError(f"{path}: nothing was entered (the disk is full); make room and repeat")
+        return _parsed(path, content + added)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stated:
+    """What a page says of its ledger."""
+
+    length: int
+    head: str
+    name: str
+
+
+def statement(ledger: Ledger, beside: Path) -> str:
+    """The line of a page that is to lie in `beside`, from which `stated` reads."""
+    name = os.path.relpath(ledger.path, beside)
+    return f"Ledger: `{name}`, length {len(ledger)}, head `{ledger.head}`"
+
+
+def stated(page: Path) -> Stated | None:
+    """What a page says of its ledger; None if there is no page, or it says nothing."""
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlumblineError(f"{page} cannot be read as a page ({error})") from None
+    found = re.search(r"^Ledger: `(.+)`, length (\d+), head `([0-9a-f]{64})`$", text, flags=re.M)
+    return found and Stated(name=found[1], length=int(found[2]), head=found[3])
+
+
+def compare(ledger: Ledger, page: Path, said: Stated) -> int:
+    """How many entries the ledger has got since the page was made.
+
+    Raises:
+        PlumblineError: the ledger is not the page's with entries at its end: its tail was cut, or it was written anew.
+    """
+    if len(ledger) < said.length:
+        raise PlumblineError(
+            f"{ledger.path} has {len(ledger)} entries, but {page} was made when it had {said.length}: its tail was "
+            f"cut, or it is another ledger. Put back the file that had them (line {said.length}: hash {said.head[:12]})"
+        )
+    there = (NO_HEAD, *ledger.hashes)[said.length]
+    if there != said.head:
+        raise PlumblineError(
+            f"{ledger.path}, line {said.length}: the hash is {there[:12]}, but {page} says {said.head[:12]}: the "
+            "ledger was written anew, or is another one. Put back the one that the page was made with"
+        )
+    return len(ledger) - said.length
+
+
+def fingerprint(value: Any) -> str:
+    """Hash of what was looked at, by its canonical JSON."""
+    return sha256_text(canonical_json(value))
+
+
+def _line(number: int, previous: str, entry: Entry) -> str:
+    record = {"entry": number, "previous": previous, **asdict(entry)}
+    return canonical_json({**record, "hash": sha256_text(canonical_json(record))})
+
+
+def _parsed(path: Path, content: bytes) -> Ledger:
+    entries, hashes = [], [NO_HEAD]
+    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n") if content else [], start=1):
+        try:
+            record = json.loads(line)
+            entry = Entry(**{field.name: record[field.name] for field in fields(Entry)})
+            whole = line.decode() == _line(number, hashes[-1], entry)
+            head = record["hash"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise PlumblineError(
+                f"{path}, line {number} is no entry; put it back. A ledger is only ever appended to"
+            ) from None
+        if not whole:
+            raise PlumblineError(
+                f"{path}, line {number}: the chain of hashes is broken here: this line was edited, or one before it "
+                "was removed, put in or moved. A ledger is only ever appended to; put the file back as it was"
+            )
+        entries.append(entry)
+        hashes.append(head)
+    return Ledger(path, tuple(entries), tuple(hashes[1:]))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = not path.exists()
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+    except OSError as error:
+        raise PlumblineError(f"{path} cannot be written ({error.strerror}); name another file with --ledger") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            raise PlumblineError(
+                f"{path} cannot be locked ({error.strerror}); name a file on another file system with --ledger"
+            ) from None
+        if new:
+            fsync_directory(path.parent)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _without_torn_line(path: Path, descriptor: int) -> bytes:
+    """The ledger's bytes; what follows the last newline is put aside if it is no entry."""
+    with open(descriptor, "rb", closefd=False) as file:
+        content = file.read()
+    torn = _torn(content)
+    if not torn:
+        return content
+    begin = len(content) - len(torn)
+    aside = free_name(path, "torn")
+    atomic_write_bytes(aside, torn)
+    os.ftruncate(descriptor, begin)
+    os.fsync(descriptor)
+    number = content.count(b"\n") + 1
+    print(
+        f"{path}, line {number} was torn, as by a power cut before its page was made: its {len(torn)} bytes are in "
+        f"{aside}, and the {number - 1} entries before it stand",
+        file=sys.stderr,
+    )
+    return content[:begin]
+
+
+def _torn(content: bytes) -> bytes:
+    """What follows the last newline and is no entry; nothing where only a newline was lost."""
+    tail = content[content.rfind(b"\n") + 1 :]
+    try:
+        json.loads(tail)  # a part of a line never is JSON
+    except (ValueError, RecursionError):
+        return tail
+    return b""

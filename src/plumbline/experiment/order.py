@@ -1,0 +1,72 @@
+"""Decision accuracy: of all pairs of methods whose order is known at the larger scale, the share that the smaller one
+orders alike. From a document's printed tables (``config/studies/<study>/orders.yaml``), and from runs at hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.audit.published import Published
+from plumbline.core.errors import PlumblineError
+from plumbline.specs.config import ROOT, read_yaml
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """`alike` of `pairs`; a pair that is tied at either scale counts half. `source` says whose they are."""
+
+    source: str
+    metric: str
+    methods: int
+    alike: float
+    pairs: int
+
+    @property
+    def share(self) -> float:
+        return self.alike / self.pairs if self.pairs else math.nan
+
+
+def ordered(base: Mapping[str, float], larger: Mapping[str, float], *, source: str, metric: str) -> Order:
+    """Pairs of methods with a value at both scales."""
+    both = [name for name in base if math.isfinite(base[name]) and math.isfinite(larger.get(name, math.nan))]
+    alike, pairs = 0.0, 0
+    for one, other in itertools.combinations(both, 2):
+        alike += pair(base[one], larger[one], base[other], larger[other])
+        pairs += 1
+    return Order(source=source, metric=metric, methods=len(both), alike=alike, pairs=pairs)
+
+
+def pair(one: float, one_larger: float, other: float, other_larger: float) -> float:
+    """1 where both scales order two methods alike, 0 where they do not, a half where one of them has a tie."""
+    product = (one - other) * (one_larger - other_larger)
+    return 1.0 if product > 0 else 0.5 if product == 0 else 0.0
+
+
+def files(study: str, root: Path = ROOT) -> list[Path]:
+    """What `printed` reads."""
+    path = root / "config" / "studies" / study / "orders.yaml"
+    entries = read_yaml(path) if path.exists() else []
+    tables = {path.parent / "published" / f"{entry['table']}.csv" for entry in entries}
+    return [path, *sorted(tables)] if entries else []
+
+
+def printed(study: str, root: Path = ROOT) -> list[Order]:
+    """What the tables of a study's document say; nothing where it has no such table.
+
+    Raises:
+        PlumblineError: `orders.yaml` names a table or a column that is not there.
+    """
+    path = root / "config" / "studies" / study / "orders.yaml"
+    found = []
+    for entry in read_yaml(path) if path.exists() else []:
+        table = Published.of(study, root).numbers(entry["table"])
+        for key in ("base", "larger"):
+            if entry[key] not in table.columns:
+                raise PlumblineError(f"{path}: {key}: {entry['table']}.csv has no column {entry[key]!r}")
+        one, other = (table[entry[key]].astype(float).to_dict() for key in ("base", "larger"))
+        source = f"{study}, {entry['table']} as printed ({entry['base']}, {entry['larger']})"
+        found.append(ordered(one, other, source=source, metric=entry["metric"]))
+    return found

@@ -1,0 +1,214 @@
+"""``python -m plumbline.experiment.own my/cosine.yaml``: the verdict on a modification of one's own, of its finished runs.
+
+``snakemake results/verdict/cosine.md --config mine=my/cosine.yaml`` makes the runs that are missing, and calls this.
+What decides is the same test as of any numbers (`plumbline.experiment.judge`); each method is entered in the ledger.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.core import files, fingerprint_file
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment import checks, earlier, order, own_page, tries
+from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import published as prints
+from plumbline.experiment.checks_fingerprint import of_checks
+from plumbline.experiment.judge import Judgement
+from plumbline.experiment.ledger import Ledger
+from plumbline.experiment.numbers import of_judgement, plain
+from plumbline.experiment.seen import Seen
+from plumbline.results.runs.expected_runs import expected_runs, require_planned
+from plumbline.results.runs.finished_runs import load as load_runs
+from plumbline.specs import corpus
+from plumbline.specs import mine as own
+from plumbline.specs.config import PRESETS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What the page is made from.
+
+    Attributes:
+        work: the preset's folder of runs and scores.
+        checks: what was found before the runs; made anew where it is of another state of the code.
+        planned: digest of the runs that the job was planned with; "" to go by those of the file as it is now.
+    """
+
+    mine: own.Mine
+    work: Path
+    checks: Path
+    ledger: Path
+    page: Path
+    planned: str = ""
+    made_of: str = ""
+
+
+def write(request: Request) -> str:
+    """Judge, enter every method in the ledger, and write the page and its numbers; the page's first sentence.
+
+    Nothing is entered where a check fails, a run is missing, or there is no noise to judge by.
+
+    Raises:
+        PlumblineError: one of these; or the page to be replaced was made with a ledger that this one does not go on.
+    """
+    mine = request.mine
+    groups = list(mine.study.sheet["runs"])
+    if request.planned:
+        require_planned(request.planned, mine.study, groups)
+    found = checks.kept(request.checks, of_checks(mine))
+    if found is None:
+        found = checks.report(mine)
+        if checks.to_keep(found):
+            files.atomic_write_json(request.checks, found)
+    checks.require(found, mine.path)
+    suite = mine.study.suite
+    frames = load_runs(
+        expected_runs(None, mine.study, groups, request.work),
+        request.work,
+        average=suite.average if suite else "",
+        scores=suite is not None,
+    )
+    seen = Seen(mine, frames)
+    seen.require_there()
+    lost = {method: runs for method in mine.against if (runs := seen.diverged(mine.scale, method))}
+    judged(seen, lost, {})  # what cannot be judged is no try
+    published = prints.beside(mine, seen)
+    ledger = _enter(request)
+    corrected = tries.counted(ledger, tries.entries(mine))
+    result = own_page.Result(
+        seen=seen,
+        judged=judged(seen, lost, corrected),
+        lost=lost,
+        found=found,
+        tries=corrected,
+        ledger=ledger,
+        statement=ledgers.statement(ledger, request.page.parent),
+        orders=[*order.printed(mine.study.code), *_own_orders(seen, request.page)],
+        published=published,
+        page=request.page,
+    )
+    page, sentence = own_page.page(result), own_page.first(result)
+    files.atomic_write_json(request.page.with_suffix(".json"), _numbers(result, sentence))
+    files.atomic_write_text(request.page, page)
+    fingerprint_file.write(request.page, request.made_of)
+    return sentence
+
+
+def judged(seen: Seen, lost: dict[str, list[str]], corrected: dict[str, int]) -> dict[str, Judgement]:
+    """Every method of which no run diverged, by the measure that decides; `corrected`: tries by baseline."""
+    return {
+        method: seen.judged(method, seen.deciding, tries_=corrected.get(tries.baseline(seen.mine, method), 1))
+        for method in seen.mine.against
+        if method not in lost
+    }
+
+
+def _enter(request: Request) -> Ledger:
+    if (said := ledgers.stated(request.page)) is not None:
+        ledgers.compare(ledgers.read(request.ledger), request.page, said)
+    return ledgers.append(request.ledger, tries.entries(request.mine))
+
+
+def _own_orders(seen: Seen, page: Path) -> list[order.Order]:
+    """The pairs that these runs themselves order at both scales; and with them those of earlier pages."""
+    mine, label, found = seen.mine, seen.deciding.label, []
+    here = _at_both(seen)
+    if here is not None:
+        base, larger = ({method: each[place] for method, each in here["means"].items()} for place in (0, 1))
+        one = order.ordered(base, larger, source="the runs of this page", metric=label)
+        found += [one] if one.pairs > 1 else []  # 0 or 100 % of one pair says nothing
+    others = earlier.known(page.parent, but=mine.name)
+    before = earlier.alike(others, mine.study.code, seen.deciding.name, mine.scale)
+    every = earlier.pooled([*before, *([here] if here else [])], label) if before else None
+    return [*found, *([every] if every else [])]
+
+
+def _at_both(seen: Seen) -> dict[str, Any] | None:
+    """Means by method at both scales, of methods of which no run diverged; None where no larger scale was asked for."""
+    mine = seen.mine
+    if mine.larger is None:
+        return None
+    means: list[dict[str, float]] = []
+    for scale in (mine.scale, mine.larger):
+        values = {
+            f"{mine.runs(scale, method)[0].spec.study}/{method}": seen.values(seen.deciding, scale, method)
+            for method in mine.compared
+            if not seen.diverged(scale, method)
+        }
+        means.append({method: sum(each.values()) / len(each) for method, each in values.items() if each})
+    both = {method: (value, means[1][method]) for method, value in means[0].items() if method in means[1]}
+    return earlier.entry(mine.study.code, seen.deciding.name, (mine.scale, mine.larger), both)
+
+
+def _numbers(result: own_page.Result, sentence: str) -> dict[str, Any]:
+    """Every number of the page, and the runs that it is from."""
+    seen, mine = result.seen, result.seen.mine
+    runs = {
+        key: {"run_id": row["run_id"], "outcome": row["outcome"]}
+        | {one.name: seen.values(one, row["scale"], row["method"]).get(str(row["seed"])) for one in seen.measures}
+        for key, row in seen.frames.runs.iterrows()
+    }
+    return plain(
+        {
+            "sentence": sentence,
+            "preset": mine.study.preset,
+            "scale": mine.scale,
+            "decides": seen.deciding.name,
+            "against": mine.against,
+            "asked": mine.asked
+            | {"published": files.shown(mine.asked["published"]) if mine.asked["published"] else ""},
+            "methods": {method: of_judgement(each) for method, each in result.judged.items()},
+            "diverged": result.lost,
+            "tries": result.tries,
+            "ledger": {"length": len(result.ledger), "head": result.ledger.head},
+            "checks": result.found,
+            "orders": [dataclasses.asdict(one) for one in result.orders],
+            earlier.KEY: _at_both(seen),
+            "runs": runs,
+        }
+    )
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.experiment.own"), description=described(__doc__))
+    add = parser.add_argument
+    add("mine", metavar="FILE.yaml", help="a file of your own that says `extends:`")
+    add("--preset", choices=PRESETS, default="demo")
+    add("--work", type=Path, help="where the runs are (default work/PRESET)")
+    add("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
+    add("--checks", type=Path, help="what was found before the runs (default: below --work)")
+    add("--ledger", type=Path, help="default: ledger.jsonl beside the page")
+    add("--planned", default="", metavar="DIGEST", help="refuse where the runs have another digest")
+    add("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    add("--out", type=Path, required=True, metavar="PAGE.md", help="the page; PAGE.json lies beside")
+    return parser
+
+
+def main() -> None:
+    """Make the page, and print its first sentence."""
+    given = arguments().parse_args()
+    if given.out.suffix != ".md":
+        raise PlumblineError(f"--out {given.out} must end in .md; the numbers go beside it, in a file ending in .json")
+    mine = own.load(given.mine, given.preset, source=given.source)
+    work = given.work or Path("work") / given.preset
+    request = Request(
+        mine=mine,
+        work=work,
+        checks=given.checks or work / "verdict" / mine.name / "checks.json",
+        ledger=given.ledger or given.out.with_name("ledger.jsonl"),
+        page=given.out,
+        planned=given.planned,
+        made_of=given.made_of,
+    )
+    print(f"{write(request)}\n\n{given.out}")
+
+
+if __name__ == "__main__":
+    run(main)

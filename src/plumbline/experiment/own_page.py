@@ -1,0 +1,377 @@
+"""The page of a verdict on a modification of one's own: a sentence to quote, what was checked, the evidence, limits."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import shown
+from plumbline.experiment import formatting
+from plumbline.experiment import page as pages
+from plumbline.experiment.formatting import counted, grid, name
+from plumbline.experiment.judge import Judgement
+from plumbline.experiment.ledger import Ledger
+from plumbline.experiment.order import Order
+from plumbline.experiment.published import Printed
+from plumbline.experiment.recipe_diff import differences
+from plumbline.experiment.seen import Seen
+from plumbline.specs.mine import Mine
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """Everything that the page says.
+
+    Attributes:
+        judged: method -> judgement by the measure that decides; without those of which a run diverged.
+        lost: those, with their diverged runs.
+        found: the report of the checks before the runs.
+        tries: baseline, as the ledger has it -> what every p is multiplied by.
+        statement: the line that binds the page to the ledger.
+    """
+
+    seen: Seen
+    judged: dict[str, Judgement]
+    lost: dict[str, list[str]]
+    found: dict[str, Any]
+    tries: dict[str, int]
+    ledger: Ledger
+    statement: str
+    orders: Sequence[Order]
+    published: Sequence[Printed]
+    page: Path
+
+    def groups(self) -> dict[str, dict[str, Judgement]]:
+        """Baseline -> what was judged against it."""
+        against = self.seen.mine.against
+        return {
+            baseline: {method: each for method, each in self.judged.items() if against[method] == baseline}
+            for baseline in self.seen.mine.references
+            if any(against[method] == baseline for method in self.judged)
+        }
+
+
+def first(result: Result) -> str:
+    """The page's first sentence: what is said of all methods, and at which size."""
+    mine, metric = result.seen.mine, result.seen.deciding.name
+    label = f"{mine.study.scale_label(mine.scale)} (preset {mine.study.preset}, scale {mine.scale})"
+    said = [pages.headline(judged, baseline, metric) for baseline, judged in result.groups().items()]
+    for method, runs in result.lost.items():
+        seeds = counted(len(mine.runs(mine.scale, method)), "seed")
+        said.append(f"{name(method)} does not survive: of its {seeds} {len(runs)} diverged.")
+    return f"At {label}: {' '.join([*said, *_diverged_larger(result.seen)])}"
+
+
+def _diverged_larger(seen: Seen) -> list[str]:
+    """Who diverged at the larger scale: a sentence each, for a verdict at the smaller one is not to hide it."""
+    mine = seen.mine
+    if mine.larger is None:
+        return []
+    return [
+        f"At {mine.study.scale_label(mine.larger)} (scale {mine.larger}) {len(runs)} of "
+        f"{counted(len(mine.runs(mine.larger, method)), 'seed')} of {name(method)} diverged."
+        for method in mine.compared
+        if (runs := seen.lost_larger(method))
+    ]
+
+
+def page(result: Result) -> str:
+    """The whole page."""
+    seen = result.seen
+    groups = result.groups()
+    sections: list[str] = ["# Verdict", first(result), *_each(result), "## Before the runs", _checks(result)]
+    sections += [_parity(result), "## Evidence", _how(result)]
+    for baseline, judged in groups.items():
+        every = list(judged.values())
+        sections += [pages.decides(every[0]), pages.evidence(every, baseline), "Beside it, deciding nothing:"]
+        sections += [pages.beside(every), pages.same_seeds(every, "paired: true")]
+    sections += ["### By other measures, deciding nothing", _measures(seen, result.lost)]
+    sections += _downstream(seen, result.lost)
+    sections += ["## The larger scale", _larger(result), "## Stability and cost", _cost(seen)]
+    for judged in groups.values():
+        sections += ["## Power", pages.power(list(judged.values())), _hours(seen, judged)]
+    sections += ["## What such a verdict is worth at another scale", _orders(result)]
+    if result.published:
+        sections += ["## Published beside reproduced", _published(result.published)]
+    sections += ["## Ledger", _ledger(result), "## Limits", _limits(result), "## Runs", _runs(seen)]
+    sections += ["## How to repeat", _repeat(result)]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _each(result: Result) -> list[str]:
+    """A sentence for each method where the first names several, and what the larger scale adds."""
+    seen, against = result.seen, result.seen.mine.against
+    said, metric = [], seen.deciding.name
+    if len(result.judged) > 1:
+        said += [f"- {pages.sentence(each, against[method], metric)}" for method, each in result.judged.items()]
+    for method in result.judged:
+        if (larger := seen.larger(method)) is not None:
+            assert seen.mine.larger is not None
+            same = "the same sign" if larger.gain * result.judged[method].gain > 0 else "not the same sign"
+            said.append(
+                f"- At {seen.mine.study.scale_label(seen.mine.larger)} {name(method)} "
+                f"{formatting.moved(larger.gain, metric, result.judged[method].sigma, higher=seen.deciding.higher)} "
+                f"({counted(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
+            )
+    return ["\n".join(said)] if said else []
+
+
+def _checks(result: Result) -> str:
+    size, found = result.found["size"], result.found["methods"]
+    starts = [name(method) for method, entry in found.items() if entry["starts_as"]]
+    begins = f" With their baseline's logits start: {', '.join(starts)}." if starts else ""
+    return (
+        f"Before anything was trained, {', '.join(result.found['checks'])} held for "
+        f"{formatting.listed([name(method) for method in found])}, tried on models of {size['layers']} layers and width "
+        f"{size['width']} with inputs of 2 tokens up to their context.{begins} Data: every run of a comparison reads "
+        "the same sequences in the same order, and evaluates at the same steps; a method that does not is refused."
+    )
+
+
+def _parity(result: Result) -> str:
+    rows, said = [], []
+    for method, entry in result.found["methods"].items():
+        for scale, one in entry["parity"].items():
+            mine, theirs = one["method"], one["baseline"]
+            more = [100 * (mine[key] - theirs[key]) / theirs[key] for key in ("parameters", "operations")]
+            flag = "flagged" if f"parity at {scale}" in entry["flagged"] else "within"
+            rows.append((name(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in more), flag))
+        said += [f"- {name(method)}: {text}." for text in entry["flagged"].values()]
+    tolerance = f"tolerance of {result.seen.mine.asked['parity']:g} %"
+    columns = ("method", "scale", "parameters", "more than its baseline", "operations more", tolerance)
+    return "\n\n".join([*([grid(columns, rows)] if rows else []), *(["\n".join(said)] if said else [])])
+
+
+def _how(result: Result) -> str:
+    mine, asked = result.seen.mine, result.seen.mine.asked
+    loss = ""
+    if result.seen.deciding.name == "validation_loss":
+        loss = f" A run's loss is the mean of its evaluations in the last {100 * asked['last']:g} % of its steps."
+    return (
+        f"{name(shown(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
+        f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether before the runs, nothing here can tell."
+        f"{loss} With any numbers of seeds the deciding test "
+        "errs as often as it promises if runs are normal and spread alike; more of them find smaller gains."
+    )
+
+
+def _measures(seen: Seen, lost: dict[str, list[str]]) -> str:
+    rows = []
+    for method in seen.mine.against:
+        for measure in seen.measures:
+            if method in lost or measure.name == seen.deciding.name:
+                continue
+            try:
+                one = seen.judged(method, measure)
+            except PlumblineError:
+                rows.append((name(method), measure.label, *["no noise floor"] * 6))
+                continue
+            means = [formatting.fixed(value, one.sigma) for value in (one.mean, one.mean_baseline, one.gain)]
+            found = [f"{one.z:.2f}", formatting.p(one.p), formatting.fixed(one.resolved, one.sigma)]
+            rows.append((name(method), measure.label, *means, *found))
+    nothing = "The study evaluates nothing else."
+    if len(lost) == len(seen.mine.against):
+        nothing = "Of every method a seed diverged: there is nothing to compare."
+    columns = ("method", "measure", "mean", "baseline's", "gain", "gain / sigma", "p, of this alone")
+    return grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
+
+
+def _downstream(seen: Seen, lost: dict[str, list[str]]) -> list[str]:
+    sections = []
+    for method in seen.mine.against:
+        tasks = None if method in lost or seen.mine.study.suite is None else seen.tasks(method)
+        if tasks is None:
+            continue
+        rows = [
+            (
+                str(task),
+                tasks.sources.get(str(task), ""),
+                f"{row['difference']:+.4f}",
+                "none" if math.isnan(row["t"]) else f"{row['t']:.2f}",
+                formatting.p(row["p"]),
+            )
+            for task, row in tasks.each.iterrows()
+        ]
+        joint = tasks.joint
+        with_tasks = (
+            "cannot be estimated" if joint is None else f"Z = {joint.z:.2f}, p = {formatting.p(joint.p_two_sided)}"
+        )
+        missing = f"; {tasks.plain.missing} without a test" if tasks.plain.missing else ""
+        sections += [
+            f"### {name(method)}, task by task",
+            grid(("task", "items", "accuracy more", "Welch's t", "p"), rows),
+            f"Stouffer over {tasks.plain.tasks} tasks{missing}: Z = {tasks.plain.z:.2f}, p = "
+            f"{formatting.p(tasks.plain.p_two_sided)} if tasks were independent; with their correlation over these few "
+            f"seeds {with_tasks}. It decides nothing.",
+        ]
+    return sections
+
+
+def _larger(result: Result) -> str:
+    seen, rows = result.seen, []
+    if seen.mine.larger is None:
+        return f"None was asked for (`larger:` in {name(shown(seen.mine.path))}): nothing is said of other sizes."
+    for method in seen.mine.against:
+        one = seen.larger(method)
+        if one is None:
+            sides = (method, seen.mine.against[method])
+            seeds = " / ".join(str(len(seen.mine.runs(seen.mine.larger, side))) for side in sides)
+            gone = ["diverged" if seen.lost_larger(side) else "not compared" for side in sides]
+            if not any(seen.lost_larger(side) for side in sides):
+                gone = ["no finished run"] * 2
+            rows.append((name(method), seeds, *gone, "none", "none"))
+            continue
+        test = "no noise floor" if one.judged is None else formatting.p(one.judged.p)
+        seeds = f"{one.seeds} / {one.seeds_baseline}"
+        rows.append((name(method), seeds, f"{one.mean:.5g}", f"{one.mean_baseline:.5g}", f"{one.gain:+.4g}", test))
+    columns = ("method", "seeds / baseline's", seen.deciding.name, "baseline's", "gain", "p, of this alone")
+    return f"`{seen.mine.larger}`, {seen.mine.study.scale_label(seen.mine.larger)}:\n\n{grid(columns, rows)}"
+
+
+def _cost(seen: Seen) -> str:
+    rows = []
+    for scale in (seen.mine.scale, *([seen.mine.larger] if seen.mine.larger else [])):
+        for method in seen.mine.compared:
+            one = seen.cost(scale, method)
+            memory = "not recorded" if math.isnan(one.megabytes) else f"{one.megabytes:,.0f}"
+            spike = "none" if math.isnan(one.spike) else f"{one.spike:.1f}"
+            seconds = f"{one.step_seconds:.3g}"
+            diverged = f"{one.diverged} of {one.runs}"
+            rows.append((name(method), scale, diverged, spike, f"{one.parameters:,}", seconds, memory))
+    columns = ("method", "scale", "diverged", "largest gradient norm / median", "parameters", "seconds a step")
+    return (
+        grid((*columns, "peak memory, MB"), rows)
+        + "\n\nSeconds a step are wall time of whole runs, validation included, medians over seeds, beside whatever "
+        "else the machine did: no benchmark. Peak memory is of a GPU what torch allocated on it, of a processor what "
+        "the trainer's process held; medians over the seeds that recorded it."
+    )
+
+
+def _hours(seen: Seen, judged: dict[str, Judgement]) -> str:
+    """What the seeds that would find the seen gain take, by what a run took here."""
+    said = []
+    for method, each in judged.items():
+        if needed := each.seeds_to_decide:
+            ours, theirs = (seen.hours(seen.mine.scale, side) for side in (method, seen.mine.against[method]))
+            said.append(
+                f"- {name(method)}: {needed:,} seeds of each are about {needed * (ours + theirs):.3g} device-hours, if "
+                f"a run takes the {ours:.3g} h, and one of the baseline the {theirs:.3g} h, that they took here."
+            )
+    return "\n".join(said)
+
+
+def _orders(result: Result) -> str:
+    if not result.orders:
+        return "No table of the study's document has the same methods at two scales, nor do these runs give two pairs."
+    rows = [
+        (one.source, one.metric, str(one.methods), f"{one.alike:g} of {one.pairs}", formatting.percent(one.share))
+        for one in result.orders
+    ]
+    return (
+        "Decision accuracy: of all pairs of methods with a value at both scales, those that the smaller scale orders "
+        "as the larger one does. Chance is 50 %.\n\n"
+        + grid(("whose", "by", "methods", "pairs ordered alike", "share"), rows)
+    )
+
+
+def _published(rows: Sequence[Printed]) -> str:
+    shown = [
+        (name(one.method), one.metric, one.scale, one.published, f"{one.reproduced:.5g}", str(one.seeds))
+        for one in rows
+    ]
+    return grid(("method", "metric", "scale", "published", "reproduced here", "seeds"), shown)
+
+
+def _ledger(result: Result) -> str:
+    mine, metric = result.seen.mine, result.seen.deciding.name
+    said = []
+    for baseline, count in result.tries.items():
+        there, planned = (ask(baseline, metric) for ask in (result.ledger.made, result.ledger.planned))
+        more = f"; {planned} were announced (`tries:`) and are paid for from the first on" if planned else ""
+        if there > planned > 0:
+            more = f"; {planned} were announced (`tries:`), fewer than were made"
+        said.append(
+            f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among "
+            f"them{more}: every p is multiplied by {count}."
+        )
+    ours = sum(result.ledger.made(baseline, metric) for baseline in result.tries)
+    if other := len({entry.identity for entry in result.ledger.entries}) - ours:
+        said.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
+    again = f"Asked for again (`{_command(mine)}`), the page is made anew when tries came."
+    return "\n\n".join([" ".join([*said, again]), result.statement])
+
+
+def _limits(result: Result) -> str:
+    seen, mine = result.seen, result.seen.mine
+    every = list(result.judged.values())
+    said = [
+        f"A verdict is of its size: {mine.study.scale_label(mine.scale)} at preset {mine.study.preset}. A claim about "
+        "a larger model is neither held nor refuted by it.",
+        *_recipe(mine),
+    ]
+    if every:
+        said += pages.limits(every, every[0].terms)
+    proxies = sorted(task for task, source in seen.frames.task_sources.items() if "proxy" in source)
+    if proxies:
+        said.append(f"Stand-ins made from held-out documents, no benchmarks: {', '.join(proxies)}.")
+    if mine.larger is not None and len(mine.asked["larger_seeds"]) == 1:
+        said.append("The larger scale has one seed of each: its sign is a single draw.")
+    said += [
+        f"{name(method)} lost {', '.join(runs)} at the larger scale: nothing is said of a gain there, for the other "
+        "seeds would choose among its runs."
+        for method in mine.compared
+        if (runs := seen.lost_larger(method))
+    ]
+    for baseline in mine.references:
+        if lost := seen.diverged(mine.scale, baseline):
+            said.append(
+                f"{counted(len(lost), 'run')} of {name(baseline)} diverged and stand nowhere: {', '.join(lost)}."
+            )
+    said += [
+        f"{name(method)} lost {', '.join(runs)}; its other seeds decide nothing."
+        for method, runs in result.lost.items()
+    ]
+    said += seen.frames.notes
+    return "\n".join(f"- {one}" for one in said)
+
+
+def _recipe(mine: Mine) -> list[str]:
+    """In what, beside the model, a method is trained otherwise than its baseline: a gain may be that's."""
+    said = []
+    for method, baseline in mine.against.items():
+        if differs := differences(*(mine.runs(mine.scale, each)[0].spec for each in (method, baseline))):
+            said.append(f"{name(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
+    return said or [
+        "The recipe is that of the study: no method's own learning rate was looked for, nor the baseline's."
+    ]
+
+
+def _runs(seen: Seen) -> str:
+    rows = []
+    for key, row in seen.frames.runs.iterrows():
+        value = seen.values(seen.deciding, row["scale"], row["method"]).get(str(row["seed"]))
+        found = "none" if value is None else f"{value:.6g}"
+        rows.append((f"`{key}`", f"`{row['run_id']}`", row["outcome"], found))
+    return (
+        grid(("run", "run id", "outcome", seen.deciding.name), rows)
+        + f"\n\nEach is a folder below `{shown(seen.frames.work)}/runs`, with its spec, commit and data in "
+        "`manifest.json`."
+    )
+
+
+def _repeat(result: Result) -> str:
+    check = f"python -m plumbline.experiment --check-page {shlex.quote(shown(result.page))}"
+    return (
+        "Finished runs are used as they are; the same file again is no new try, one more seed is.\n\n"
+        f"```console\n$ {_command(result.seen.mine)}\n$ {check}\n```"
+    )
+
+
+def _command(mine: Any) -> str:
+    words_ = f"--config preset={mine.study.preset} mine={shlex.quote(shown(mine.path))}"
+    return f"snakemake results/verdict/{mine.name}.md {words_}"

@@ -1,0 +1,48 @@
+"""What somebody prints of the methods of a file of one's own, beside what was reproduced: a CSV of theirs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plumbline.specs.compared_metrics import MEASURES
+
+if TYPE_CHECKING:
+    from plumbline.experiment.seen import Seen
+    from plumbline.specs.mine import Mine
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Printed:
+    """A printed number, as text, and the mean over the seeds of the runs here; NaN where there are none."""
+
+    method: str
+    metric: str
+    scale: str
+    published: str
+    reproduced: float
+    seeds: int
+
+
+def beside(mine: Mine, seen: Seen) -> list[Printed]:
+    """The rows of the file with what was reproduced.
+
+    Raises:
+        PlumblineError: as `Mine.printed`.
+    """
+    found = []
+    for row in mine.printed():
+        values = seen.values(MEASURES[row["metric"]], row["scale"], row["method"])
+        mean = sum(values.values()) / len(values) if values else math.nan
+        found.append(
+            Printed(
+                method=row["method"],
+                metric=row["metric"],
+                scale=row["scale"],
+                published=row["value"],
+                reproduced=mean,
+                seeds=len(values),
+            )
+        )
+    return found

@@ -1,0 +1,197 @@
+"""The page of a search's log: what selection alone would have given, which steps are beyond it, what to run again."""
+
+from __future__ import annotations
+
+from plumbline.experiment import formatting
+from plumbline.experiment.formatting import cell, counted, fixed, grid, name, percent
+from plumbline.experiment.judge import Outcome, sigma_interval
+from plumbline.experiment.page import direction, sentence
+from plumbline.experiment.search import WORLDS, Kept, SearchJudgement
+from plumbline.experiment.terms import POWER
+
+
+def search_sentence(judged: SearchJudgement, metric: str) -> str:
+    """The page's first sentence."""
+    if judged.decided_by is not None:
+        return "The last kept change, by its runs after it was kept: " + sentence(
+            judged.decided_by, judged.start.commit, metric
+        )
+    sigma, total = judged.sigma, fixed(judged.total, judged.sigma)
+    level = f"p = {formatting.p(judged.p)}"
+    if judged.tries > 1:
+        level += f", {formatting.p(judged.p_corrected)} corrected for {judged.tries} tries"
+    # Of no gain, or less than none, no share can be said.
+    share = f", {percent(judged.selection / judged.total)} of it," if judged.total > 0 else ""
+    alone = (
+        f"over {counted(judged.steps, 'change')} that do nothing, selection alone gives "
+        f"{fixed(judged.selection, sigma)}"
+        f"{share} on average at sigma = {sigma:.2g}, and as much as was seen in {percent(judged.p)} of searches"
+    )
+    gain = f"of {total} in {name(metric)}"
+    if judged.outcome is Outcome.SURVIVES:
+        return (
+            f"The search's gain survives at p = {formatting.p(judged.p_corrected)}, corrected for "
+            f"{counted(judged.tries, 'try', 'tries')}: {alone}; the total is {total} in {name(metric)}."
+        )
+    if judged.outcome is Outcome.OPEN:
+        return (
+            f"The search's gain {gain} cannot be decided with {formatting.counted(len(judged.start_runs), 'run')} of the "
+            f"start ({level}): {alone}; were sigma known to be that, {percent(judged.p_face)}."
+        )
+    return f"The search's gain {gain} does not survive ({level}): {alone}."
+
+
+def search_page(judged: SearchJudgement, metric: str, *, read: str, ledger: str) -> str:
+    """The whole page but its last section; arguments as of `table_page`."""
+    sections = [
+        "# Verdict on a search",
+        search_sentence(judged, metric),
+        "## Evidence",
+        f"{read} {direction(judged.terms)}; gains count upwards, from the mean of the start.",
+        _evidence(judged),
+        _assumed(judged),
+        "## Kept changes",
+        _kept(judged),
+        "## What to run again",
+        _again(judged),
+        "## Ledger",
+        ledger,
+        "## Limits",
+        "\n".join(f"- {limit}" for limit in _limits(judged)),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _evidence(judged: SearchJudgement) -> str:
+    sigma = judged.sigma
+    low, high = sigma_interval(sigma, judged.freedom)
+    rows = [
+        ("start", f"{name(judged.start.commit)}, line {judged.start.line}"),
+        ("changes that gave a number", f"{judged.steps}, of which {len(judged.kept)} kept; {judged.crashes} crashed"),
+        ("sigma of one run", f"{sigma:.3g}, {judged.noise}; degrees of freedom: {formatting.freedom(judged.freedom)}"),
+        ("sigma's interval, 95 %", f"{low:.2g} to {high:.2g}" if low < high else "given"),
+        ("spread of the changes' own runs", f"{judged.spread:.3g}; about sigma if they do nothing, more if they do"),
+        ("mean of the start", f"{fixed(sum(judged.start_runs) / len(judged.start_runs), sigma)}"),
+        ("total gain of the last kept run", f"{fixed(judged.total, sigma)}, {judged.total / sigma:.2f} sigma"),
+        (
+            "what selection alone gives",
+            f"{fixed(judged.selection, sigma)} on average, 90 % of searches from {fixed(judged.selection_low, sigma)} "
+            f"to {fixed(judged.selection_high, sigma)}",
+        ),
+        ("p", f"{formatting.p(judged.p)} (were sigma known: {formatting.p(judged.p_face)})"),
+        (
+            "corrected p",
+            f"{formatting.p(judged.p_corrected)}, for {counted(judged.tries, 'try', 'tries')}; it is held to "
+            f"{judged.terms.alpha:g}",
+        ),
+        (
+            f"smallest real gain found with {percent(POWER)} chance",
+            f"{fixed(judged.resolved, sigma)}, {judged.resolved / sigma:.1f} sigma, if the first change made it",
+        ),
+    ]
+    return grid(("what", "value"), rows)
+
+
+def _assumed(judged: SearchJudgement) -> str:
+    beat = f" by more than {judged.terms.minimum_gain:g}" if judged.terms.minimum_gain else ""
+    return (
+        f"Assumed in {WORLDS:,} simulated searches: every change does nothing; runs are independent and normal with "
+        f"one sigma; the start is run {counted(len(judged.start_runs), 'time')}; each of {judged.steps} changes is "
+        f"kept if it beats the best so far{beat}. p is the share of them whose total gain, in units of the sigma "
+        "estimated from as many repeats, is at least the log's."
+    )
+
+
+def _kept(judged: SearchJudgement) -> str:
+    if not judged.kept:
+        return "No change was kept."
+    sigma, level = judged.sigma, judged.terms.alpha / judged.tries
+    rows = [
+        (
+            f"{name(each.step.commit)} {cell(each.step.description)}".rstrip(),
+            f"{each.step.line}",
+            f"{each.number}",
+            fixed(each.gain, sigma),
+            f"{fixed(each.selection, sigma)} ({fixed(each.selection_high, sigma)})",
+            formatting.p(each.p_gain),
+            "yes" if each.p_gain <= level else "no",
+            fixed(each.jump, sigma),
+            formatting.p(each.p_jump),
+            "yes" if each.p_jump <= level else "no",
+            _rerun(each, sigma),
+        )
+        for each in judged.kept
+    ]
+    columns = ["kept change", "line", "changes so far", "gain so far", "selection alone: mean (95 % of searches below)"]
+    columns += ["p", "gain beyond selection", "own jump", "p of the jump", "jump beyond", "runs after it was kept"]
+    again = sum(each.rerun is not None for each in judged.kept)
+    of_several = f" The {again} that were run again are tries beside each other." if again > 1 else ""
+    return (
+        grid(columns, rows)
+        + f"\n\nBoth p-values are against the whole search, the largest gain and the largest jump of all "
+        f"{judged.steps} changes: in a search over noise any gain is marked with at most {percent(judged.terms.alpha)} "
+        "chance, and likewise any jump. A jump is from the best before it, which was lucky too: a real gain shows only "
+        f"a part of itself.{of_several}"
+    )
+
+
+def _rerun(each: Kept, sigma: float) -> str:
+    if each.rerun is None:
+        return "none"
+    again = each.rerun
+    return f"{again.n}: gain {fixed(again.gain, sigma)}, p = {formatting.p(again.p_corrected)}, {again.outcome}"
+
+
+def _again(judged: SearchJudgement) -> str:
+    if not judged.kept:
+        return "Nothing: no change was kept."
+    last, start, sigma = name(judged.kept[-1].step.commit), name(judged.start.commit), judged.sigma
+    lines = []
+    left = f"{fixed(judged.expected, sigma)}, which is the total gain without what selection gives on average"
+    if judged.runs_each:
+        lines.append(f"{last} and {start}, {judged.runs_each} runs of each: finds a gain of {left}.")
+    elif judged.expected > 0:
+        lines.append(f"No number of runs below a million finds a gain of {left}.")
+    else:
+        lines.append("Nothing of the total gain is left without what selection gives on average; if it is to be known:")
+    for size in (1, 2):
+        runs = judged.runs_for(size * sigma)
+        if runs:
+            lines.append(f"{last} and {start}, {runs} runs of each: finds a gain of {size} sigma ({size * sigma:.2g}).")
+    if len(judged.kept) > 1 and (runs := judged.runs_for(2 * sigma, len(judged.kept))):
+        lines.append(
+            f"Every kept change and {start}, {runs} runs of each: finds which of the {len(judged.kept)} are 2 sigma "
+            "over the start."
+        )
+    fewest = len(judged.start_runs)
+    if judged.terms.sigma is None and fewest < 10:
+        lines.append(
+            f"{start} alone, {10 - fewest} runs more: sigma from {counted(fewest, 'run')} of the start makes this log "
+            f"tell only gains above {judged.resolved / sigma:.1f} sigma from noise."
+        )
+    listed = "\n".join(f"- {line}" for line in lines)
+    return (
+        f"{listed}\n\nEach found with {percent(POWER)} chance, other seeds each time. Add the rows under the same "
+        "commits: runs of a commit after its first were not selected, and those of the last kept change decide."
+    )
+
+
+def _limits(judged: SearchJudgement) -> list[str]:
+    limits = [
+        "The page asks whether the whole total gain is beyond selection. A search in which some changes do something "
+        "has other noise on top of them; which changes those are, only runs after the selection say.",
+        "Changes that spread wider than the start (an unstable setting) are kept more easily than is assumed.",
+    ]
+    if judged.terms.sigma is not None:
+        limits.append(
+            f"Sigma is {judged.terms.sigma:g} because --sigma says so; repeats in the log were not used for it."
+        )
+    if judged.against_rule:
+        lines = formatting.listed([str(step.line) for step in judged.against_rule[:20]])
+        rest = f" and {len(judged.against_rule) - 20} more" if len(judged.against_rule) > 20 else ""
+        limits.append(
+            f"{counted(len(judged.against_rule), 'run was', 'runs were')} kept without an improvement, or discarded in "
+            f"spite of one (lines {lines}{rest}): such a search gains less than what is simulated, so that this page "
+            'errs on the side of "does not survive".'
+        )
+    return limits

@@ -1,0 +1,70 @@
+"""What is asked of the numbers, said before they are looked at."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from plumbline.core.errors import PlumblineError
+
+#: The share of verdicts on methods that do nothing which may be wrong, unless another is named.
+ALPHA = 0.05
+#: The chance with which "resolves" and "would decide" are meant.
+POWER = 0.8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """What is asked; gains and sigma are in the units of the metric.
+
+    Attributes:
+        higher: whether higher is better.
+        alpha: the promised share of errors, of the tries against this baseline in this metric together.
+        minimum_gain: a method has to be better by more than this (a leaderboard's rule), or, in a search, a change
+            was kept that was better by more than this.
+        claimed_gain: what somebody says that it gains; None if there is no such claim.
+        sigma: the noise of one run, known from elsewhere; None if the numbers are to tell it.
+        sigma_runs: how many runs `sigma` is from; None if it is taken as known.
+        paired: compare seed by seed.
+    """
+
+    higher: bool
+    alpha: float = ALPHA
+    minimum_gain: float = 0.0
+    claimed_gain: float | None = None
+    sigma: float | None = None
+    sigma_runs: int | None = None
+    paired: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 0.5:
+            raise PlumblineError(f"--alpha {self.alpha:g} must lie between 0 and 0.5")
+        if not 0 <= self.minimum_gain < math.inf:
+            raise PlumblineError(f"--minimum-gain {self.minimum_gain:g} must be 0 or more, in the metric's units")
+        if self.claimed_gain is not None and not self.minimum_gain < self.claimed_gain < math.inf:
+            raise PlumblineError(f"--claimed-gain {self.claimed_gain:g} must be above {self.minimum_gain:g}")
+        if self.sigma is not None and not 0 < self.sigma < math.inf:
+            raise PlumblineError(f"--sigma {self.sigma:g} must be above 0, in the metric's units")
+        if self.sigma_runs is not None and (self.sigma is None or self.sigma_runs < 2):
+            raise PlumblineError("--sigma-runs is the number of runs, two or more, that --sigma was computed from")
+        if self.paired and self.sigma is not None:
+            raise PlumblineError("--paired takes its noise from the differences; leave out --sigma, or --paired")
+
+    @property
+    def sign(self) -> int:
+        """What turns a difference into a gain."""
+        return 1 if self.higher else -1
+
+    @property
+    def sigma_freedom(self) -> float:
+        """Degrees of freedom of a sigma that was given."""
+        return math.inf if self.sigma_runs is None else self.sigma_runs - 1
+
+    @property
+    def test(self) -> str:
+        """What decides, as the ledger records it."""
+        if self.paired:
+            return "paired t"
+        if self.sigma is None:
+            return "pooled t"
+        return f"t with sigma {self.sigma!r} of {self.sigma_runs or 'any number of'} runs"

@@ -1,0 +1,50 @@
+"""What a file of one's own costs in the ledger: an entry for each method, known before any of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from plumbline.experiment import ledger as ledgers
+from plumbline.experiment.ledger import Entry, Ledger
+from plumbline.experiment.terms import Terms
+
+if TYPE_CHECKING:
+    from plumbline.specs.mine import Mine
+
+
+def terms(mine: Mine, *, higher: bool) -> Terms:
+    """What is asked of a measure."""
+    asked = mine.asked
+    return Terms(higher=higher, alpha=asked["alpha"], minimum_gain=asked["minimum_gain"], paired=asked["paired"])
+
+
+def baseline(mine: Mine, method: str) -> str:
+    """What a method is compared with, as the ledger has it: ``study/scale/method``."""
+    return mine.runs(mine.scale, mine.against[method])[0].key.rpartition("/")[0]
+
+
+def entries(mine: Mine) -> list[Entry]:
+    """An entry for each method: its specs with all seeds and those of its baseline, and how the measure is read. Who
+    adds seeds and looks again has looked twice."""
+    found = []
+    for method, against in mine.against.items():
+        ids = [[run.spec.run_id for run in mine.runs(mine.scale, name)] for name in (method, against)]
+        found.append(
+            Entry(
+                kind="spec",
+                name=f"{mine.name}/{method}",
+                fingerprint=ledgers.fingerprint([*ids, mine.asked["last"]]),
+                baseline=baseline(mine, method),
+                metric=mine.asked["decides"],
+                test=terms(mine, higher=True).test,
+                planned=mine.asked["tries"],
+            )
+        )
+    return found
+
+
+def counted(ledger: Ledger, more: Sequence[Entry]) -> dict[str, int]:
+    """Baseline -> what every p is multiplied by once these entries are there too."""
+    whole = Ledger(ledger.path, (*ledger.entries, *more), ledger.hashes)
+    return {entry.baseline: whole.tries(entry.baseline, entry.metric) for entry in more}

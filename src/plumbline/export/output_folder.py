@@ -1,0 +1,90 @@
+"""Where an export goes: a folder that is whole or absent, and never one with something else in it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, free_name, fsync_directory, parse_json, sha256_file
+
+#: What an export says of itself, the checksums of its other files among it.
+RECORD = "export.json"
+
+
+def require_free(folder: Path, run_id: str, force: bool) -> None:
+    """Refuse a folder in which something would be lost.
+
+    An earlier export of the same run is replaced. With `force` one of another run is, too, and one with a file that
+    was changed since; what no export wrote is never removed.
+
+    Raises:
+        PlumblineError: naming what lies there.
+    """
+    if not os.path.lexists(folder):
+        return
+    if folder.is_symlink() or not folder.is_dir():
+        raise PlumblineError(f"--out: {folder} is no folder; name another place")
+    there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
+    if not there:
+        return
+    record = _record(folder)
+    foreign = sorted(set(there) - set(record.get("files", {})) - {RECORD})
+    if not record or foreign:
+        raise PlumblineError(
+            f"--out: {folder} holds {(foreign or sorted(there))[0]}, which is no export's; name another folder"
+        )
+    if force:
+        return
+    if record.get("run_id") != run_id:
+        raise PlumblineError(
+            f"--out: {folder} holds an export of run {record.get('run_id')}, and this is {run_id}; name another "
+            "folder, or give --force to replace it"
+        )
+    changed = [name for name, sha256 in record["files"].items() if name in there and sha256_file(there[name]) != sha256]
+    if changed:
+        raise PlumblineError(
+            f"--out: {folder / changed[0]} was changed after it was exported; keep a copy and give --force, or name "
+            "another folder"
+        )
+
+
+@contextmanager
+def filled(folder: Path, record: dict[str, Any]) -> Iterator[Path]:
+    """A folder beside `folder` to write into, which takes its place when the block ends without an error.
+
+    The record, with the checksums of all that was written, is added last. What the block adds to `record` is in it.
+    """
+    folder = folder.absolute()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    temporary.mkdir()
+    try:
+        yield temporary
+        files = {path.name: sha256_file(path) for path in sorted(temporary.iterdir())}
+        atomic_write_json(temporary / RECORD, record | {"files": files})
+        before = None
+        if folder.exists() and any(folder.iterdir()):
+            before = free_name(folder, "replaced")
+            os.rename(folder, before)
+        os.rename(temporary, folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    fsync_directory(folder.parent)
+    if before is not None:
+        shutil.rmtree(before)
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """What an earlier export says of itself; empty where there is none."""
+    try:
+        found = parse_json((folder / RECORD).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("files"), dict) else {}

@@ -1,0 +1,258 @@
+"""The sources that a model runs, as flat modules that import one another relatively, and nothing of this package.
+
+transformers copies the files of a folder that lines like `from .module import name` lead to, and imports the copies; it
+knows no folders within. So the modules of this package that a model needs, and those of the packages that bring its
+components, are found by their imports, as `plumbline.specs.code` finds them, and written side by side:
+`plumbline/model/mixers/softpick.py` is `model_mixers_softpick.py`. Where the search would reach what plans and checks
+a run, a stand-in of `carried` is written instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, metadata, version
+from pathlib import Path
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, sha256_text
+from plumbline.specs import code, installed
+from plumbline.specs.code import PACKAGE
+from plumbline.specs.components import available, folder, load
+from plumbline.specs.spec import ModelSpec
+
+CARRIED = PACKAGE / "export" / "carried"
+
+#: What a folder begins with: transformers looks for these two.
+ROOTS = (CARRIED / "modeling_plumbline.py", CARRIED / "configuration_plumbline.py")
+
+#: What is not carried, and what stands for it.
+STAND_INS = {
+    PACKAGE / "core" / "errors.py": CARRIED / "errors.py",
+    PACKAGE / "specs" / "spec.py": CARRIED / "spec.py",
+    PACKAGE / "specs" / "components.py": CARRIED / "registry.py",
+    **dict.fromkeys((PACKAGE / "kernels").glob("[!_]*.py"), CARRIED / "kernel.py"),
+    PACKAGE / "kernels" / "selection.py": CARRIED / "selection.py",
+}
+
+#: The table of a model's components, which is written for each.
+CHOSEN = CARRIED / "chosen.py"
+
+#: What every folder needs anyway.
+EXPECTED = frozenset({"torch", "transformers"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sources:
+    """File name -> text; what they import of other packages, beside torch and transformers; and the top-level packages
+    that they were taken from."""
+
+    files: dict[str, str]
+    requires: tuple[str, ...]
+    packages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Import:
+    """An import of a carried module. `whole`: of names that are modules themselves, the file of each."""
+
+    node: ast.ImportFrom | ast.Import
+    file: Path | None
+    whole: dict[str, Path]
+
+
+def sources(spec: ModelSpec) -> Sources:
+    """What a model of `spec` runs, its components' files included.
+
+    Raises:
+        PlumblineError: a file imports in a way that cannot be carried; the message names it and the line.
+    """
+    components = {(slot, chosen["name"]): Path(available(slot)[chosen["name"]]) for slot, chosen in spec.slots.items()}
+    found, waiting = dict[Path, tuple[_Import, ...]](), [*ROOTS, *components.values()]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found[path] = () if path == CHOSEN else _imports(path)
+        waiting += [file for one in found[path] for file in (one.file, *one.whole.values()) if file is not None]
+    names = _names(found)
+    brought = {
+        code.package_of(path): offer.distribution
+        for (slot, name), path in components.items()
+        if (offer := installed.offers().by_entry.get(f"{folder(slot)}.{name}"))
+    }
+    files = {f"{names[path]}.py": _head(path, brought) + _rewritten(path, found[path], names) for path in found}
+    files[f"{CHOSEN.stem}.py"] = _chosen(components, names)
+    files[ROOTS[0].name] += _all_by_name(names)
+    # transformers tells two folders of one last name apart by the configuration's file alone, and takes its class for
+    # that of the first model that had it.
+    files[ROOTS[1].name] += f'\n#: Of everything here.\nSOURCES = "{sha256_text(canonical_json(files))}"\n'
+    packages = {code.package_of(path).name for path in found}
+    requires = {name for path in found for name in _others(path)} - EXPECTED - packages
+    return Sources(
+        files=dict(sorted(files.items())), requires=tuple(sorted(requires)), packages=tuple(sorted(packages))
+    )
+
+
+@cache
+def _imports(path: Path) -> tuple[_Import, ...]:
+    """A file's imports of what could be carried; each file is read once a process."""
+    return tuple(_found(path))
+
+
+def _found(path: Path) -> Iterator[_Import]:
+    own = code.package_of(path)
+    for node in ast.walk(code.parse(path)):
+        if isinstance(node, ast.Import):
+            whole = {alias.name: _stand_in(file) for alias in node.names if (file := code.file_of(alias.name, own))}
+            if any("." in alias.name and alias.asname is None for alias in node.names if alias.name in whole):
+                raise PlumblineError(
+                    f"{path}:{node.lineno}: `{ast.unparse(node)}` cannot be carried into a folder; write it as "
+                    "`from package import module`"
+                )
+            if whole:
+                yield _Import(node, None, whole)
+        elif isinstance(node, ast.ImportFrom) and (module := code.imported_from(node, path, own)):
+            whole = {
+                alias.name: _stand_in(file)
+                for alias in node.names
+                if (file := code.file_of(f"{module}.{alias.name}", own)) is not None
+            }
+            file = code.file_of(module, own)
+            if len(whole) == len(node.names):
+                yield _Import(node, None, whole)
+            elif file is not None:
+                _require_names(path, node, file, whole)
+                yield _Import(node, _stand_in(file), whole)
+
+
+def _stand_in(file: Path) -> Path:
+    return STAND_INS.get(file, file)
+
+
+def _require_names(path: Path, node: ast.ImportFrom, file: Path, whole: dict[str, Path]) -> None:
+    """Refuse a name that a stand-in does not have."""
+    if file not in STAND_INS:
+        return
+    body = code.parse(STAND_INS[file]).body
+    there = {one.name for one in body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+    there |= {
+        name.id for one in body if isinstance(one, ast.Assign) for name in one.targets if isinstance(name, ast.Name)
+    }
+    missing = [alias.name for alias in node.names if alias.name not in there and alias.name not in whole]
+    if missing:
+        raise PlumblineError(
+            f"{path}:{node.lineno}: {missing[0]!r} of {file.relative_to(PACKAGE.parent)} is nothing that a model can "
+            f"take along (it can {', '.join(sorted(there))}); do without it"
+        )
+
+
+def _names(found: dict[Path, tuple[_Import, ...]]) -> dict[Path, str]:
+    """The flat name of each module."""
+    names: dict[Path, str] = {}
+    for path in sorted(found):
+        own = code.package_of(path)
+        if path.parent == CARRIED:
+            name = path.stem
+        else:
+            around = PACKAGE if own == PACKAGE else own.parent
+            parts = path.relative_to(around).with_suffix("").parts
+            name = "_".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if name in names.values():
+            other = next(one for one, taken in names.items() if taken == name)
+            raise PlumblineError(f"{path} and {other} would both be {name}.py in a folder; rename one of them")
+        names[path] = name
+    return names
+
+
+def _head(path: Path, brought: dict[Path, str]) -> str:
+    """What a file says of where it is from. Its own header, if it has one, stays below."""
+    own = code.package_of(path)
+    if own == PACKAGE:
+        origin, licence = _this(), "Apache-2.0"
+    elif own in brought:
+        origin, licence = f"{brought[own]} {version(brought[own])}", _licence(brought[own])
+    else:  # beside a module that is in no package
+        origin, licence = f"installed beside {', '.join(brought.values())}", "not stated"
+    place = path.relative_to(own.parent).as_posix()
+    what = "Taken along by `plumbline export`; its imports are relative here."
+    return f"# {origin}, {place}, licence: {licence}.\n# {what}\n"
+
+
+@cache
+def _this() -> str:
+    try:
+        return f"plumbline-lm {version('plumbline-lm')}"
+    except PackageNotFoundError:
+        return "plumbline-lm, not installed"
+
+
+def _licence(distribution: str) -> str:
+    said = metadata(distribution)
+    return said.get("License-Expression") or (said.get("License") or "not stated").strip().partition("\n")[0]
+
+
+def _rewritten(path: Path, imports: tuple[_Import, ...], names: dict[Path, str]) -> str:
+    """A file's text with its imports of carried modules made relative; all else stays as it is."""
+    text = path.read_bytes()
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    for one in sorted(imports, key=lambda one: -one.node.lineno):
+        node = one.node
+        first, last = starts[node.lineno - 1] + node.col_offset, starts[(node.end_lineno or 0) - 1]
+        new = ("\n" + " " * node.col_offset).join(_statements(one, names))
+        text = text[:first] + new.encode() + text[last + (node.end_col_offset or 0) :]
+    return text.decode()
+
+
+def _statements(one: _Import, names: dict[Path, str]) -> list[str]:
+    found, rest = [], []
+    for alias in one.node.names:
+        if alias.name in one.whole:
+            found.append(f"from . import {names[one.whole[alias.name]]} as {alias.asname or alias.name}")
+        else:
+            rest.append(alias.name + (f" as {alias.asname}" if alias.asname else ""))
+    if rest:
+        begin = "" if one.file is None else f"from .{names[one.file]} "
+        found.append(f"{begin}import {', '.join(rest)}")
+    return found
+
+
+def _chosen(components: dict[tuple[str, str], Path], names: dict[Path, str]) -> str:
+    """The table of the model's components."""
+    lines = ['"""The components that this model chooses. Written by `plumbline export`."""', ""]
+    for (slot, name), path in components.items():
+        lines.append(f"from .{names[path]} import {load(slot, name).__name__} as {slot}")
+    entries = "".join(f"    ({slot!r}, {name!r}): {slot},\n" for slot, name in components)
+    return "\n".join([*lines, "", f"COMPONENTS = {{\n{entries}}}", ""])
+
+
+def _all_by_name(names: dict[Path, str]) -> str:
+    """The end of the file that transformers begins with: an import of every other one."""
+    others = sorted(set(names.values()) - {root.stem for root in ROOTS})
+    why = "# transformers searches for the files that are needed by lines of this form, and of no other."
+    return "\n".join(["", why, *(f"from .{name} import __name__ as _  # noqa: E402" for name in others), ""])
+
+
+@cache
+def _others(path: Path) -> frozenset[str]:
+    """Packages that a file cannot do without, and that are neither carried nor Python's."""
+    own, found = code.package_of(path), set[str]()
+    optional = {
+        id(inner) for node in ast.walk(code.parse(path)) if isinstance(node, ast.Try) for inner in ast.walk(node)
+    }
+    for node in ast.walk(code.parse(path)):
+        if id(node) in optional:
+            continue
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            modules = [node.module or ""]
+        else:
+            continue
+        found |= {module.partition(".")[0] for module in modules}
+    return frozenset(found - sys.stdlib_module_names - {own.name, PACKAGE.name})

@@ -1,0 +1,195 @@
+"""What runs left on the disk that nothing needs any more, or that was put aside, with its size; removed when asked.
+
+    plumbline leftovers                                    list all of it
+    plumbline leftovers --remove damaged --remove half     remove these kinds
+    plumbline leftovers --remove finished work/paper/state/transfer/base
+    plumbline leftovers --afresh work/paper/state/transfer/base/softpick/s42
+
+what they are, by kind:
+
+    `finished`   the state of a run whose outputs are there; without it, outputs that are deleted are trained again
+    `other-run`  the state of a run that had this place before; it comes back when its configuration does
+    `set-aside`  state that somebody asked to start afresh from
+    `damaged`    checkpoints and records that were not as they were written, archives that were not the pinned ones
+    `half`       what a trainer that was killed was about to write
+    `fetched`    what was read of a hub's data set: a fetch goes on from it, or from its documents to more of them
+
+Nothing is removed unasked, nor from under a trainer that is at work. `--afresh` sets the state of a run aside, so that
+its next start begins at step 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from plumbline.core import process_record
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.errors import PlumblineError
+from plumbline.data.stream_cursor import PREFIX
+from plumbline.train.checkpoint import run_lock
+from plumbline.train.checkpoint.state import IDENTITY, StateDirectory, is_aside, read_json
+
+KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched")
+_DAMAGED = re.compile(r".+\.(damaged|unreadable|replaced|set-aside|rejected)(-\d+)?")
+_HALF = re.compile(r"\.(step-\d{7,}(-diverged)?|leaving-[0-9a-f]+)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leftover:
+    """One of them. `bytes` is what removing it frees: a file that outputs share is not counted. `state` is the
+    directory whose lease says whether a trainer is at work there; empty where there is none."""
+
+    kind: str
+    path: str
+    bytes: int
+    state: str
+
+
+def collect(work: Path) -> list[Leftover]:
+    """All leftovers below ``work/<preset>/``, by kind and path."""
+    found = [*_packages(work), *_fetched(work)]
+    for place in sorted(work.glob("*/state/*/*/*/*")):
+        if not place.is_dir():
+            continue
+        if is_aside(place.name):
+            kind = "set-aside" if ".set-aside-" in place.name else "other-run"
+            own = place.with_name(place.name.partition(".")[0])
+            found.append(_leftover(kind, place, own))
+        elif _finished(place, work):
+            found.append(_leftover("finished", place, place))
+        else:
+            found += _inside(place)
+    for place in sorted(work.glob("*/runs/*/*/*/*/.leaving-*")):
+        preset, _, *rest = place.relative_to(work).parts[:-1]
+        found.append(_leftover("half", place, work.joinpath(preset, "state", *rest)))
+    return sorted(found, key=lambda entry: (KINDS.index(entry.kind), entry.path))
+
+
+def _packages(work: Path) -> Iterator[Leftover]:
+    for path in work.glob("*/packages/*.rejected*"):
+        yield _leftover("damaged", path, None)
+
+
+def _fetched(work: Path) -> Iterator[Leftover]:
+    for path in work.glob(f"*/corpora/*/documents/{PREFIX}*"):
+        yield _leftover("fetched", path, None)
+
+
+def _inside(state: Path) -> Iterator[Leftover]:
+    for path in [*state.iterdir(), *state.glob("points/*")]:
+        if _DAMAGED.fullmatch(path.name):
+            yield _leftover("damaged", path, state)
+        elif _HALF.fullmatch(path.name):
+            yield _leftover("half", path, state)
+
+
+def _finished(state: Path, work: Path) -> bool:
+    preset, _, *rest = state.relative_to(work).parts
+    outputs = work.joinpath(preset, "runs", *rest)
+    outcome, identity = read_json(outputs / "outcome.json"), read_json(state / IDENTITY)
+    if not (isinstance(outcome, dict) and isinstance(identity, dict) and (outputs / "model.safetensors").exists()):
+        return False
+    return outcome.get("run_id") == identity.get("run_id") is not None
+
+
+def _leftover(kind: str, path: Path, state: Path | None) -> Leftover:
+    return Leftover(kind=kind, path=str(path), bytes=_size(path), state="" if state is None else str(state))
+
+
+def _size(path: Path) -> int:
+    """Bytes that removing `path` frees; what is being removed meanwhile counts as nothing."""
+    total = 0
+    for entry in [path, *path.rglob("*")]:
+        try:
+            status = entry.lstat()
+        except FileNotFoundError:
+            continue
+        if not entry.is_dir() and status.st_nlink == 1:
+            total += status.st_size
+    return total
+
+
+def remove(leftover: Leftover) -> str | None:
+    """Remove one; what is in the way, if it was not removed."""
+    path, state = Path(leftover.path), leftover.state
+    if state:
+        holder = process_record.read(held := Path(state) / run_lock.NAME)
+        if holder is not None and not process_record.gone(holder):
+            return f"{state} is held by {run_lock.who(held)}"
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    return None
+
+
+def afresh(state: Path) -> Path:
+    """Set the state of a run aside; returns where it is.
+
+    Raises:
+        PlumblineError: there is none, or a trainer is at work in it.
+    """
+    if not state.is_dir() or is_aside(state.name):
+        raise PlumblineError(f"--afresh: {state} is no state of a run; give work/<preset>/state/<study>/.../s<seed>")
+    with run_lock.Lease(state, limit=120.0, wait=0.0):
+        return StateDirectory(state).set_aside()
+
+
+def _human(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=prog("python -m plumbline.operate.cleanup"),
+        description=described(__doc__),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("below", nargs="*", type=Path, metavar="PATH", help="only what is below these (default: all)")
+    parser.add_argument("--work", type=Path, default=Path("work"), help="where presets keep their work (default: work)")
+    parser.add_argument("--json", action="store_true", help="print the list as JSON")
+    parser.add_argument(
+        "--remove", action="append", choices=KINDS, metavar="KIND", default=[], help="one of the kinds; again for more"
+    )
+    parser.add_argument("--afresh", type=Path, metavar="DIR", help="set this run's state aside")
+    return parser
+
+
+def main() -> None:
+    """The verb."""
+    given = arguments().parse_args()
+    if given.afresh is not None:
+        print(f"{given.afresh}: set aside as {afresh(given.afresh)}; the run's next start begins at step 0")
+        return
+    below = [path.resolve() for path in given.below]
+    found = [
+        entry
+        for entry in collect(given.work)
+        if not below or any(Path(entry.path).resolve().is_relative_to(path) for path in below)
+    ]
+    if given.json:
+        print(json.dumps([asdict(entry) for entry in found], indent=2))
+    else:
+        for entry in found:
+            print(f"{entry.kind:<10}{_human(entry.bytes):>10}  {entry.path}")
+        print(f"{len(found)} leftovers, {_human(sum(entry.bytes for entry in found))}")
+    for entry in found:
+        if entry.kind in given.remove:
+            why = remove(entry)
+            print(f"left {entry.path}: {why}" if why else f"removed {entry.path}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,100 @@
+"""What a Snakemake that begins will take: seconds of each of its jobs by the plan's model, and of the whole.
+
+The Snakefile calls `announce` when the jobs are known and none has begun. The forecast travels as a record of
+Snakemake's own logger: the console (`plumbline.operate.console.console`) finds it there, every other reader a line of text.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from sys import maxsize
+from typing import Any
+
+from plumbline.operate.console.progress import roughly
+from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
+from plumbline.plan import data
+from plumbline.plan.estimate import Estimator
+from plumbline.specs.study_config import Run
+
+#: The record's attribute that holds the forecast.
+ATTRIBUTE = "plumbline_forecast"
+#: Seconds of a job that the plan does not price: an interpreter, its imports, and little work.
+OTHER_SECONDS = 4.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forecast:
+    """Seconds of each job by Snakemake's id; of the whole on the wall, None where something cannot be reckoned."""
+
+    seconds: dict[int, float]
+    wall: float | None
+
+
+def announce(workflow: Any, estimator: Estimator) -> None:
+    """Put the forecast of a Snakemake `workflow` into its log. One that fails is a warning, never the end of a run."""
+    logger = logging.getLogger("snakemake.logging")
+    try:
+        dag = workflow.dag
+        jobs = [(dag.jobid(job), job.rule.name, job.wildcards, job.scheduler_resources) for job in dag.needrun_jobs()]
+        limits = {name: limit.value for name, limit in workflow.global_resources.items()}
+        if not workflow.local_exec:  # nothing here limits how much of a cluster is used but the number of jobs
+            limits = {"_nodes": limits["_nodes"]}
+        forecast = foresee(jobs, limits, estimator, cluster=not workflow.local_exec)
+    except Exception as problem:
+        logger.warning(f"how long this will take is not known: {type(problem).__name__}: {problem}")
+        return
+    told = "not known" if forecast.wall is None else f"about {roughly(forecast.wall)}"
+    logger.info(f"Time that this will take: {told}", extra={ATTRIBUTE: forecast})
+
+
+def foresee(
+    jobs: Iterable[tuple[int, str, Any, Mapping[str, Any]]],
+    limits: Mapping[str, Any],
+    estimator: Estimator,
+    *,
+    cluster: bool = False,
+) -> Forecast:
+    """The forecast of jobs, each an id, a rule, its wildcards, and what it takes of the limited resources.
+
+    The whole is the data stage's time, and after it what the scarcest resource makes of the other jobs, or the
+    longest chain of jobs of one run. On a `cluster` the machine's number of devices is one of the resources.
+    """
+    limits = {name: limit for name, limit in limits.items() if isinstance(limit, int) and 0 < limit < maxsize}
+    seconds: dict[int, float] = {}
+    loads, chains, devices = dict.fromkeys(limits, 0.0), {}, 0.0
+    corpus: list[int] = []
+    trained: list[Run] = []
+    known = True
+    for number, rule, wildcards, uses in jobs:
+        if rule in HIDDEN:
+            continue
+        if stage(rule) == "corpus":
+            corpus.append(number)
+            continue
+        cost: float | None = OTHER_SECONDS
+        if stage(rule) in RUN_STAGES:
+            run = estimator.plan.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
+            if rule == "pretrain":
+                cost = estimator.pretrain_seconds(run)
+                trained.append(run)
+            elif rule == "evaluate":
+                cost = estimator.evaluate_seconds(run)
+            known = known and cost is not None
+            chains[run.key] = chains.get(run.key, 0.0) + (cost or 0.0)
+            devices += (cost or 0.0) * (estimator.machine.devices_of(run) if rule == "pretrain" else 1)
+        elif rule == "measure":
+            one = estimator.plan.measurement(wildcards.study, wildcards.measurement)
+            cost = chains[one.key] = estimator.measure_seconds(one)
+            devices += cost if estimator.on_device(one) else 0.0
+        seconds[number] = cost or OTHER_SECONDS
+        for name in limits:
+            loads[name] += seconds[number] * int(uses.get(name, 0))
+    before = data.seconds(estimator.plan, trained) if corpus else 0.0
+    seconds |= dict.fromkeys(corpus, (before or 0.0) / len(corpus) or OTHER_SECONDS) if corpus else {}
+    slowest = [loads[name] / limit for name, limit in limits.items()]
+    if cluster:
+        slowest.append(devices / estimator.machine.devices_at_once)
+    wall = (before or 0.0) + max([*slowest, *chains.values()], default=0.0)
+    return Forecast(seconds=seconds, wall=wall if known and before is not None else None)

@@ -1,0 +1,217 @@
+"""What a Snakemake has done and is doing, from the records of its logger. Knows no terminal."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plumbline.operate.console.forecast import Forecast
+from plumbline.operate.console.progress import events, roughly, tail
+from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, order, stage
+from plumbline.train.checkpoint.state import read_json
+
+#: The line of a traceback that says what was raised, of any rank; torchrun's own says nothing.
+_RAISED = re.compile(r"(?:\[rank\d+\]: ?)?((?!\S*ChildFailedError)(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
+#: Seconds between two looks into one state directory, which may lie far away.
+LOOK_EVERY = 1.0
+#: How a fault that is none is told.
+ASKED_TO_STOP = "asked to stop"
+#: After this share of the forecast's work, time left goes by the pace alone.
+TRUSTED = 0.25
+
+
+@dataclass(kw_only=True, slots=True)
+class Job:
+    """A job that was started: what it is called, where it writes, and since when it is at work."""
+
+    number: int
+    rule: str
+    name: str
+    logs: tuple[str, ...]
+    state: Path | None
+    out: Path | None
+    local: bool
+    attempt: int = 1
+    weight: float = 1.0
+    since: float = field(default_factory=time.time)
+    looked: float = 0.0
+    last: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, record: Any) -> Job:
+        """From a record of the kind JOB_INFO."""
+        values = dict(record.wildcards)
+        if stage(record.rule_name) in RUN_STAGES and "seed" in values:
+            name = "{study}/{scale}/{method}/s{seed}".format_map(values)
+        else:
+            name = "/".join(str(value) for value in values.values())
+        command = _words(record.shellcmd)
+        return cls(
+            number=record.jobid,
+            rule=record.rule_name,
+            name=name,
+            logs=tuple(record.log),
+            state=_option(command, "--state"),
+            out=_option(command, "--out"),
+            local=record.local,
+        )
+
+    @property
+    def title(self) -> str:
+        """Stage and name, as in ``train transfer/base/softpick/s42``; for other jobs the rule's name."""
+        chosen = stage(self.rule) if stage(self.rule) in RUN_STAGES else self.rule.replace("_", " ")
+        return f"{chosen} {self.name}".strip()
+
+    def now(self) -> dict[str, Any]:
+        """Step, steps and loss that a training at work last wrote down; empty before its first step of this attempt."""
+        if self.state is not None and time.monotonic() - self.looked >= LOOK_EVERY:
+            self.looked = time.monotonic()
+            told = [event for event in events(self.state) if event["time"] >= self.since]
+            if told and told[-1]["step"]:
+                self.last = {"step": told[-1]["step"], "steps": told[-1]["steps"]}
+                if losses := [event["loss"] for event in told if event["event"] == "step" and event["loss"]]:
+                    self.last["loss"] = losses[-1]
+        return self.last
+
+    def outcome(self) -> str:
+        """How a finished job ended, in words: of a training its outcome."""
+        found = read_json(self.out / "outcome.json") if self.state and self.out else None
+        if found is None:
+            return "done"
+        if found["outcome"] == "diverged":
+            return f"diverged at step {found['step']} of {found['steps']}: {found['reason']}"
+        loss = found["validation_loss"]
+        return "completed" if loss is None else f"completed, validation loss {loss:.4f}"
+
+    def fault(self, said: str | None) -> str:
+        """Why a job failed: the error in its logs, or what its executor `said`, or the last line of its logs."""
+        lines = [line.strip() for log in self.logs for line in tail(Path(log)).splitlines() if line.strip()]
+        if errors := [line for line in lines if line.startswith("error: ")]:
+            return errors[-1]
+        last = events(self.state)[-1:] if self.state else []
+        if last and last[0]["event"] == "stopped" and last[0]["time"] >= self.since:
+            return f"{ASKED_TO_STOP}; its state is saved at step {last[0]['step']}"
+        if raised := [found[1] for line in lines if (found := _RAISED.match(line))]:
+            return raised[-1]
+        if told := (said or "").strip():
+            return told
+        return f"its log ends with: {lines[-1]}" if lines else "it left no message"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """The account at one moment, for who draws it: a row a stage (name, jobs, done, failed, at work) and more.
+
+    Weights are the forecast's seconds, or 1 for each job where there is no forecast.
+    """
+
+    stages: tuple[tuple[str, int, int, int, int], ...]
+    running: tuple[Job, ...]
+    weight: float
+    done_weight: float
+    wall: float | None
+    began: float
+
+    def left(self) -> str:
+        """``about 9 min left``; empty where nothing tells, and when nearly nothing is left."""
+        seconds = self.seconds_left()
+        return "" if seconds is None or seconds < 1 else f"about {roughly(seconds)} left"
+
+    def seconds_left(self) -> float | None:
+        """Time left, by the forecast at first and more and more by the pace so far; None where neither tells."""
+        done = self.done_weight
+        for job in self.running:
+            if event := job.now():
+                done += job.weight * event["step"] / event["steps"]
+        share = min(1.0, done / self.weight) if self.weight else 0.0
+        passed = time.time() - self.began
+        if share <= 0:
+            return None if self.wall is None else max(0.0, self.wall - passed)
+        trust = 1.0 if self.wall is None else min(1.0, share / TRUSTED)
+        return (1 - share) * ((1 - trust) * (self.wall or 0.0) + trust * passed / share)
+
+
+class Account:
+    """Fed with records in their order."""
+
+    def __init__(self) -> None:
+        self.total: Counter[str] = Counter()
+        self.done: Counter[str] = Counter()
+        self.jobs: dict[int, Job] = {}
+        self.running: dict[int, Job] = {}
+        self.failed: dict[int, Job] = {}
+        self.forecast = Forecast(seconds={}, wall=None)
+        self.done_weight = 0.0
+        self.began = time.time()
+
+    def plan(self, counts: Mapping[str, int]) -> None:
+        """How many jobs of each rule there will be."""
+        self.began = time.time()
+        self.total = Counter()
+        for rule, number in counts.items():
+            if rule != "total" and rule not in HIDDEN:
+                self.total[stage(rule)] += number
+
+    def start(self, record: Any) -> Job:
+        """A job begins, or begins again."""
+        job = Job.of(record)
+        before = self.jobs.get(job.number)
+        job.attempt = before.attempt + 1 if before else 1
+        self.failed.pop(job.number, None)
+        if self.forecast.seconds:
+            job.weight = self.forecast.seconds.get(job.number, 0.0)
+        self.jobs[job.number] = self.running[job.number] = job
+        return job
+
+    def finish(self, number: int) -> Job:
+        """A job ended well."""
+        job = self.running.pop(number, None) or self.jobs[number]
+        if job.rule not in HIDDEN:
+            self.done[stage(job.rule)] += 1
+        self.done_weight += job.weight
+        return job
+
+    def fail(self, number: int) -> Job | None:
+        """A job failed; None if it never began."""
+        self.running.pop(number, None)
+        job = self.jobs.get(number)
+        if job is not None:
+            self.failed[number] = job
+        return job
+
+    @property
+    def stages(self) -> list[str]:
+        """The stages with anything to do, in their order."""
+        return sorted(self.total, key=lambda name: (order(name), name))
+
+    def snapshot(self) -> Snapshot:
+        """The account now."""
+        failed = Counter(stage(job.rule) for job in self.failed.values())
+        at_work = Counter(stage(job.rule) for job in self.running.values())
+        rows = ((name, self.total[name], self.done[name], failed[name], at_work[name]) for name in self.stages)
+        return Snapshot(
+            stages=tuple(rows),
+            running=tuple(self.running.values()),
+            weight=sum(self.forecast.seconds.values()) or float(sum(self.total.values())),
+            done_weight=self.done_weight,
+            wall=self.forecast.wall,
+            began=self.began,
+        )
+
+
+def _words(command: str | None) -> list[str]:
+    try:
+        return shlex.split(command or "")
+    except ValueError:
+        return []
+
+
+def _option(words: list[str], name: str) -> Path | None:
+    """The value of an option of the job's command; where a training keeps state and outputs is no field of a record."""
+    return Path(words[words.index(name) + 1]) if name in words[:-1] else None

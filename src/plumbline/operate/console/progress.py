@@ -1,0 +1,53 @@
+"""What a run at work wrote down of itself, and how times are said."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.files import parse_json
+
+#: The file in a run's state directory; `plumbline.train.monitoring.progress` writes it.
+FILE = "progress.jsonl"
+#: Bytes of its end that are read.
+_TAIL = 65536
+
+
+def events(state: Path) -> list[dict[str, Any]]:
+    """The last events of a state directory; a line that is only half written, or half read, is not one."""
+    found = []
+    for line in tail(state / FILE).splitlines():
+        try:
+            found.append(parse_json(line))
+        except json.JSONDecodeError:
+            continue
+    return [event for event in found if isinstance(event, dict)]
+
+
+def tail(path: Path) -> str:
+    """The end of a text file, from within a line if it is long; empty if it cannot be read."""
+    try:
+        with open(path, "rb") as handle:
+            handle.seek(max(0, os.fstat(handle.fileno()).st_size - _TAIL))
+            return handle.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def clock(seconds: float | None) -> str:
+    """``h:mm:ss``; empty where nothing is known."""
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"
+
+
+def roughly(seconds: float) -> str:
+    """A time as it is said of what is not known exactly: ``40 s``, ``9 min``, ``5 h``, ``3 days``."""
+    for unit, size, most in (("s", 1, 90), ("min", 60, 90), ("h", 3600, 48)):
+        if seconds < most * size:
+            return f"{max(1, round(seconds / size))} {unit}"
+    return f"{round(seconds / 86400)} days"

@@ -1,0 +1,115 @@
+"""Jobs that an earlier Snakemake submitted from this directory and that are still in SLURM's queue.
+
+A Snakemake that is killed leaves its jobs behind, and the next one submits the same work again: SLURM's executor
+plugin (2.8.0) does not look for them. The lease in a run's state directory keeps the second trainer from doing harm,
+but it would wait inside an allocation of its own. So the second job is made to wait in the queue instead, until the
+first has ended: profiles/slurm adds `after(...)` to the options of every training.
+
+    python -m plumbline.operate.locks.orphan_jobs              list them
+    python -m plumbline.operate.locks.orphan_jobs --cancel     end them; trainers save first
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError
+
+PREFIX = "plumbline_"
+FIELDS = "%i|%T|%j|%Z|%k"  # id, state, name, working directory, comment (rule and wildcards)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A job of ours in the queue. `comment` is the executor's `rule_<rule>_wildcards_<wildcards>`."""
+
+    id: str
+    state: str
+    name: str
+    directory: Path
+    comment: str
+
+
+def parse(listing: str, directory: Path) -> list[Job]:
+    """The jobs of `squeue --format=FIELDS` that a Snakemake in `directory` submitted through profiles/slurm."""
+    jobs = []
+    for line in listing.splitlines():
+        identifier, state, name, folder, comment = line.split("|", 4)
+        if name.startswith(PREFIX) and Path(folder) == directory:
+            jobs.append(Job(id=identifier, state=state, name=name, directory=directory, comment=comment))
+    return jobs
+
+
+def in_queue(directory: Path) -> list[Job]:
+    """This user's jobs from `directory` that SLURM has not ended.
+
+    Raises:
+        PlumblineError: SLURM does not answer.
+    """
+    command = ["squeue", "--me", "--noheader", f"--format={FIELDS}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    except (FileNotFoundError, subprocess.TimeoutExpired) as problem:
+        raise PlumblineError(f"cannot ask SLURM for its queue with squeue: {problem}") from None
+    if done.returncode:
+        raise PlumblineError(f"squeue failed: {done.stderr.strip()}")
+    return parse(done.stdout, directory)
+
+
+@functools.cache
+def _at_start() -> tuple[Job, ...]:
+    """The queue as it was when this process first asked: jobs that this Snakemake submits later are not in it.
+
+    Where SLURM is installed but does not answer, a dry run must still plan, and a real run will be told by sbatch; so
+    that is a warning. Two trainers of one run are kept apart by the lease all the same.
+    """
+    try:
+        return tuple(in_queue(Path.cwd()))
+    except PlumblineError as problem:
+        print(f"warning: jobs of an earlier Snakemake were not looked for: {problem}", file=sys.stderr)
+        return ()
+
+
+def after(rule: str, wildcards: Sequence[Any]) -> str:
+    """An sbatch option that lets a job begin only when jobs of a former Snakemake for the same output have ended.
+
+    Empty where there are none, where there is no SLURM (a dry run on a laptop), and inside a job.
+    """
+    if "SLURM_JOB_ID" in os.environ or shutil.which("squeue") is None:
+        return ""
+    ids = [job.id for job in _at_start() if job.comment == comment_of(rule, wildcards)]
+    return f" --dependency=afterany:{':'.join(ids)}" if ids else ""
+
+
+def comment_of(rule: str, wildcards: Sequence[Any]) -> str:
+    """The comment that the executor plugin gives to a job."""
+    return f"rule_{rule}_wildcards_{'_'.join(str(value) for value in wildcards)}"
+
+
+def main() -> None:
+    """List or end the jobs of an earlier Snakemake."""
+    parser = argparse.ArgumentParser(prog="python -m plumbline.operate.locks.orphan_jobs", description=__doc__)
+    parser.add_argument("--cancel", action="store_true", help="end them: TERM first, so that trainers save")
+    arguments = parser.parse_args()
+    jobs = in_queue(Path.cwd())
+    for job in jobs:
+        print(f"{job.id}\t{job.state}\t{job.comment}")
+    if arguments.cancel and jobs:
+        done = subprocess.run(["scancel", *(job.id for job in jobs)], capture_output=True, text=True)
+        if done.returncode:
+            raise PlumblineError(f"scancel failed: {done.stderr.strip()}")
+        print(f"told {len(jobs)} jobs to end", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,277 @@
+"""One Snakemake at a time carries something out in a directory, and what a dead one left behind is no obstacle.
+
+Snakemake locks the files that it is to make. But whoever unlocks removes every lock of the directory (9.27.1), be it
+after `snakemake plan` or after "Nothing to be done": from then on a second Snakemake may work on the first one's
+targets. So one that is about to lock (`guard`) first holds the whole directory, or is refused and told by whom:
+
+- the kernel's lock (flock) on `.snakemake/plumbline-driver.lock`, which ends with its process however that ends;
+- a record of that process, `.snakemake/plumbline-driver.json`, which alone decides where the file system has no locks.
+
+A record that is left behind, and Snakemake's locks with it, are removed when, and only when, its process is gone for
+certain: it ran here (this boot, this process namespace) and its number is free or another's; or it had the kernel's
+lock, which is free, and it is this kernel that would know: of another namespace of this boot, or of this host before a
+power cut, on a file system that no other host has. Whoever may live on another host, or where there are no locks in
+another namespace, is never overruled, unless a person says that it is gone: `snakemake --unlock`.
+
+What locks nothing is let through: dry runs, --lint, --summary and the like, `plumbline plan`, the jobs themselves, and
+--nolock, which neither holds the directory nor asks who does (trainers are then kept apart by their leases alone).
+
+`python -m plumbline.operate.locks.workflow_lock` clears what a dead Snakemake left; the Makefile calls it before a start.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+import psutil
+
+from plumbline.core import process_record
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.system import fcntl
+
+#: In .snakemake. The first is never removed: a lock on a file that has lost its name keeps nobody out.
+LOCK = "plumbline-driver.lock"
+RECORD = "plumbline-driver.json"
+#: Seconds in which one that holds the directory without a record yet may write it, or one that only looked be done.
+PATIENCE = 2.0
+#: File systems that belong to one kernel: where its lock is free, nobody of this host's name had it before a power cut.
+#: On a shared one a lock may be known to one host alone (Lustre with localflock, BeeGFS and NFS with local locks).
+OF_ONE_KERNEL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "tmpfs", "overlay", "apfs"}
+_MEANWHILE = (
+    "wait for it or stop it. Beside it there may run: plumbline plan (for the price; not `snakemake plan`), "
+    "snakemake --dry-run, python -m plumbline.operate.status"
+)
+_UNLOCK = "If it is gone for certain: snakemake --unlock"
+
+
+def guard() -> None:
+    """Let this process hold the directory while it holds Snakemake's lock. The Snakefile calls it when it is read.
+
+    It is here that one can tell who carries something out: when a Snakefile is read, a dry run looks like any other;
+    `onstart` comes after the lock, and who fails there has the locks of all removed.
+    """
+    from snakemake.exceptions import ApiError  # said without a traceback
+    from snakemake.persistence import PersistenceBase
+
+    lock, cleanup_locks = PersistenceBase.lock, PersistenceBase.cleanup_locks
+    if lock.__module__ == __name__:
+        return
+
+    @contextmanager
+    def lock_alone(self: Any) -> Iterator[None]:
+        try:
+            with hold(self.path, shorten(" ".join(["snakemake", *sys.argv[1:]]), 80)), lock(self):
+                yield
+        except PlumblineError as error:
+            raise ApiError(str(error)) from None
+
+    def cleanup_locks_of_the_dead(self: Any) -> None:
+        try:
+            overrule(self.path)
+        except PlumblineError as error:
+            raise ApiError(str(error)) from None
+        cleanup_locks(self)
+
+    PersistenceBase.lock, PersistenceBase.cleanup_locks = lock_alone, cleanup_locks_of_the_dead
+
+
+@contextmanager
+def hold(persistence: Path, command: str) -> Iterator[None]:
+    """Hold the directory whose .snakemake is `persistence` for the time of a block; clears what a dead one left.
+
+    Raises:
+        PlumblineError: somebody else holds it, or may.
+    """
+    with _flock(persistence) as locked:
+        if cleared := _clear(persistence, locked):
+            print(cleared, file=sys.stderr)
+        record, token = persistence / RECORD, uuid.uuid4().hex
+        mine = {
+            "boot": process_record.boot(),
+            "locked": locked,
+            "command": command,
+            "since": time.time(),
+            "token": token,
+        }
+        if not process_record.create(record, process_record.identity() | mine):
+            raise _held(persistence)  # where there are no locks, another one may come first
+        try:
+            yield
+        finally:
+            if (process_record.read(record) or {}).get("token") == token:
+                record.unlink(missing_ok=True)
+
+
+def clear(directory: Path) -> str | None:
+    """Remove what a Snakemake that is gone left in `directory`; says what, None if there was nothing.
+
+    It is removed here, under the kernel's lock: `snakemake --unlock` reads the whole workflow in between, long enough
+    for somebody else to clear the same lock, start, and lose a lock that is not stale.
+
+    Raises:
+        PlumblineError: somebody holds the directory, or may.
+    """
+    persistence = directory / ".snakemake"
+    if not (_locks(persistence) or os.path.lexists(persistence / RECORD)):
+        return None
+    with _flock(persistence) as locked:
+        return _clear(persistence, locked)
+
+
+def left_behind(directory: Path) -> str | None:
+    """What `clear` would say and remove; nothing is changed.
+
+    Raises:
+        PlumblineError: as of `clear`.
+    """
+    persistence = directory / ".snakemake"
+    if not (_locks(persistence) or os.path.lexists(persistence / RECORD)):
+        return None
+    with _flock(persistence) as locked:
+        judged = _judge(persistence, locked)
+    return judged and f"the lock of a Snakemake that no longer runs ({judged[1]})"
+
+
+def overrule(persistence: Path) -> None:
+    """Forget the recorded holder because a person says that it is gone (--unlock).
+
+    Raises:
+        PlumblineError: it is not.
+    """
+    with _flock(persistence) as locked:
+        record = process_record.read(persistence / RECORD)
+        if record and process_record.here(record) and not _dead(record, persistence, locked):
+            raise _held(persistence)
+        if record is not None:
+            process_record.remove(persistence / RECORD, record)
+
+
+@contextmanager
+def _flock(persistence: Path) -> Iterator[bool]:
+    """Have the kernel's lock; False where the file system has none."""
+    path = persistence / LOCK
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise PlumblineError(f"{path} cannot be opened ({error.strerror}); make it a file that you may write") from None
+    try:
+        yield _lock(descriptor, persistence)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, persistence: Path) -> bool:
+    patience = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            record = process_record.read(persistence / RECORD)
+            if (record and not process_record.gone(record)) or time.monotonic() > patience:
+                raise _held(persistence, taken=True) from None
+            time.sleep(0.05)
+        except OSError:
+            return False
+
+
+def _clear(persistence: Path, locked: bool) -> str | None:
+    """`clear`, with the kernel's lock if there is one."""
+    locks, judged = _locks(persistence), _judge(persistence, locked)
+    if judged is None:
+        return None
+    record, who = judged
+    if not process_record.remove(persistence / RECORD, record):
+        raise _held(persistence)  # somebody came first
+    for lock in locks:
+        lock.unlink(missing_ok=True)
+    return f"removed the lock of a Snakemake that no longer runs ({who})"
+
+
+def _judge(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] | None:
+    """The record of one that is gone for certain, and who it was; None if there is nothing.
+
+    Raises:
+        PlumblineError: it may be alive.
+    """
+    path = persistence / RECORD
+    record = process_record.read(path)
+    if record is None:
+        if _locks(persistence):
+            raise PlumblineError(
+                f"{persistence.parent} is locked by a Snakemake that did not write down who it is (its workflow is "
+                f"another one, or older). {_UNLOCK}"
+            )
+        return None
+    if record:
+        who = process_record.describe(record)
+        if not _dead(record, persistence, locked):
+            raise _held(persistence)
+    else:
+        who = f"nobody knows which: {path} {process_record.fault(path)}, and is set aside"
+        if not (locked and _filesystem(persistence) in OF_ONE_KERNEL):
+            raise PlumblineError(
+                f"{path} {process_record.fault(path)}, so that nobody knows whether {persistence.parent} is held. {_UNLOCK}"
+            )
+    return record, who
+
+
+def _dead(record: dict[str, Any], persistence: Path, locked: bool) -> bool:
+    """Whether a recorded holder is gone for certain. `locked`: the kernel's lock, which it should have, is ours."""
+    if process_record.here(record) and process_record.started(record["pid"]) != process_record.UNSEEN:
+        return process_record.gone(record)
+    same_boot = record.get("boot") is not None and record["boot"] == process_record.boot()
+    same_host = record["host"] == socket.gethostname() and _filesystem(persistence) in OF_ONE_KERNEL
+    return locked and record.get("locked", False) and (same_boot or same_host)
+
+
+def _held(persistence: Path, taken: bool = False) -> PlumblineError:
+    """The refusal. `taken`: the kernel says that the lock is another process's."""
+    path = persistence / RECORD
+    record = process_record.read(path)
+    if record is None:
+        who = "a Snakemake that is about to begin or to end"
+    else:
+        who = (
+            process_record.describe(record)
+            if record
+            else f"a Snakemake that is not known: {path} {process_record.fault(path)}"
+        )
+    words = f"{persistence.parent} is held by {who}; {_MEANWHILE}."
+    if record and not process_record.here(record):
+        words += " It is on another host, or in another container, and not seen from here. "
+        words += (
+            f"If it is gone for certain, delete {persistence / LOCK}, then: snakemake --unlock" if taken else _UNLOCK
+        )
+    return PlumblineError(words)
+
+
+def _locks(persistence: Path) -> list[Path]:
+    return sorted((persistence / "locks").glob("*.lock"))
+
+
+def _filesystem(path: Path) -> str:
+    """The kind of file system that `path` lies on, as the mount table has it; empty if it does not say."""
+    path = path.resolve()
+    mounted = [part for part in psutil.disk_partitions(all=True) if path.is_relative_to(part.mountpoint)]
+    return max(mounted, key=lambda part: len(part.mountpoint)).fstype if mounted else ""
+
+
+def main() -> None:
+    """Clear what a dead Snakemake left in the working directory, and say so."""
+    if cleared := clear(Path.cwd()):
+        print(cleared)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,83 @@
+"""``python -m plumbline.operate.preflight``: what would stop a run, said before anything runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from plumbline.core.command_line import prog, run
+from plumbline.core.errors import PlumblineError
+from plumbline.operate.preflight import cluster, device, environment, folders, holder, hub, packages, room
+from plumbline.operate.preflight.finding import NOTE, OK, STOP, UNKNOWN, Finding, at_once
+from plumbline.operate.preflight.planned import Planned, ask
+
+#: What is looked at once there is a plan, in the order in which it is told.
+SECTIONS: tuple[Callable[[Planned], list[Finding]], ...] = (
+    environment.look,
+    folders.look,
+    packages.look,
+    hub.look,
+    device.look,
+    room.look,
+    holder.trainers,
+    cluster.look,
+)
+
+
+def check(words: list[str], directory: Path) -> list[Finding]:
+    """Everything that is found of a Snakemake command line (its words, without the program) in `directory`."""
+    asked = ask(words)
+    found = holder.look(directory)
+    if asked.planned is None:
+        unplanned = environment.executor(asked.refused)
+        return [*found, *(unplanned or [Finding(state=STOP, what="plan", words=asked.refused)])]
+    planned = asked.planned
+    settings = planned.plan.config
+    words_of_plan = (
+        f"preset {planned.plan.name}, machine {settings['machine']}, executor {planned.executor}: {planned.counted()}"
+    )
+    if asked.refused:
+        found.append(Finding(state=STOP, what="plan", words=asked.refused))
+    else:
+        found.insert(0, Finding(state=OK, what="plan", words=words_of_plan))
+    for section in at_once(lambda section: _looked(section, planned), SECTIONS):
+        found += section
+    return found
+
+
+def _looked(section: Callable[[Planned], list[Finding]], planned: Planned) -> list[Finding]:
+    try:
+        return section(planned)
+    except PlumblineError as problem:
+        return [Finding(state=STOP, what=section.__module__.rpartition(".")[2], words=str(problem))]
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line: its own help, for every other word is Snakemake's."""
+    return argparse.ArgumentParser(
+        prog=prog("python -m plumbline.operate.preflight"),
+        usage="%(prog)s [the words of the snakemake command to be run: TARGET ... --profile P --config K=V ...]",
+        description="Say what would stop a run before anything runs. Nothing is made, submitted or removed; a package "
+        "index, the hub and SLURM are asked where jobs that are still to do need them.",
+        epilog=f"A line is {OK}, {NOTE}, {UNKNOWN} (from here) or {STOP}; exit code 1 if anything would stop.",
+    )
+
+
+def main() -> int:
+    """Print a line a thing that was looked at; exit 1 if one of them would stop the run."""
+    _, words = arguments().parse_known_args()
+    found = check(words, Path.cwd())
+    for one in found:
+        print(one)
+    stops = sum(one.state == STOP for one in found)
+    print(
+        f"{stops} of {len(found)} would stop the run" if stops else "nothing that can be seen from here would stop it"
+    )
+    sys.stdout.flush()
+    return 1 if stops else 0
+
+
+if __name__ == "__main__":
+    run(main)

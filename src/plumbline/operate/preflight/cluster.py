@@ -1,0 +1,140 @@
+"""Ask SLURM, before the first job, whether it would take every kind of job that is to do.
+
+Nothing is submitted: the longest job of each kind goes to `sbatch --test-only`, with the limits that Snakemake would
+give it. That finds wrong account and partition names, time limits above a partition's, and nodes that are too small,
+all of which would otherwise show as failed jobs, or as jobs that wait for ever. The settings of the cluster that the
+executor plugin depends on are looked at as well.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from plumbline.operate.preflight import before_first_job
+from plumbline.operate.preflight.finding import NOTE, OK, STOP, UNKNOWN, Finding, State, at_once
+from plumbline.operate.preflight.planned import Job, Planned
+
+#: sbatch's options, and what the profile calls what they say.
+OPTIONS = {
+    "--account": "slurm_account",
+    "--partition": "slurm_partition",
+    "--time": "runtime",
+    "--mem": "mem_mb",
+    "--nodes": "nodes",
+    "--gres": "gres",
+    "--gpus": "gpu",
+    "--constraint": "constraint",
+    "--qos": "qos",
+    "--cpus-per-task": "threads",
+}
+#: Seconds that SLURM must remember an ended job: the executor polls at most every 180 s.
+MIN_JOB_AGE = 200
+
+
+def kinds(jobs: Iterable[Job]) -> dict[str, list[Job]]:
+    """Jobs that go to SLURM, by rule and by what they ask for but time; of each kind the longest comes first."""
+    found: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
+    for job in jobs:
+        if job.asked:
+            found[job.rule, *(job.asked.get(name) for name in OPTIONS.values() if name != "runtime")].append(job)
+    named: dict[str, list[Job]] = {}
+    for (rule, *_), alike in found.items():
+        alike.sort(key=lambda job: _minutes(job.asked), reverse=True)
+        asked = alike[0].asked
+        devices = f" {asked['nodes']} x" if asked.get("nodes") else ""
+        name = f"{rule}{devices} {asked.get('gres', '')}".strip()
+        named[f"{name} ({len(named) + 1})" if name in named else name] = alike
+    return named
+
+
+def _minutes(asked: dict[str, Any]) -> int:
+    return int(asked.get("runtime") or 0)
+
+
+def command(asked: dict[str, Any]) -> list[str]:
+    """The `sbatch --test-only` for a job that asks for so much."""
+    words = [f"{option}={asked[name]}" for option, name in OPTIONS.items() if asked.get(name)]
+    if asked.get("nodes"):
+        words.append(f"--ntasks={asked['nodes']}")
+    return ["sbatch", "--test-only", *words, "--wrap=true"]
+
+
+def ask(jobs: list[Job]) -> tuple[State, str]:
+    """SLURM's answer to one kind of job, of which the longest is asked about."""
+    try:
+        done = subprocess.run(command(jobs[0].asked), capture_output=True, text=True, timeout=120)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return UNKNOWN, f"sbatch did not answer ({problem})"
+    lines = [line.removeprefix("sbatch: ") for line in done.stderr.strip().splitlines()]
+    return STOP if done.returncode else OK, lines[-1] if lines else "no answer"
+
+
+def answers(of: dict[str, list[Job]]) -> list[Finding]:
+    """A line for each kind of job that SLURM takes, and one for all that it refuses for one reason."""
+    found, refused = [], defaultdict[tuple[State, str], list[str]](list)
+    for (kind, jobs), (state, words) in zip(of.items(), at_once(ask, of.values()), strict=True):
+        if state == OK:
+            words = f"{len(jobs)} to do, {_minutes(jobs[0].asked):,} minutes at most: {words}"
+            found.append(Finding(state=OK, what=f"SLURM: {kind}", words=words))
+        else:
+            refused[state, words].append(kind)
+    for (state, words), kinds_of in refused.items():
+        asked = [of[kind][0].asked for kind in kinds_of]
+        common = [
+            name for name in OPTIONS.values() if asked[0].get(name) and len({one.get(name) for one in asked}) == 1
+        ]
+        if state == STOP:
+            words = f"refuses {', '.join(f'{name} {asked[0][name]}' for name in common)}: {words}"
+        found.append(Finding(state=state, what=f"SLURM: {', '.join(kinds_of)}", words=words))
+    return found
+
+
+def settings(configuration: str) -> list[str]:
+    """What in `scontrol show config` will cause trouble, in words."""
+    values = dict(re.findall(r"^(\w+)\s*=\s*(.*?)\s*$", configuration, re.MULTILINE))
+    trouble = []
+    age = re.match(r"\d+", values.get("MinJobAge", ""))
+    if age and int(age[0]) < MIN_JOB_AGE:
+        trouble.append(
+            f"MinJobAge is {age[0]} s: a job may be forgotten by SLURM before Snakemake asks for it. Ask your "
+            f"administrators for 300, the default"
+        )
+    if "job_comment" not in values.get("AccountingStoreFlags", ""):
+        trouble.append(
+            "AccountingStoreFlags has no job_comment: sacct will not show rule and wildcards; "
+            "squeue -o '%i %T %k' does while a job is in the queue"
+        )
+    return trouble
+
+
+def look(planned: Planned) -> list[Finding]:
+    """A line for each kind of job that is to do; what cannot be asked here, where nothing can be."""
+    if planned.executor != "slurm":
+        return []
+    if shutil.which("sbatch") is None:
+        found = [Finding(state=STOP, what="SLURM", words="there is no sbatch here: go where you submit jobs")]
+        if not planned.account:
+            words = "default-resources.slurm_account: none in force; the executor plug-in will guess one"
+            found.append(Finding(state=NOTE, what="SLURM account", words=words))
+        elif before_first_job.placeholder(planned.account):
+            found.append(
+                Finding(state=STOP, what="SLURM account", words=before_first_job.account_words(planned.account))
+            )
+        return found
+    found = [*answers(kinds(planned.jobs)), *_settings()]
+    if before_first_job.placeholder(planned.account) and any(one.state == STOP for one in found):
+        found.append(Finding(state=STOP, what="SLURM account", words=before_first_job.account_words(planned.account)))
+    return found
+
+
+def _settings() -> list[Finding]:
+    try:
+        done = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=120)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return [Finding(state=UNKNOWN, what="SLURM: settings", words=f"scontrol did not answer ({problem})")]
+    return [Finding(state=NOTE, what="SLURM: settings", words=words) for words in settings(done.stdout)]

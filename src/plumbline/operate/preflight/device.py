@@ -1,0 +1,110 @@
+"""The device: whether jobs want a GPU, and whether torch finds one that can be used."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from functools import cache
+from typing import Any
+
+from plumbline.operate.console.rule_names import RUN_STAGES, STAGES
+from plumbline.operate.preflight.finding import NOTE, OK, UNKNOWN, Finding
+from plumbline.operate.preflight.planned import Job, Planned
+from plumbline.plan import machines
+from plumbline.plan.estimate import estimator
+
+#: Rules whose jobs work on a device.
+RULES = tuple(rule for rule, stage in STAGES.items() if stage in RUN_STAGES)
+#: In a process of its own: this one stays quick where nothing wants torch, and survives a driver that does not.
+_ASKED_OF_TORCH = """
+import json, torch
+gpu = torch.cuda.is_available()
+print(json.dumps({
+    "torch": torch.__version__,
+    "cuda": torch.version.cuda,
+    "devices": [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())] if gpu else [],
+    "bfloat16": gpu and torch.cuda.is_bf16_supported(including_emulation=False),
+}))
+"""
+
+_LOOKING = threading.Lock()
+
+
+def seen() -> dict[str, Any]:
+    """What torch sees here: `torch` and `cuda` (versions; no CUDA is None), names of `devices`, whether they compute in
+    `bfloat16`. With `fault` alone where it cannot be imported."""
+    with _LOOKING:  # several sections ask at the same time
+        return _seen()
+
+
+@cache
+def _seen() -> dict[str, Any]:
+    try:
+        done = subprocess.run([sys.executable, "-c", _ASKED_OF_TORCH], capture_output=True, text=True, timeout=120)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return {"fault": f"{type(problem).__name__}: {problem}"}
+    if done.returncode:
+        return {"fault": (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]}
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def look(planned: Planned) -> list[Finding]:
+    """One line where jobs of runs are to do."""
+    jobs = planned.of(*RULES)
+    if not jobs:
+        return []
+    plan = planned.plan
+    wanted = [
+        *([f"config/presets/{plan.name}.yaml: device: gpu"] if plan.preset["device"] == "gpu" else []),
+        *([f"machine: {plan.config['machine']}"] if _machine(planned).device == "cuda" else []),
+    ]
+    if planned.elsewhere:
+        words = f"of {_jobs(jobs)}: that of the nodes which {planned.executor} gives them"
+        return [Finding(state=UNKNOWN, what="device", words=words)]
+    here = seen()
+    if "fault" in here:
+        return []  # which the environment says
+    runs = planned.runs()
+    short = [run for run in runs if run.spec.train.precision != "float32"]
+    if here["devices"]:
+        words = f"{len(here['devices'])} x {here['devices'][0]}, torch {here['torch']}"
+        if short and not here["bfloat16"]:
+            words += f"; bfloat16, which {len(short)} of {len(runs)} runs compute in, is emulated there and slow"
+            return [Finding(state=NOTE, what="device", words=words)]
+        return [Finding(state=OK, what="device", words=words)]
+    if not wanted:
+        return [Finding(state=OK, what="device", words=f"processors, which preset {plan.name} is for")]
+    words = (
+        f"{' and '.join(wanted)} wants a GPU for {_jobs(jobs)}, and torch sees none here ({_why(here)}): nothing stops "
+        "there, all of it is done on processors"
+    )
+    if short:
+        words += (
+            f"; on processors bfloat16 ({len(short)} of {len(runs)} runs) is emulated, or, at precision "
+            "bfloat16_products where their instructions have it, fast"
+        )
+    core = machines.load("core", plan.root)
+    hours = sum(estimator(plan, core, calibrate_on=(), root=plan.root).pretrain_seconds(run) for run in runs) / 3600
+    words += f"; the trainings would take about {hours / core.devices_at_once:,.0f} hours on two cores (reckoned)"
+    remedy = "Go to a machine with a GPU, give --profile slurm, or take --config preset=demo machine=core"
+    return [Finding(state=NOTE, what="device", words=f"{words}. {remedy}")]
+
+
+def _jobs(jobs: list[Job]) -> str:
+    return f"{len(jobs)} job{'s' * (len(jobs) > 1)} of runs"
+
+
+def _machine(planned: Planned) -> machines.Machine:
+    return machines.load(planned.plan.config["machine"], planned.plan.root)
+
+
+def _why(here: dict[str, Any]) -> str:
+    if here["cuda"] is None:
+        return f"torch {here['torch']} is built without CUDA"
+    if "CUDA_VISIBLE_DEVICES" in os.environ:
+        return f"CUDA_VISIBLE_DEVICES is {os.environ['CUDA_VISIBLE_DEVICES']!r}"
+    return "no driver or no device: nvidia-smi tells"

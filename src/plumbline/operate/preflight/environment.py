@@ -1,0 +1,62 @@
+"""The environment: the interpreter, what jobs import, and Snakemake's executor."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from importlib import metadata
+
+from plumbline.operate.preflight import device
+from plumbline.operate.preflight.finding import OK, STOP, Finding
+from plumbline.operate.preflight.planned import Planned
+
+#: Oldest Python that this is written for (pyproject.toml, requires-python).
+PYTHON = (3, 11)
+#: What jobs of a rule import beyond the packages that planning itself takes. torch is tried, the others looked for.
+IMPORTS = {
+    "documents": ("datasets",),
+    "tokenizer": ("tokenizers",),
+    "tokenize": ("tokenizers", "numpy"),
+    "items": ("datasets",),
+    "pretrain": ("torch", "safetensors"),
+    "probe": ("torch", "safetensors"),
+    "evaluate": ("torch", "lm_eval", "transformers"),
+    "table": ("pandas", "scipy", "statsmodels"),
+    "figure": ("matplotlib",),
+}
+_REMEDY = "make setup, or pip install --requirement requirements.lock"
+
+
+def look(planned: Planned) -> list[Finding]:
+    """Python, and everything that a job to do imports."""
+    if sys.version_info < PYTHON:
+        words = f"Python {sys.version.split()[0]} is older than {'.'.join(map(str, PYTHON))}; take a newer one"
+        return [Finding(state=STOP, what="environment", words=words)]
+    wanted = {name: rule for rule, names in IMPORTS.items() if planned.of(rule) for name in names}
+    found = [
+        Finding(state=STOP, what="environment", words=f"{rule} imports {name}, which is not installed; {_REMEDY}")
+        for name, rule in wanted.items()
+        if importlib.util.find_spec(name) is None
+    ]
+    told = [f"Python {sys.version.split()[0]}", f"snakemake {metadata.version('snakemake')}"]
+    if "torch" in wanted and not found:
+        here = device.seen()
+        if "fault" in here:
+            words = f"{wanted['torch']} imports torch, which fails here ({here['fault']}); {_REMEDY}"
+            found.append(Finding(state=STOP, what="environment", words=words))
+        else:
+            told.append(f"torch {here['torch']}")
+    return found or [Finding(state=OK, what="environment", words=", ".join(told))]
+
+
+def executor(refused: str) -> list[Finding]:
+    """The sentence of a Snakemake that does not know the executor of a profile, in words that help."""
+    match = re.search(r"argument --executor\S*: invalid choice: '([\w-]+)'", refused)
+    if match is None:
+        return []
+    words = (
+        f"executor: {match[1]}: its plug-in snakemake-executor-plugin-{match[1]} is not installed in "
+        f"{sys.prefix}; {_REMEDY}"
+    )
+    return [Finding(state=STOP, what="executor", words=words)]

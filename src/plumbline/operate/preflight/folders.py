@@ -1,0 +1,115 @@
+"""Folders of one's own: texts of a corpus, a data set in hub layout, evaluation items."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from plumbline.core.errors import PlumblineError
+from plumbline.data.sources import key, local
+from plumbline.operate.preflight.finding import NOTE, OK, STOP, Finding
+from plumbline.operate.preflight.planned import Planned
+from plumbline.specs import suites
+from plumbline.specs.corpus import Corpus
+
+#: How a path begins that cannot be the name of a data set of the hub.
+PATHS = ("/", "./", "../", "~")
+
+
+def look(planned: Planned) -> list[Finding]:
+    """Each folder that a job to do reads: there, readable, of the kind that is read, not empty."""
+    found = []
+    for (name,) in planned.values("documents", "corpus"):
+        corpus = planned.plan.corpora[name]
+        try:
+            if corpus.source == "local":
+                found.append(_texts(corpus))
+            elif corpus.source == "hub" and is_folder(corpus.hub.path):
+                found.append(_layout(corpus))
+        except (PlumblineError, OSError) as problem:
+            found.append(Finding(state=STOP, what=f"texts of {name}", words=str(problem)))
+    if planned.plan.evaluation_source == "local":
+        found += [_items(planned, suite) for (suite,) in planned.values("items", "suite")]
+    return found
+
+
+def is_folder(path: str) -> bool:
+    """Whether a `hub.path` is, or can only be meant as, a folder in hub layout."""
+    return Path(path).is_dir() or path.startswith(PATHS)
+
+
+def _texts(corpus: Corpus) -> Finding:
+    """Of the source `local`.
+
+    Raises:
+        PlumblineError: no folder, or nothing in it that can be read; OSErrors likewise.
+    """
+    where, folder = key(corpus.name, "local.folder"), Path(corpus.require_folder())
+    _require_readable(where, folder)
+    files = local.files(folder, corpus.name)
+    _require_content(where, folder, files)
+    if empty := [path for path in files if path.suffix == ".txt" and not path.stat().st_size]:
+        raise PlumblineError(f"{where}: {empty[0]} is empty; a text file is a document, delete it or fill it")
+    return Finding(state=OK, what=f"texts of {corpus.name}", words=_told(where, folder, files))
+
+
+def _layout(corpus: Corpus) -> Finding:
+    where, folder = key(corpus.name, "hub.path"), Path(corpus.hub.path)
+    _require_readable(where, folder)
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    if not files:
+        raise PlumblineError(f"{where}: {folder} is empty; it should hold a copy of the data set's repository")
+    _require_content(where, folder, files)
+    return Finding(state=OK, what=f"texts of {corpus.name}", words=_told(where, folder, files))
+
+
+def _items(planned: Planned, suite: str) -> Finding:
+    what, where = f"items of {suite}", "config/config.yaml: evaluation.folder"
+    settings, tasks = planned.plan.config["evaluation"], suites.suite(suite, planned.plan.root).task_names
+    try:
+        if not settings["folder"]:
+            raise PlumblineError(
+                f"{where}: empty; evaluation.source `local` reads one <task>.jsonl a task ({', '.join(tasks)}) there: "
+                "--config 'evaluation={source: local, folder: <where they are>}'"
+            )
+        folder = Path(settings["folder"])
+        _require_readable(where, folder)
+        files = [path for task in tasks if (path := folder / f"{task}.jsonl").is_file()]
+        absent = [task for task in tasks if folder / f"{task}.jsonl" not in files]
+        if absent and settings["missing"] == "error":
+            raise PlumblineError(
+                f"{where}: {folder} has no file for {', '.join(absent)} (each is <task>.jsonl); add them, or let "
+                "evaluation.missing be proxy, which fills them with items made from held-out documents"
+            )
+        if files:
+            _require_content(where, folder, files)
+        for path in files:
+            if not path.stat().st_size:
+                raise PlumblineError(f"{where}: {path} is empty; it should have an item a line")
+    except (PlumblineError, OSError) as problem:
+        return Finding(state=STOP, what=what, words=str(problem))
+    if absent:
+        words = f"{where}: {folder} has {len(files)} of {len(tasks)} tasks; proxies for {', '.join(absent)}"
+        return Finding(state=NOTE, what=what, words=words)
+    return Finding(state=OK, what=what, words=_told(where, folder, files))
+
+
+def _require_readable(where: str, folder: Path) -> None:
+    if not folder.is_dir():
+        what = "is a file, and no folder" if folder.exists() else "is not there"
+        raise PlumblineError(f"{where}: {folder} {what} (seen from {Path.cwd()}); name the folder, or make it")
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise PlumblineError(f"{where}: {folder} may not be read by you; let its owner change that (chmod u+rX)")
+
+
+def _require_content(where: str, folder: Path, files: list[Path]) -> None:
+    """Refuse files that may not be read, or that have nothing in them, all together."""
+    if closed := next((path for path in files if not os.access(path, os.R_OK)), None):
+        raise PlumblineError(f"{where}: {closed} may not be read by you; let its owner change that (chmod u+r)")
+    if not any(path.stat().st_size for path in files):
+        raise PlumblineError(f"{where}: nothing is in the {len(files)} files of {folder}; fill them")
+
+
+def _told(where: str, folder: Path, files: list[Path]) -> str:
+    size = sum(path.stat().st_size for path in files)
+    return f"{where}: {folder}, {len(files)} file{'s' * (len(files) > 1)}, {size / 1e6:,.1f} MB"

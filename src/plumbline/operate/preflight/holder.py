@@ -1,0 +1,34 @@
+"""Who has this directory, and the runs that are to be trained, at this moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError
+from plumbline.operate.locks import workflow_lock
+from plumbline.operate.preflight.finding import NOTE, OK, STOP, Finding
+from plumbline.operate.preflight.planned import Planned
+from plumbline.train.checkpoint import run_lock
+
+
+def look(directory: Path) -> list[Finding]:
+    """Whether a Snakemake that is started here now would be let in; changes nothing."""
+    try:
+        left = workflow_lock.left_behind(directory)
+    except PlumblineError as held:
+        return [Finding(state=STOP, what="directory", words=str(held))]
+    words = f"{left}; the next start clears that" if left else "no other Snakemake holds it"
+    return [Finding(state=OK, what="directory", words=words)]
+
+
+def trainers(planned: Planned) -> list[Finding]:
+    """Runs that somebody is training already, whose lease a second trainer would wait for."""
+    found = []
+    for run in planned.runs():
+        path = Path(planned.plan.work) / "state" / run.key / run_lock.NAME
+        holder = process_record.read(path)
+        if holder and process_record.here(holder) and not process_record.gone(holder):
+            words = f"{run.key} is being trained by {run_lock.who(path)}; a second trainer waits, and gives up"
+            found.append(Finding(state=NOTE, what="trainers", words=words))
+    return found

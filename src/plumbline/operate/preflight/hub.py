@@ -1,0 +1,154 @@
+"""Data sets of the Hugging Face hub that jobs to do read: not offline, the hub answers, the commit is there."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.errors import PlumblineError
+from plumbline.data.sources import hub, key
+from plumbline.operate.preflight import folders
+from plumbline.operate.preflight.finding import OK, STOP, UNKNOWN, Finding, at_once
+from plumbline.operate.preflight.planned import Planned
+from plumbline.specs import suites
+
+#: Variables that keep the hub's libraries from asking.
+OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
+#: What a message of the HTTP client says of this request alone.
+_AT = re.compile(r" at 0x[0-9a-f]+| with url: \S+|\(Request ID: [^)]*\)")
+#: Seconds to wait for the hub.
+PATIENCE = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """A data set at a commit, or at the newest one where `revision` is empty; `what` reads it."""
+
+    what: str
+    where: str
+    path: str
+    revision: str
+    otherwise: str
+
+
+def look(planned: Planned) -> list[Finding]:
+    """A line for each data set that a job to do reads from the hub; one for all that it withholds for one reason."""
+    if found := offline(planned):
+        return found
+    try:
+        wanted = _wanted(planned)
+    except PlumblineError as problem:  # of a damaged lock
+        return [Finding(state=STOP, what="hub.lock", words=str(problem))]
+    faulty = [one for one in wanted if one.revision and not re.fullmatch(r"[0-9a-f]{40}", one.revision)]
+    found = [
+        Finding(
+            state=STOP, what=one.what, words=f"{one.where}: {one.revision!r} is not a full commit hash (40 hex digits)"
+        )
+        for one in faulty
+    ]
+    rest = [one for one in wanted if one not in faulty]
+    answers = at_once(_answer, rest)
+    silent: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
+    for one, (commit_there, reason) in zip(rest, answers, strict=True):
+        if reason:
+            at = f" at {one.revision[:10]}" if one.revision else ""
+            silent[one.what, one.where, one.otherwise, reason].append(f"{one.path}{at}")
+        else:
+            newest = "" if one.revision else ", the newest, which the first fetch writes to hub.lock"
+            words = f"{one.path} at {commit_there[:10]}{newest}{_nodes(planned)}"
+            found.append(Finding(state=UNKNOWN if planned.elsewhere else OK, what=one.what, words=words))
+    for (what, where, otherwise, reason), paths in silent.items():
+        words = f"{where}: the hub does not give {', '.join(paths)} ({reason}). Check the network, name and revision, "
+        found.append(Finding(state=STOP, what=what, words=f"{words}or {otherwise}"))
+    return found
+
+
+def offline(planned: Planned) -> list[Finding]:
+    """What a variable of this shell keeps from being read; it travels with jobs of a cluster too."""
+    variable = next((name for name in OFFLINE if os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE")), None)
+    if variable is None:
+        return []
+    return [
+        Finding(
+            state=STOP,
+            what=what,
+            words=f"{where}: read from the hub, and {variable}={os.environ[variable]} forbids that; unset {variable}, "
+            f"or {otherwise}",
+        )
+        for what, where, otherwise in dict.fromkeys(
+            (one.what, one.where, one.otherwise) for one in _wanted(planned, locks=False)
+        )
+    ]
+
+
+def commit(path: str, revision: str) -> str:
+    """The commit that the hub has of a data set; `revision` is checked, an empty one means the newest."""
+    from huggingface_hub import HfApi  # here, because importing it takes time that other checks need not spend
+
+    return HfApi().dataset_info(path, revision=revision or None, timeout=PATIENCE).sha or ""
+
+
+def _answer(one: Wanted) -> tuple[str, str]:
+    """The commit that the hub has, or why it gives none."""
+    try:
+        return commit(one.path, one.revision), ""
+    except Exception as error:  # each way of being out of reach has a class of its own
+        return "", f"{type(error).__name__}: {(_AT.sub('', str(error)).strip() or 'no message').splitlines()[0]}"
+
+
+def _nodes(planned: Planned) -> str:
+    """What cannot be known from a login node."""
+    if not planned.elsewhere:
+        return ""
+    return "; it answers here, whether it does from compute nodes cannot be known (docs/on-your-cluster.md, step 6)"
+
+
+def _wanted(planned: Planned, *, locks: bool = True) -> list[Wanted]:
+    """What jobs to do read, at the commits that `locks` name where the configuration names none.
+
+    Raises:
+        PlumblineError: a lock that cannot be read.
+    """
+    found, plan = [], planned.plan
+    for (name,) in planned.values("documents", "corpus"):
+        read = plan.corpora[name]
+        if read.source != "hub" or folders.is_folder(read.hub.path):
+            continue
+        out, revision = Path(plan.corpus_folder(name)) / "documents", read.hub.revision
+        if locks and not revision:
+            revision = hub.locked(out, read.hub.path, read.hub.configuration) or ""
+        otherwise = "set data.source to local (docs/your-own-data.md), or let hub.path be a copy of the data set"
+        found.append(
+            Wanted(
+                what=f"texts of {name}",
+                where=key(name, "hub.revision" if revision else "hub.path"),
+                path=read.hub.path,
+                revision=revision,
+                otherwise=otherwise,
+            )
+        )
+    if plan.evaluation_source == "hub":
+        found += _items(planned)
+    return found
+
+
+def _items(planned: Planned) -> list[Wanted]:
+    """Data sets of evaluation, each once."""
+    from plumbline.evaluate.hub import DATA_SETS
+
+    named = [suite for (suite,) in planned.values("items", "suite")]
+    tasks = dict.fromkeys(task for name in named for task in suites.suite(name, planned.plan.root).task_names)
+    data_sets = dict.fromkeys((DATA_SETS[task].path, DATA_SETS[task].revision) for task in tasks if task in DATA_SETS)
+    return [
+        Wanted(
+            what=f"items of {', '.join(named)}",
+            where=f"config/presets/{planned.plan.name}.yaml: evaluation.source",
+            path=path,
+            revision=revision,
+            otherwise="--config 'evaluation={source: local, folder: <one .jsonl a task>}'",
+        )
+        for path, revision in data_sets
+    ]

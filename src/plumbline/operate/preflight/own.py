@@ -1,0 +1,57 @@
+"""The checks of a file of one's own (`--config mine=...`), made before the first job that trains anything for it.
+
+They are no rule: what a failing one has to stop are also the runs of the reference, which are jobs of another study and
+must not wait for a file of one's own. They import torch and the component's code, so they are made by a process of
+their own, once for each state of both (`checks.json` says of which).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from plumbline.experiment import checks
+from plumbline.operate.preflight.planned import Planned
+
+
+def refused(planned: Planned) -> list[str]:
+    """What does not hold, a sentence each; made anew where nothing is known of this state of the code.
+
+    Nothing is checked where neither the page nor a run of the file's own methods is among the jobs.
+    """
+    plan = planned.plan
+    if plan.mine is None or not _asked(planned):
+        return []
+    path = Path(plan.verdict_checks)
+    if checks.kept(path, plan.checks_made_of()) is None:
+        command = [sys.executable, "-m", "plumbline.experiment.checks", plan.mine.path, "--preset", plan.name]
+        command += ["--source", plan.config["data"]["source"], "--out", str(path)]
+        one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
+        if checks.kept(path, plan.checks_made_of()) is None:
+            if done.returncode == 0:
+                return [f"{plan.mine.path}: it, or a component's code, was edited while it was checked; ask again"]
+            return [f"{plan.mine.path}: it could not be checked: {done.stderr.strip()[-2000:]}"]
+    failing = _sentences(planned, "failed")
+    return [*failing, "nothing was trained; mend the component, and ask again"] if failing else []
+
+
+def flagged(planned: Planned) -> list[str]:
+    """What is only said: a method that is larger or smaller than what it is compared with."""
+    return _sentences(planned, "flagged")
+
+
+def _asked(planned: Planned) -> bool:
+    assert planned.plan.mine is not None
+    name = planned.plan.mine.name
+    return bool(planned.of("verdict")) or any(job.wildcards.get("study") == name for job in planned.of("pretrain"))
+
+
+def _sentences(planned: Planned, kind: str) -> list[str]:
+    plan = planned.plan
+    if plan.mine is None or not _asked(planned):
+        return []
+    found = checks.kept(Path(plan.verdict_checks), plan.checks_made_of())
+    return [] if found is None else checks.sentences(found, plan.mine.path, kind)

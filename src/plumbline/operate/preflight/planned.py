@@ -1,0 +1,148 @@
+"""The jobs of a Snakemake command line, from Snakemake's own dry run: what is done already needs nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plumbline.operate.console.rule_names import HIDDEN
+from plumbline.operate.preflight import before_first_job
+from plumbline.project.project import Plan
+from plumbline.specs.study_config import Run
+
+#: Snakemake's executors that work on this machine.
+HERE = ("local", "dryrun", "touch")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A job that is to do. `memory`: MB that it asks for. `asked`: its resources and `threads`, if the executor is
+    asked for them; empty of one that is carried out where Snakemake is."""
+
+    rule: str
+    wildcards: dict[str, str] = field(default_factory=dict)
+    memory: int = 0
+    asked: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, job: Any) -> Job:
+        """From one of Snakemake's."""
+        memory = job.resources.get("mem_mb", 0)
+        return cls(
+            rule=job.rule.name,
+            wildcards={key: str(value) for key, value in job.wildcards.items()},
+            memory=memory if isinstance(memory, int) else 0,
+            asked={} if _stays(job) else dict(job.resources.items()) | {"threads": job.threads},
+        )
+
+
+def _stays(job: Any) -> bool:
+    """Whether a job is carried out where Snakemake is. `job.is_local` says so of every job of a dry run."""
+    rule = job.rule
+    return rule.group is None and (rule.name in job.dag.workflow._localrules or rule.norun)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Planned:
+    """A configuration and the jobs that a command line would carry out under it.
+
+    `account`: what jobs give SLURM; `memory_limit`: MB that all jobs at one time may ask for, None for no limit.
+    """
+
+    plan: Plan
+    jobs: tuple[Job, ...]
+    executor: str = "local"
+    account: str = ""
+    memory_limit: int | None = None
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether jobs are carried out on other machines than this one."""
+        return self.executor not in HERE
+
+    def of(self, *rules: str) -> list[Job]:
+        """The jobs of some rules."""
+        return [job for job in self.jobs if job.rule in rules]
+
+    def values(self, rule: str, *wildcards: str) -> list[tuple[str, ...]]:
+        """The values of a rule's wildcards, each combination once."""
+        return sorted({tuple(job.wildcards[name] for name in wildcards) for job in self.of(rule)})
+
+    def runs(self, rule: str = "pretrain") -> list[Run]:
+        """The runs that jobs of a rule are for."""
+        return [self.plan.run(*of_run) for of_run in self.values(rule, "study", "scale", "method", "seed")]
+
+    def counted(self) -> str:
+        """``26 of pretrain, 1 of table``"""
+        counts = Counter(job.rule for job in self.jobs if job.rule not in HIDDEN)
+        return ", ".join(f"{number} of {rule}" for rule, number in sorted(counts.items())) or "nothing to be done"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What came of asking: the plan, if there was one, and Snakemake's sentence, if it refused."""
+
+    planned: Planned | None
+    refused: str
+
+
+def ask(words: Sequence[str]) -> Asked:
+    """Let Snakemake plan a command line (its words, without the program) in this process, carrying nothing out."""
+    from snakemake import cli
+
+    argv = ["--dry-run", "--quiet", "rules", "progress", "--nocolor", *words]
+    seen: list[tuple[Any, Plan]] = []
+    said, before, path = io.StringIO(), sys.argv, os.environ.get("PATH", "")
+    sys.argv, code, executor = ["snakemake", *argv], 0, "local"
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), before_first_job.told_to(seen):
+            _, given = cli.parse_args(argv)
+            executor = given.executor or "local"
+            if executor not in HERE and given.cores is None:
+                # A dry run takes the profile's `jobs` for it, and would cut threads by that.
+                argv = ["--cores", str(sys.maxsize), *argv]
+            said.truncate(said.seek(0))
+            cli.main(argv)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except Exception as error:  # of a profile's own code, which is read while the command line is
+        said.write(f"{type(error).__name__}:\n{error}")
+        code = 1
+    finally:
+        sys.argv, os.environ["PATH"] = before, path
+    refused = _sentence(said.getvalue()) if code else ""
+    if not seen:
+        return Asked(planned=None, refused=refused or "Snakemake planned nothing, and did not say why")
+    return Asked(planned=_planned(*seen[0], executor), refused=refused)
+
+
+def _planned(workflow: Any, plan: Plan, executor: str) -> Planned:
+    jobs = list(workflow.dag.needrun_jobs())
+    limit = workflow.global_resources.get("mem_mb")
+    limit = getattr(limit, "value", limit)
+    return Planned(
+        plan=plan,
+        jobs=tuple(map(Job.of, jobs)),
+        executor=executor,
+        account=before_first_job.account(jobs),
+        memory_limit=limit if isinstance(limit, int) and 0 < limit < sys.maxsize else None,
+    )
+
+
+def _sentence(said: str) -> str:
+    """What Snakemake refused with, out of all that it said."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    heads = [number for number, line in enumerate(lines) if re.search(r"(Error|Exception)\b.*:$", line)]
+    last = lines[heads[-1] + 1 :] if heads else lines[-1:]
+    ends = [number for number, line in enumerate(last) if re.match(r"(Wildcards|Traceback):$|File \"", line)]
+    sentence = " ".join(last[: ends[0]] if ends else last)
+    # What others (a profile's reader, say) put before one of ours says nothing more.
+    _, ours, said = sentence.partition("PlumblineError: ")
+    return said if ours else sentence

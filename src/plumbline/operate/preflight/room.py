@@ -1,0 +1,96 @@
+"""Room: what the plan says that runs and corpora take, against the disk of `work`; and the memory of one job."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import psutil
+
+from plumbline.operate import cleanup
+from plumbline.operate.console.rule_names import STAGES
+from plumbline.operate.preflight.finding import NOTE, OK, STOP, Finding
+from plumbline.operate.preflight.planned import Planned
+from plumbline.plan import data, targets
+from plumbline.plan.estimate import estimator
+
+#: Rules that make a corpus.
+CORPUS = tuple(rule for rule, stage in STAGES.items() if stage == "corpus")
+
+
+def look(planned: Planned) -> list[Finding]:
+    """Disk, then memory where jobs are carried out here."""
+    return [disk(planned), *([] if planned.elsewhere else memory(planned))]
+
+
+def disk(planned: Planned) -> Finding:
+    """What is to do takes so much, of which a part lies there already; and `work` can be written."""
+    plan = planned.plan
+    where, folder = f"work: {plan.config['work']}", _nearest(Path(plan.work))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        words = f"config/config.yaml: {where}: {folder} cannot be written; name another folder: --config work=..."
+        return Finding(state=STOP, what="disk", words=words)
+    corpora = sorted({job.wildcards["corpus"] for job in planned.of(*CORPUS)})
+    unknown = [name for name in corpora if data.tokens(plan, name) is None]
+    runs = planned.runs()
+    takes = targets.runs_bytes(estimator(plan, root=plan.root), runs)
+    takes += sum(data.corpus_bytes(plan, name) for name in corpora)
+    there = [Path(plan.corpus_folder(name)) for name in corpora]
+    there += [Path(plan.work) / part / run.key for run in runs for part in ("state", "runs")]
+    takes = max(0.0, takes - sum(_bytes(place) for place in there))
+    free = shutil.disk_usage(folder).free
+    words = f"{where}: about {_gb(takes)} to write, {_gb(free)} free"
+    if unknown:
+        words += f" (not counted: {', '.join(unknown)})"
+    if takes <= free:
+        return Finding(state=OK, what="disk", words=f"{words}; a quota is not seen")
+    left = cleanup.collect(Path(plan.config["work"]))
+    spare = sum(entry.bytes for entry in left if entry.kind != "fetched")  # which may be what is to be written
+    remedy = "name a folder on a larger disk: --config work=/scratch/..."
+    if spare:
+        remedy += f"; {_gb(spare)} are leftovers: python -m plumbline.operate.cleanup"
+    return Finding(state=STOP, what="disk", words=f"{words}; {remedy}")
+
+
+def memory(planned: Planned) -> list[Finding]:
+    """What the largest job asks for, which its rule states, against this machine's memory."""
+    largest = max(planned.jobs, key=lambda job: job.memory, default=None)
+    if largest is None or not largest.memory:
+        return []
+    here = psutil.virtual_memory()
+    total, free = here.total / 1e6, here.available / 1e6
+    words = f"the largest job ({largest.rule}) asks for {_gb(largest.memory * 1e6)} of {_gb(here.total)}"
+    if largest.memory > total:
+        remedy = "take a machine with more, or a smaller preset"
+        return [Finding(state=STOP, what="memory", words=f"{words}, all that there is; {remedy}")]
+    at_once = planned.memory_limit
+    if at_once is not None and at_once > free:
+        words += (
+            f"; jobs may ask for {at_once / 1e3:,.1f} GB together, {free / 1e3:,.1f} GB are free now: "
+            f"--resources mem_mb={int(free)}"
+        )
+        return [Finding(state=NOTE, what="memory", words=words)]
+    return [Finding(state=OK, what="memory", words=words)]
+
+
+def _nearest(path: Path) -> Path:
+    """The folder itself, or the nearest above it that is there."""
+    path = path.absolute()
+    return next(place for place in (path, *path.parents) if place.is_dir())
+
+
+def _bytes(folder: Path) -> int:
+    """What lies in a folder; files that vanish meanwhile count as nothing."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += (Path(place) / name).lstat().st_size
+            except OSError:
+                continue
+    return total
+
+
+def _gb(size: float) -> str:
+    return f"{size / 1e9:,.0f} GB" if size >= 1e10 else f"{size / 1e9:.2g} GB"

@@ -1,0 +1,39 @@
+"""Folders that several users share: what the jobs of a plan make must be theirs to make, and others' to go on with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from plumbline.core import permissions
+from plumbline.core.errors import PlumblineError
+
+
+def require_notes(directory: Path) -> None:
+    """Snakemake keeps notes of every command in `.snakemake`, of dry runs too; where it cannot, it does not say why.
+
+    Raises:
+        PlumblineError: naming the folder that this user may not write.
+    """
+    notes = permissions.nearest(directory / ".snakemake")
+    below = sorted(path for path in notes.iterdir() if path.is_dir()) if notes.name == ".snakemake" else []
+    closed = next((place for place in (notes, *below) if not os.access(place, os.W_OK | os.X_OK)), None)
+    if closed is not None:
+        raise PlumblineError(permissions.denied(closed))
+
+
+def refused(jobs: Iterable[Any]) -> list[str]:
+    """Where Snakemake's jobs would write and this user may not: the first such folder, and how many more."""
+    made = {Path(path).parent for job in jobs for path in (*job.output, *job.log)}
+    places = sorted({permissions.nearest(folder) for folder in made})
+    closed = [place for place in places if not os.access(place, os.W_OK | os.X_OK)]
+    more = f" (and {len(closed) - 1} more folders)" if len(closed) > 1 else ""
+    return [f"{permissions.denied(place)}{more}" for place in closed[:1]]
+
+
+def withheld(work: str, jobs: Iterable[Any]) -> list[str]:
+    """That what is made in a shared folder would not be shared."""
+    words = permissions.withheld(permissions.nearest(work)) if any(job.output for job in jobs) else None
+    return [words] if words else []

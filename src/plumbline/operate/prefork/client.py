@@ -1,0 +1,139 @@
+"""Start a job from a process that has imported what jobs import, and wait for it:
+
+    python -m plumbline.operate.prefork.client -m plumbline.train ...
+
+An interpreter with torch takes two seconds of a processor before a job's first own line, and a table at demo size has
+hundreds of jobs. The third job of a Snakemake starts a process beside it (`plumbline.operate.prefork.server`), which
+imports the packages once, nothing of Plumbline's among them, and each job after that is a fork of it: a process of its
+own, with its own streams, that ends as it would have ended by itself, signals and the death of this one included.
+profiles/default launches jobs through this where no other profile is named.
+
+A job starts cold, as the same command by itself, where there is no such process yet, or none of the same Snakemake,
+folder, interpreter and environment, down to the last variable; and always with PLUMBLINE_WARM=0. To Snakemake a job is
+this process: of its benchmark files the seconds are the job's, processor time and memory are not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+
+#: The job of a Snakemake that starts the process beside it: a few jobs do not pay for its imports.
+WORTH = 3
+
+#: The Snakemake whose job this is; asked for once, before it can be gone.
+_PARENT = os.getppid()
+#: What a person sends to a job.
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def main() -> None:
+    """Be the job, as far as anyone can tell."""
+    words = sys.argv[1:]
+    place = None if os.environ.get("PLUMBLINE_WARM") == "0" else _place()
+    channel = None if place is None else _connected(place)
+    if channel is None and place is not None:
+        _count(place)
+    code = None if channel is None else _waited(channel, words)
+    if code is None:
+        os.execv(sys.executable, [sys.executable, *words])
+    assert code is not None
+    _end_as(code)
+
+
+def _place(folder: Path | None = None) -> Path | None:
+    """Where the socket for jobs like this one lies, in a folder of this user alone; None where there is none."""
+    folder = folder or Path(f"/tmp/plumbline-warm-{os.getuid()}")
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        parent = _PARENT
+        since = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return None
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        return None
+    # What the shell says of the command itself is no part of an environment.
+    environment = sorted((name, value) for name, value in os.environ.items() if name != "_")
+    alike = [parent, since, os.getcwd(), sys.executable, list(sys.flags), environment]
+    return folder / hashlib.sha256(json.dumps(alike).encode()).hexdigest()[:24]
+
+
+def _connected(place: Path) -> socket.socket | None:
+    for number in (0, 1, 2):  # a stream that is closed would be the channel; a job that starts cold does not inherit it
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        channel.connect(str(place))
+    except OSError:
+        channel.close()
+        return None
+    return channel
+
+
+def _count(place: Path) -> None:
+    """Note a cold start, and with the right one start the process beside Snakemake, for the jobs to come."""
+    try:
+        with open(f"{place}.starts", "ab") as starts:
+            starts.write(b".")
+            starts.flush()
+            count = starts.tell()  # where this dot ends, whatever another job has added since
+        if count == WORTH:
+            with open(f"{place}.log", "ab") as log:
+                subprocess.Popen(
+                    [sys.executable, "-m", "plumbline.operate.prefork.server", str(place), str(_PARENT)],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                ).wait()  # fmt: skip
+    except OSError:
+        return  # a full disk is nothing that a job that can start cold should end for
+
+
+def _waited(channel: socket.socket, words: list[str]) -> int | None:
+    """The exit code of the job that `words` are; minus the signal that ended it. None where it could not be begun."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        channel.send(str(number).encode())
+
+    def stop_along(number: int, frame: FrameType | None) -> None:
+        channel.send(str(int(signal.SIGSTOP)).encode())
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    try:
+        socket.send_fds(channel, [json.dumps(words).encode()], [0, 1, 2])
+    except OSError:  # for instance longer than a socket takes
+        return None
+    try:
+        for number in _PASSED_ON:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, pass_on)
+        if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
+            signal.signal(signal.SIGTSTP, stop_along)
+            signal.signal(signal.SIGCONT, pass_on)
+        answer = channel.recv(100)
+    except OSError as error:
+        sys.exit(f"a job that was started warm was lost ({error}); run the same command again")
+    if not answer:
+        sys.exit("a job that was started warm was lost: the process that forked it is gone; run the same command again")
+    return None if answer == b"cold" else int(answer)
+
+
+def _end_as(code: int) -> None:
+    if code < 0:
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

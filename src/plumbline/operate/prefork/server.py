@@ -1,0 +1,247 @@
+"""The process that jobs are forked from: `plumbline.operate.prefork.client` starts it and says what for.
+
+It imports packages of others alone, so that a job runs the code that lies there when it starts; it has no thread but
+its first one, so that a fork is whole; and it ends with the Snakemake that it is for, its last job having ended.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+#: What training, probes, evaluation and tables import.
+PRELOADED = (
+    "numpy",
+    "torch",
+    "pandas",
+    "pyarrow.parquet",
+    "safetensors.torch",
+    "msgspec",
+    "tokenizers",
+    "lm_eval.evaluator",
+    "lm_eval.tasks",
+    "scipy.stats",
+    "statsmodels.stats.multitest",
+)
+
+#: The allocator of pyarrow's has a thread that it takes down and up again around a fork.
+_FORKS_ALONG = {"jemalloc_bg_thd"}
+
+# Of prctl(2).
+_SET_DEATH_SIGNAL, _SET_NAME = 1, 15
+_STALE_SECONDS = 7 * 86400
+
+
+def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> list[str] | None:
+    """Fork a process for each job that is asked for at `place`, until process `watched` is gone.
+
+    Returns:
+        In a job: its words, of which it makes its command line. None in the end.
+    """
+    _sweep(place.parent)
+    since = _started(watched)
+    if since is None:
+        return None
+    environment = dict(os.environ)
+    os.environ.setdefault("TQDM_DISABLE", "1")  # as evaluation has it, which tqdm reads when it is imported
+    for name in preloaded:
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # a job that needs it will say so
+            print(f"{name}: {error!r}", file=sys.stderr)
+    os.environ.clear()  # some set variables
+    os.environ.update(environment)
+    threads = {Path(f"/proc/self/task/{task}/comm").read_text().strip() for task in os.listdir("/proc/self/task")
+               if int(task) != os.getpid()}  # fmt: skip
+    if threads - _FORKS_ALONG:
+        print(f"jobs start cold: imports made threads ({sorted(threads)}), which no fork has", file=sys.stderr)
+        return None
+    gc.collect()
+    gc.freeze()  # a collection would write into pages that jobs share
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(str(place))
+    listener.listen(64)
+    told, tell = os.pipe()
+    for end in (told, tell):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    waiting = selectors.DefaultSelector()
+    waiting.register(listener, selectors.EVENT_READ)
+    waiting.register(told, selectors.EVENT_READ)
+    jobs: dict[socket.socket, int] = {}
+    while jobs or _started(watched) == since:
+        for key, _ in waiting.select(timeout=1.0):
+            if key.fileobj is listener:
+                try:
+                    channel, _ = listener.accept()
+                except OSError:  # too many files are open: until a job has ended
+                    time.sleep(0.1)
+                    continue
+                words = _fork(channel, jobs)
+                if words is not None:  # in the job
+                    waiting.close()
+                    for inherited in (listener, *jobs):
+                        inherited.close()
+                    os.close(told)
+                    os.close(tell)
+                    return words
+                if channel in jobs:
+                    waiting.register(channel, selectors.EVENT_READ)
+            elif key.fileobj is told:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(told, 4096)
+            elif key.fileobj in jobs:
+                _passed_on(key.fileobj, jobs[key.fileobj])
+        for channel in _ended(jobs):
+            waiting.unregister(channel)
+            channel.close()
+            del jobs[channel]
+    for ending in ("", ".starts", ".log"):
+        Path(f"{place}{ending}").unlink(missing_ok=True)
+    return None
+
+
+def _fork(channel: socket.socket, jobs: dict[socket.socket, int]) -> list[str] | None:
+    """Read what is asked for and fork it: its words in the fork, None here. Who is nobody of ours gets no answer; where
+    no process can be had, the client is told to be the job: those that run are not to end for it."""
+    credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    message, child = b"", None
+    streams: list[int] = []
+    if struct.unpack("3i", credentials)[1] == os.getuid():
+        try:
+            message, streams, _, _ = socket.recv_fds(channel, 1 << 20, 3)
+            if len(streams) == 3:
+                child = os.fork()
+        except OSError as error:
+            print(f"a job starts cold: {error}", file=sys.stderr)
+        if child is None and message:
+            with contextlib.suppress(OSError):
+                channel.send(b"cold")
+    if child == 0:
+        words: list[str] = json.loads(message)
+        _become_a_job(words, channel, streams)
+        return words
+    for stream in streams:
+        os.close(stream)
+    if child is None:
+        channel.close()
+    else:
+        jobs[channel] = child
+    return None
+
+
+def _become_a_job(words: list[str], channel: socket.socket, streams: list[int]) -> None:
+    os.setsid()
+    libc = ctypes.CDLL(None)
+    libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    libc.prctl(_SET_NAME, words[1].encode())  # what `top` shows
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    channel.close()
+    for stream, number in zip(streams, (0, 1, 2)):
+        os.dup2(stream, number)
+        os.close(stream)
+    # Of Plumbline a job sees what lies there when it starts.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "plumbline"]:
+        del sys.modules[name]
+
+
+def _passed_on(channel: socket.socket, child: int) -> None:
+    """Give a job the signal that its client was given; where the client is gone, so is the job."""
+    try:
+        message = channel.recv(100)
+    except OSError:
+        message = b""
+    with contextlib.suppress(ProcessLookupError):
+        if message and int(message) in (signal.SIGSTOP, signal.SIGCONT):
+            os.killpg(child, int(message))
+        elif message:
+            os.kill(child, int(message))
+        else:
+            os.killpg(child, signal.SIGKILL)
+
+
+def _ended(jobs: dict[socket.socket, int]) -> list[socket.socket]:
+    """The jobs that have ended, whose clients are told how."""
+    ended = []
+    for channel, child in jobs.items():
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            with contextlib.suppress(OSError):
+                channel.send(str(os.waitstatus_to_exitcode(status)).encode())
+            ended.append(channel)
+    return ended
+
+
+def _started(pid: int) -> str | None:
+    """When a process began; None if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def _sweep(folder: Path) -> None:
+    """Take away what Snakemakes that are long gone left."""
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - path.lstat().st_mtime > _STALE_SECONDS:
+                path.unlink()
+
+
+def run(words: list[str]) -> NoReturn:
+    """As `python WORDS` does, a module with its arguments, and end without taking the packages down again, which takes
+    longer than a fork has saved."""
+    assert words[0] == "-m", "jobs are modules"
+    sys.argv = words[1:]
+    code, interrupted = 0, False
+    try:
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    except SystemExit as ending:
+        if ending.code is not None and not isinstance(ending.code, int):
+            print(ending.code, file=sys.stderr)
+        code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+    except BaseException as error:
+        if error.__traceback__ is not None:
+            error.__traceback__ = error.__traceback__.tb_next  # without this frame
+        sys.excepthook(type(error), error, error.__traceback__)
+        code, interrupted = 1, isinstance(error, KeyboardInterrupt)
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except ValueError:  # closed by the job
+            pass
+        except OSError:
+            code = 120  # as an interpreter that cannot say its last words
+    if interrupted:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    os._exit(code & 0xFF)
+
+
+if __name__ == "__main__":
+    if os.fork():  # no child of the job that starts it, whose benchmark would count it
+        os._exit(0)
+    asked = serve(Path(sys.argv[1]), int(sys.argv[2]))
+    if asked is not None:
+        run(asked)

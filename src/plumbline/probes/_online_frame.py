@@ -1,0 +1,13 @@
+"""Names the frame of what was read while a run trained, and says which runs leave one."""
+
+from __future__ import annotations
+
+from plumbline.specs.spec import RunSpec
+
+#: Its name among a run's outputs.
+FILE = "online.parquet"
+
+
+def leaves_frame(spec: RunSpec) -> bool:
+    """Whether a run of `spec` leaves what was read during training, if only an empty frame."""
+    return any(probe.every for probe in spec.probes) or bool(spec.interventions)

@@ -1,0 +1,1 @@
+"""Knows a configuration: its runs, paths, targets, fingerprints and command lines."""

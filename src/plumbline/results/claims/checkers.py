@@ -1,0 +1,283 @@
+"""Printed values against measured ones: a default rule for each kind of claim, and rules a study may choose instead.
+
+A training run repeated elsewhere does not land on the printed digits; a count of parameters does. So every measured
+quantity says how near is near enough (`near`, `factor`); without a word it is the printed rounding, widened to 10 %
+where the document itself says "about" and 30 % where it says "roughly".
+
+Which of a claim's values carry its sign, its order or its test is for the study to say, when it registers the measure:
+`signs`, `order`, `first` and `statistic` make such rules; `parts` and `said` are for statements without numbers;
+`in_turn` and `at_most_partly` put rules together, so that the whole of a claim is checked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy import stats
+
+from plumbline.audit.published import Claim
+from plumbline.core.errors import PlumblineError, nearest
+
+Verdict = Literal[
+    "reproduced", "partly", "not reproduced", "diverged", "not tested", "mini", "demo", "smoke", "other texts"
+]
+
+#: (printed, measured) -> whether they are near enough.
+Near = Callable[[float, float], bool]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """What was measured for a claim: values under the claim's own names, and how near each must be.
+
+    `holds`: for a statement without numbers, whether it is so here. `shown`: what readers see besides.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    near: dict[str, Near] | Near | None = None
+    holds: bool | None = None
+    shown: dict[str, Any] = field(default_factory=dict)
+
+
+#: A rule: a claim and what was measured -> a verdict, and why.
+Compare = Callable[[Claim, Measured], tuple[Verdict, str]]
+
+
+def near(tolerance: float) -> Near:
+    """Within an absolute distance."""
+    return lambda printed, measured: abs(printed - measured) <= tolerance + 1e-12
+
+
+def factor(times: float) -> Near:
+    """Of the same sign and within a factor."""
+
+    def close(printed: float, measured: float) -> bool:
+        if printed == 0 or measured == 0 or (printed > 0) != (measured > 0):
+            return printed == measured
+        return 1 / times <= measured / printed <= times
+
+    return close
+
+
+def half_unit(printed: float) -> float:
+    """Half a unit of the last digit in the shortest way to write the printed value."""
+    if isinstance(printed, int):
+        return 0.5
+    mantissa, _, exponent = repr(printed).partition("e")
+    return 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+
+
+def check(claim: Claim, measured: Measured, compare: Compare | None = None) -> tuple[Verdict, str]:
+    """A verdict by the given rule, by default that of the claim's kind; and why.
+
+    Raises:
+        PlumblineError: the claim is of no known kind.
+    """
+    if measured.holds is not None:
+        return ("reproduced", "it holds") if measured.holds else ("not reproduced", "it does not hold")
+    if claim.kind not in KINDS:
+        raise PlumblineError(
+            f"claims.yaml: {claim.id}: kind: {claim.kind!r} is none of {sorted(KINDS)}{nearest(claim.kind, KINDS)}"
+        )
+    return (compare or KINDS[claim.kind])(claim, measured)
+
+
+def number(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    """All measured values near their printed ones: reproduced; some: partly; none: not reproduced."""
+    names = [name for name in claim.values if name in measured.values]
+    apart = [name for name in names if not _agree(claim, measured, name)]
+    assert names, f"{claim.id}: nothing measured under a printed name"
+    if not apart:
+        return "reproduced", f"{len(names)} of {len(names)} values agree"
+    verdict: Verdict = "partly" if len(apart) < len(names) else "not reproduced"
+    return verdict, f"{len(names) - len(apart)} of {len(names)} values agree; apart: {', '.join(apart)}"
+
+
+def _agree(claim: Claim, measured: Measured, name: str) -> bool:
+    printed, got = claim.values[name], measured.values[name]
+    given = measured.near.get(name) if isinstance(measured.near, dict) else measured.near
+    if isinstance(printed, list):
+        if printed and isinstance(printed[0], str):
+            return set(printed) == set(got)
+        return len(printed) == len(got) and all(
+            _close(one, other, given, claim) for one, other in zip(printed, got, strict=True)
+        )
+    return _close(printed, got, given, claim)
+
+
+def _close(printed: Any, got: Any, given: Near | None, claim: Claim) -> bool:
+    if isinstance(printed, str) or isinstance(got, str):
+        return printed == got
+    if given is not None:
+        return given(float(printed), float(got))
+    share = 0.3 if "roughly" in claim.tolerance else 0.1 if "approx" in claim.tolerance else 0.0
+    if isinstance(printed, int) and isinstance(got, int) and not share:
+        return printed == got
+    return near(max(half_unit(printed), share * abs(float(printed))))(float(printed), float(got))
+
+
+def ratio(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    """As numbers, within 25 % unless the claim or the measurement says otherwise."""
+    if measured.near is None and not claim.tolerance:
+        measured = replace(measured, near=factor(1.25))
+    return number(claim, measured)
+
+
+def qualitative(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    """The same names: reproduced; at least half of them in common: partly."""
+    verdicts = []
+    for name, got in measured.values.items():
+        printed = claim.values[name]
+        if not isinstance(printed, list):
+            verdicts.append(1.0 if _agree(claim, measured, name) else 0.0)
+            continue
+        union = set(printed) | set(got)
+        verdicts.append(len(set(printed) & set(got)) / len(union) if union else 1.0)
+    assert verdicts, f"{claim.id}: nothing measured"
+    if min(verdicts) == 1.0:
+        return "reproduced", "the same names"
+    share = math.fsum(verdicts) / len(verdicts)
+    return ("partly" if share >= 0.5 else "not reproduced"), f"{share:.0%} of the names in common"
+
+
+#: Kinds of claims, with the rule for each: a sign, an order or a test is compared as numbers unless the study says how.
+KINDS: dict[str, Compare] = {
+    "number": number,
+    "sign": number,
+    "order": number,
+    "stat": number,
+    "ratio": ratio,
+    "qualitative": qualitative,
+}
+
+
+def signs(*names: str, beyond: float | None = None) -> Compare:
+    """Rule: each value has the printed sign (else not reproduced) and lies on the printed side of |value| = `beyond`
+    (else partly)."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        sides = True
+        for name in names:
+            printed, got = (np.atleast_1d(values[name]) for values in (claim.values, measured.values))
+            for one, other in zip(printed, got, strict=True):
+                if np.sign(one) != np.sign(other):
+                    return "not reproduced", f"{name} has the other sign"
+                sides &= beyond is None or _same_side(one, other, beyond)
+        if not sides:
+            return "partly", f"same sign, other side of |{names[0]}| = {beyond:g}"
+        return "reproduced", "same sign" + ("" if beyond is None else f", same side of |{names[0]}| = {beyond:g}")
+
+    return compare
+
+
+def _same_side(one: float, other: float, beyond: float) -> bool:
+    return (abs(one) > beyond) == (abs(other) > beyond)
+
+
+def order(name: str) -> Compare:
+    """Rule: the printed order of names is reproduced; Kendall's tau of at least 0.5 with it is partly."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        printed, got = list(claim.values[name]), list(measured.values[name])
+        if printed == got:
+            return "reproduced", "the same order"
+        if set(printed) != set(got):
+            shared = len(set(printed) & set(got))
+            verdict: Verdict = "partly" if shared * 2 >= len(printed) else "not reproduced"
+            return verdict, f"{shared} of {len(printed)} of the printed names are among the measured"
+        tau = float(stats.kendalltau(range(len(printed)), [got.index(entry) for entry in printed]).statistic)
+        return ("partly" if tau >= 0.5 else "not reproduced"), f"Kendall's tau {tau:+.2f} with the printed order"
+
+    return compare
+
+
+def first(name: str) -> Compare:
+    """Rule: the printed first of an order is the first; what follows it is not claimed."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        found, printed = measured.values[name][0], claim.values[name][0]
+        return ("reproduced" if found == printed else "not reproduced"), f"{found} is first"
+
+    return compare
+
+
+def parts(*names: str) -> Compare:
+    """Rule for a statement of several parts, measured as yes or no: all of them so is reproduced, none of them not
+    reproduced. The names are the measurement's own."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        failed = [name for name in names if not measured.values[name]]
+        if not failed:
+            return "reproduced", "every part holds"
+        verdict: Verdict = "partly" if len(failed) < len(names) else "not reproduced"
+        return verdict, f"{len(names) - len(failed)} of {len(names)} parts hold; not so: {', '.join(failed)}"
+
+    return compare
+
+
+def said(*names: str) -> Compare:
+    """Rule: what is measured as yes or no under these names is so; else the claim is not reproduced."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        failed = [name for name in names if not measured.values[name]]
+        return ("not reproduced", f"not so: {', '.join(failed)}") if failed else ("reproduced", "it holds")
+
+    return compare
+
+
+def in_turn(*rules: Compare) -> Compare:
+    """Rule: reproduced where all of these say so; else what the first of them says that does not."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        why = []
+        for rule in rules:
+            verdict, reason = rule(claim, measured)
+            if verdict != "reproduced":
+                return verdict, reason
+            why.append(reason)
+        return "reproduced", "; ".join(dict.fromkeys(why))
+
+    return compare
+
+
+def at_most_partly(rule: Compare) -> Compare:
+    """Rule for what stands beside a claim: where it is not so, the claim is partly reproduced."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        verdict, why = rule(claim, measured)
+        return ("partly" if verdict == "not reproduced" else verdict), why
+
+    return compare
+
+
+def statistic(
+    name: str,
+    *,
+    p: str | None = None,
+    level: float = 0.05,
+    beyond: float | None = None,
+    close: Near | None = None,
+) -> Compare:
+    """Rule for a test: its statistic's sign, its side of |statistic| = `beyond` and the side of `level` of its p must
+    be the printed ones (else not reproduced); with the statistic within a factor of two (or `close`) reproduced, else
+    partly."""
+
+    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+        printed, got = claim.values[name], measured.values[name]
+        if np.sign(printed) != np.sign(got):
+            return "not reproduced", f"{name} has the other sign"
+        if beyond is not None and not _same_side(printed, got, beyond):
+            return "not reproduced", f"{name} is on the other side of {beyond:g}"
+        if p is not None and (claim.values[p] < level) != (measured.values[p] < level):
+            return "not reproduced", f"{p} is on the other side of {level:g}"
+        if close is not None and not close(printed, got):
+            return "partly", f"{name} is not near {printed:g}"
+        if close is None and not factor(2)(printed, got) and not near(0.5)(printed, got):
+            return "partly", f"{name} is not within a factor of two"
+        return "reproduced", "same sign and level"
+
+    return compare

@@ -1,0 +1,130 @@
+"""Claims in, verdicts out: measure, check, and say which runs spoke."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from plumbline.audit.published import Claim
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.results.claims.checkers import Measured, check
+from plumbline.results.claims.measures import Absent, Evidence, Measures
+from plumbline.results.tables.render import markdown
+from plumbline.results.tables.table import OTHER_TEXTS_NOTE
+from plumbline.specs.study_config import Study
+
+COLUMNS = (
+    "id",
+    "study",
+    "kind",
+    "text",
+    "source",
+    "published",
+    "reproduced",
+    "verdict",
+    "why",
+    "runs",
+    "run_ids",
+    "preset",
+)
+
+#: The one preset whose models are the document's. At the others a claim about trained models gets no verdict: the
+#: preset's name stands there.
+VERDICTS = "paper"
+#: What stands there where the models are of the document's size, and were trained on other texts.
+OTHER_TEXTS = "other texts"
+
+
+def judge(claims: list[Claim], measures: Measures, evidence: Evidence) -> list[dict[str, str]]:
+    """One row for each claim, in the given order, with COLUMNS.
+
+    Raises:
+        PlumblineError: a measure is registered for a claim that the document does not make.
+    """
+    known = {claim.id for claim in claims}
+    unknown = sorted(set(measures) - known)
+    if unknown:
+        path = evidence.published.directory / "claims.yaml"
+        raise PlumblineError(f"{path}: there is no claim {unknown[0]!r} to measure{nearest(unknown[0], known)}")
+    return [_judged(claim, measures, evidence) for claim in claims]
+
+
+def _judged(claim: Claim, measures: Measures, evidence: Evidence) -> dict[str, str]:
+    preset, elsewhere = evidence.study.preset, evidence.study.other_texts
+    row = {"id": claim.id, "study": evidence.study.name, "kind": claim.kind, "text": claim.text}
+    row |= {"source": claim.source, "published": _spell(claim.values), "reproduced": "nothing"}
+    measure = measures.get(claim.id)
+    evidence.used.clear()
+    if measure is None or measure.function is None:
+        row |= {"verdict": "not tested", "why": measure.untested if measure else "no measure is written for it"}
+    else:
+        try:
+            measured = measure(evidence, claim)
+            row["reproduced"] = _shown(measured)
+            row["verdict"], row["why"] = check(claim, measured, measure.compare)
+            if measure.scope == "training" and preset != VERDICTS:
+                row["why"] = f"{preset} models are too small to speak to it ({row['why']} there)"
+                row["verdict"] = preset
+            elif measure.scope == "training" and elsewhere:
+                row["why"] = f"models of texts from {elsewhere}, not of the document's, cannot ({row['why']} there)"
+                row["verdict"] = OTHER_TEXTS
+        except Absent as absent:
+            row["reproduced"] = absent.word
+            row["verdict"] = "diverged" if absent.word == "diverged" else "not tested"
+            row["why"] = str(absent)
+            if absent.word == "diverged" and preset != VERDICTS:
+                row["verdict"] = preset
+            elif absent.word == "diverged" and elsewhere:
+                row["verdict"] = OTHER_TEXTS
+    runs = sorted(evidence.used)
+    ids = [evidence.frames.identity(key) for key in runs]
+    return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": evidence.study.preset_named}
+
+
+def _shown(measured: Measured) -> str:
+    values = measured.values | measured.shown
+    if measured.holds is not None:
+        values = {"holds": measured.holds} | values
+    return _spell(values)
+
+
+def _spell(values: dict[str, Any]) -> str:
+    return "; ".join(f"{name} = {_plain(value)}" for name, value in values.items()) or "as stated"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (float, np.floating)):
+        # What was never reached is infinitely far; what could not be measured is no number at all.
+        return "no value" if math.isnan(value) else f"{float(value):.4g}".replace("inf", "infinite")
+    if isinstance(value, (list, tuple)):
+        return " ".join(_plain(item) for item in value) or "none"
+    return str(value)
+
+
+def to_csv(rows: list[dict[str, str]]) -> str:
+    """Tidy csv."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def to_markdown(rows: list[dict[str, str]], title: str, study: Study, notes: Sequence[str] = ()) -> str:
+    """Counts of verdicts, then every claim, then what is to be known of the runs."""
+    counts = Counter(row["verdict"] for row in rows)
+    lines = [f"# Claims: {title}", "", f"Preset: {study.preset}", ""]
+    lines += [OTHER_TEXTS_NOTE.format(study.other_texts), ""] if study.other_texts else []
+    lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
+    named = {"id": "claim", "text": "says", "published": "published", "reproduced": "reproduced"}
+    named |= {"verdict": "verdict", "why": "why"}
+    table = markdown([[row[name] for name in named] for row in rows], list(named.values()), ["left"] * len(named))
+    return "\n".join([*lines, "", table, *([""] if notes else []), *(f"- {note}" for note in notes)]) + "\n"

@@ -1,0 +1,91 @@
+"""Which claim is measured how: a register of small functions, one for each claim id of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from plumbline.audit.published import Claim, Published
+from plumbline.results.claims.checkers import Compare, Measured, Near
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
+
+#: `training`: trained models speak, so that a small one cannot. `arithmetic`: sizes and definitions, at any preset.
+Scope = Literal["training", "arithmetic"]
+
+Values = dict[str, Any] | Measured
+
+
+class Evidence:
+    """What claims are about: a study's runs and what its document prints. `used` notes the runs, and the keys of the
+    measurements, that gave a value.
+
+    A study with accessors of its own calls its class the same.
+    """
+
+    def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
+        self.frames, self.study, self.published = frames, study, published
+        self.used: set[str] = set()
+
+
+class Absent(Exception):
+    """A run that a claim needs gave no value: `word` is missing or diverged, or another one with its reason, `why`."""
+
+    def __init__(self, word: str, key: str, why: str = "") -> None:
+        super().__init__(why or f"{key} is {word}")
+        self.word, self.key = word, key
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measure:
+    """How a claim is measured and compared; `untested` says instead why it is not."""
+
+    scope: Scope = "training"
+    function: Callable[..., Any] | None = None
+    untested: str = ""
+    near: dict[str, Near] | Near | None = None
+    compare: Compare | None = None
+
+    def __call__(self, evidence: Any, claim: Claim) -> Measured:
+        assert self.function is not None
+        got = self.function(evidence, claim)
+        return got if isinstance(got, Measured) else Measured(values=got, near=self.near)
+
+
+class Measures(dict[str, Measure]):
+    """Claim id -> measure."""
+
+    def of(
+        self,
+        *ids: str,
+        scope: Scope = "training",
+        near: dict[str, Near] | Near | None = None,
+        compare: Compare | None = None,
+    ) -> Callable:
+        """Register a function (evidence, claim) -> values for the claims `ids`.
+
+        `near`: how near each value must be. `compare`: by which rule of `plumbline.results.claims.checkers` values are held
+        against the printed ones, where it is not that of the claim's kind.
+        """
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            for name in ids:
+                assert name not in self, f"{name} is measured twice"
+                self[name] = Measure(scope=scope, function=function, near=near, compare=compare)
+            return function
+
+        return register
+
+    def untested(self, reasons: dict[str, str]) -> None:
+        """Register claims that nothing here can measure, with the reason."""
+        for name, reason in reasons.items():
+            assert name not in self, f"{name} is measured twice"
+            self[name] = Measure(untested=reason)
+
+    def merged(self, others: Iterable[Measures]) -> Measures:
+        """One register of several."""
+        for other in others:
+            assert not set(self) & set(other), sorted(set(self) & set(other))
+            self.update(other)
+        return self

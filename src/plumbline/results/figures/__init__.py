@@ -1,0 +1,1 @@
+"""Draws figures: one style, and the same bytes from the same numbers."""

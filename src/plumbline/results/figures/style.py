@@ -1,0 +1,156 @@
+"""How figures look, and how they are saved: the same bytes from the same numbers."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.optimize import isotonic_regression
+
+from plumbline.core.files import atomic_write_bytes, atomic_write_text
+from plumbline.specs.study_config import Study
+
+#: Okabe and Ito's palette: told apart by every kind of colour vision, black included.
+BLUE, ORANGE, GREEN, RED, VIOLET, SKY, BLACK = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#56B4E9",
+    "#000000",
+)
+GREY = "#6B6B6B"
+
+#: A page's column and its whole width, in inches.
+COLUMN, PAGE = 5.2, 7.2
+
+RC = {
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "figure.constrained_layout.use": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8.5,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.grid": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.3,
+    "lines.solid_capstyle": "round",
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "legend.frameon": False,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "plumbline",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure and the numbers that it shows, one row for each plotted point."""
+
+    figure: Figure
+    frame: pd.DataFrame
+
+
+def styled(draw: Callable[..., Picture]) -> Callable[..., Picture]:
+    """Draw in the house's style, and leave matplotlib's settings as they were."""
+
+    @wraps(draw)
+    def in_style(*given: object) -> Picture:
+        with mpl.rc_context(RC):
+            return draw(*given)
+
+    return in_style
+
+
+def canvas(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure with one axes; no window, no global figure."""
+    figure = Figure(figsize=(width, height))
+    return figure, figure.add_subplot()
+
+
+def label_of(study: Study, method: str) -> str:
+    """A method's printed name with its exponent raised."""
+    return study.label(method).replace("^2", "²")
+
+
+def name_preset(axes: Axes, study: Study, title: str, *scales: str, extra: str = "") -> None:
+    """A title that nobody can mistake: what is shown, at which preset and scale."""
+    labels = " and ".join(study.scale_label(scale) for scale in scales)
+    axes.set_title(f"{title}\npreset {study.preset_named} · {labels}{' · ' + extra if extra else ''}", fontsize=8.5)
+
+
+def direct_labels(axes: Axes, ends: Sequence[tuple[float, str, str]], *, gap: float = 0.052) -> None:
+    """Label curves at the right edge: (y of the curve's end, text, colour), moved apart where they would touch.
+
+    `gap` is the least distance in shares of the axes' height. Call it after the limits are set.
+    """
+    to_axes = axes.transData + axes.transAxes.inverted()
+    x_end = axes.get_xlim()[1]
+    heights = np.array([float(to_axes.transform((x_end, y))[1]) for y, _, _ in ends])
+    order = np.argsort(heights, kind="stable")
+    steps = gap * np.arange(len(ends))
+    # The least squares of moves that leave a gap between neighbours is an isotonic regression.
+    moved = isotonic_regression(np.clip(heights[order], 0.0, 1.0) - steps).x if ends else steps
+    placed = np.clip(moved, 0.0, max(0.0, 1.0 - gap * (len(ends) - 1))) + steps
+    for at, position in zip(order, placed, strict=True):
+        _, text, colour = ends[int(at)]
+        start = float(np.clip(heights[at], 0, 1))
+        leader = {"color": colour, "linewidth": 0.6, "clip_on": False, "transform": axes.transAxes}
+        axes.plot([1.004, 1.03], [start, position], solid_capstyle="butt", **leader)
+        axes.text(1.036, position, text, color=colour, transform=axes.transAxes, fontsize=7.5, va="center")
+
+
+def note_absent(axes: Axes, names: Iterable[str]) -> None:
+    """Say in the picture which runs it lacks."""
+    listed = list(names)
+    if listed:
+        text = "not drawn:\n" + "\n".join(listed)
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2}
+        place = {"transform": axes.transAxes, "va": "top", "ha": "right", "zorder": 6}
+        axes.text(0.99, 0.98, text, fontsize=7, color=GREY, bbox=box, **place)
+
+
+def thousands(value: float, _position: int) -> str:
+    """A tick's label with its thousands apart."""
+    return f"{value:,.0f}"
+
+
+def thin(steps: np.ndarray, values: np.ndarray, most: int = 1500) -> tuple[np.ndarray, np.ndarray]:
+    """At most about `most` points: of each stretch its largest value, so that a spike survives; the last always."""
+    if steps.size <= most:
+        return steps, values
+    edges = np.linspace(0, steps.size, most + 1).astype(int)
+    kept = [low + int(np.argmax(values[low:high])) for low, high in pairwise(edges)]
+    kept = sorted({*kept, steps.size - 1})
+    return steps[kept], values[kept]
+
+
+def save(picture: Picture, out: str | Path) -> list[Path]:
+    """Write `out` (png) and, beside it, svg and csv; returns the paths."""
+    out = Path(out)
+    paths = [out, out.with_suffix(".svg"), out.with_suffix(".csv")]
+    with mpl.rc_context(RC):
+        for path, kind, labels in ((paths[0], "png", {"Software": None}), (paths[1], "svg", {"Date": None})):
+            stream = io.BytesIO()
+            picture.figure.savefig(stream, format=kind, metadata=labels)
+            atomic_write_bytes(path, stream.getvalue())
+    atomic_write_text(paths[2], picture.frame.to_csv(index=False))
+    return paths

@@ -1,0 +1,1 @@
+"""Makes and reads what a study measures beside its runs."""

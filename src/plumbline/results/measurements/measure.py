@@ -1,0 +1,100 @@
+"""``python -m plumbline.results.measurements.measure STUDY NAME``: what a target needs that no training run gives.
+
+A measurement is a function of its own name in ``plumbline/studies/<study>/measurements/<name>.py``, called with the
+study, its options of the preset, and a function for lines of progress; it returns a frame. Of the study's runs it sees
+those of the groups that its entry in study.yaml names under ``runs``, so that what it is made of is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import platform
+import socket
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.results.measurements import measured
+from plumbline.runtime import provenance
+from plumbline.specs import study_config, study_parts
+from plumbline.specs.config import PRESETS
+from plumbline.specs.measurement import Measurement
+from plumbline.specs.measurement_code import measurement_code, of_measurement
+from plumbline.specs.study_config import Study
+
+
+def entry(study: Study, name: str) -> Measurement:
+    """A measurement of a study.
+
+    Raises:
+        PlumblineError: the study has none of this name under its preset.
+    """
+    known = study.measurements
+    if name not in known:
+        raise PlumblineError(
+            f"config/studies/{study.name}/study.yaml: measurements: no {name!r} at preset {study.preset}"
+            f"{nearest(name, known)} (there are {list(known)})"
+        )
+    return known[name]
+
+
+def measure(study: Study, name: str, out: Path, say: Callable[[str], None]) -> None:
+    """Call the function, write its frame and what it was made with.
+
+    Raises:
+        PlumblineError: there is no such measurement, or it returns no frame that can be stored.
+    """
+    one = entry(study, name)
+    function = study_parts.function(one.study, "measurements", name)
+    seen = dataclasses.replace(study, runs={each.key: each for each in study.group(*one.runs)})
+    started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
+    frame = function(seen, dict(one.options), say)
+    seconds = time.perf_counter() - clock
+    if not isinstance(frame, pd.DataFrame):
+        raise PlumblineError(
+            f"{study_parts.file(one.study, 'measurements', name)}: {name} returned no frame but {frame!r}"
+        )
+    facts: dict[str, Any] = {"study": one.study, "measurement": name, "preset": study.preset, "options": one.options}
+    facts |= {"made_of": of_measurement(study, name), "code": measurement_code(one)}
+    facts |= {"started": started, "seconds": round(seconds, 3)}
+    facts |= provenance.code() | {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
+    measured.write(frame, out, facts | _machine())
+
+
+def _machine() -> dict[str, Any]:
+    """Host and device, as a run's manifest has them; what never loaded torch was measured on the processor."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        return provenance.machine(torch.device("cuda" if torch.cuda.is_initialized() else "cpu"))
+    processor = platform.processor() or platform.machine()
+    return {"host": socket.gethostname(), "device": "cpu", "device_name": processor}
+
+
+def main() -> None:
+    """Measure, and say what was written."""
+    parser = argparse.ArgumentParser(
+        prog="python -m plumbline.results.measurements.measure", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("study")
+    parser.add_argument("name", help="an entry of `measurements` in config/studies/STUDY/study.yaml")
+    parser.add_argument("--preset", choices=PRESETS, default="demo")
+    parser.add_argument("--out", type=Path, required=True, metavar="FRAME.parquet")
+    given = parser.parse_args()
+    study = study_config.load(given.study, given.preset)
+    if entry(study, given.name).device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # one that is here may be another job's
+    measure(study, given.name, given.out, lambda words: print(f"{given.study}/{given.name}: {words}", flush=True))
+    print(given.out)
+
+
+if __name__ == "__main__":
+    run(main)

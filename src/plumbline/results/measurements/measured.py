@@ -1,0 +1,89 @@
+"""A measurement's frame and the file beside it that says what it was made with."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, parse_json, sha256_file
+
+if TYPE_CHECKING:  # what plans look at is the file beside a frame
+    import pandas as pd
+
+#: Where measurements are, below the folder of the preset, and in keys of tables.
+FOLDER = "measured"
+
+
+def place(work: Path, key: str) -> Path:
+    """The frame of the measurement ``measured/study/name`` under `work`."""
+    return work / f"{key}.parquet"
+
+
+def is_key(key: str) -> bool:
+    """Whether a key that a cell or claim names is a measurement's, not a run's."""
+    return key.startswith(f"{FOLDER}/")
+
+
+def write(frame: pd.DataFrame, path: Path, facts: dict[str, Any]) -> None:
+    """The frame, and beside it the JSON file with `facts` on what it was made with.
+
+    Raises:
+        PlumblineError: the frame cannot be stored.
+    """
+    from plumbline.core import frames
+
+    frames.write_measured(frame, path, {"made_of": str(facts["made_of"])})
+    finished = datetime.now(UTC).isoformat(timespec="seconds")
+    more = {"rows": len(frame), "finished": finished, "frame_sha256": sha256_file(path)}
+    atomic_write_json(beside(path), facts | more)
+
+
+def read(path: Path) -> pd.DataFrame | None:
+    """The frame; None where nothing was measured.
+
+    Raises:
+        PlumblineError: it and the file beside it are not of one measurement.
+    """
+    if not path.exists():
+        return None
+    import pandas as pd
+
+    if made_with(path)["frame_sha256"] != sha256_file(path):
+        raise PlumblineError(f"{path} is not the frame that {beside(path)} speaks of; delete both and measure again")
+    return pd.read_parquet(path)
+
+
+def made_with(path: Path) -> dict[str, Any]:
+    """What a frame that is there was made with.
+
+    Raises:
+        PlumblineError: the file that says so is not there, or damaged.
+    """
+    try:
+        content = parse_json(beside(path).read_text(encoding="utf-8"))
+        content["frame_sha256"], content["made_of"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise PlumblineError(
+            f"{beside(path)} does not say what {path.name} was made with ({error!r}); delete both and measure again"
+        ) from error
+    return content
+
+
+def require_present(path: Path, made_of: str, key: str) -> None:
+    """Refuse a frame that other code or options gave than the present ones.
+
+    Raises:
+        PlumblineError: it is such a one.
+    """
+    if path.exists() and made_with(path)["made_of"] != made_of:
+        raise PlumblineError(
+            f"{path} was measured with other code, options or specs than {key} has now; measure it again (snakemake "
+            f"{path}), or restore what it was measured with"
+        )
+
+
+def beside(path: Path) -> Path:
+    """The file that says what a frame was made with."""
+    return path.with_suffix(".json")

@@ -1,0 +1,103 @@
+"""Which runs a target expects: those of the study's configuration, of a command line, or whatever lies on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import parse_json
+from plumbline.specs.study_config import Study, expected_digest, expected_json
+
+#: On the command line: the runs that are there, whichever spec or version they were made with.
+FOUND = "found"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expected:
+    """A run that a target needs: where it is (``study/scale/method/sSEED``) and which spec it must have.
+
+    `instead_of`: the run of the present configuration, where `run_id` is the one that was found in its place.
+    """
+
+    key: str
+    run_id: str
+    groups: tuple[str, ...] = ()
+    instead_of: str = ""
+
+    @property
+    def study(self) -> str:
+        """The study that the run belongs to."""
+        return self.key.split("/")[0]
+
+    @property
+    def scale(self) -> str:
+        """Its scale."""
+        return self.key.split("/")[1]
+
+    @property
+    def method(self) -> str:
+        """Its method."""
+        return self.key.split("/")[2]
+
+    @property
+    def seed(self) -> int:
+        """Its init seed."""
+        return int(self.key.split("/")[3].removeprefix("s"))
+
+
+def expected_runs(text: str | None, study: Study, groups: Iterable[str], work: str | Path) -> list[Expected]:
+    """The expected runs from a command line: JSON, a file of it, or `found`; by default the study's own for `groups`.
+
+    Raises:
+        PlumblineError: no such file, or no such JSON.
+    """
+    if text == FOUND:
+        return [_found(run, Path(work)) for run in _listed(expected_json(study.group(*groups)))]
+    if text is None:
+        text = expected_json(study.group(*groups))
+    elif not text.lstrip().startswith("["):
+        path = Path(text)
+        if not path.exists():
+            raise PlumblineError(f"--expected: there is no file {path}; give it, the JSON list itself, or {FOUND}")
+        text = path.read_text(encoding="utf-8")
+    return _listed(text)
+
+
+def require_planned(digest: str, study: Study, groups: Iterable[str]) -> None:
+    """Refuse to go by other runs than the job was planned with, of which it was given the digest alone.
+
+    Raises:
+        PlumblineError: configuration or code was edited between the plan and the job.
+    """
+    if expected_digest(study.group(*groups)) != digest:
+        raise PlumblineError(
+            f"the runs of {study.name} are others than those that this job was planned with: config/studies/"
+            f"{study.name}/study.yaml, what it extends, its corpus or a component's code was edited meanwhile; "
+            "start Snakemake again"
+        )
+
+
+def _listed(text: str) -> list[Expected]:
+    try:
+        return [
+            Expected(key=item["key"], run_id=item["run_id"], groups=tuple(item["groups"])) for item in parse_json(text)
+        ]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise PlumblineError(f"--expected must be a JSON list of key, run_id and groups: {error!r}") from error
+
+
+def _found(run: Expected, work: Path) -> Expected:
+    """The run that lies where `run` is expected."""
+    path = work / "runs" / run.key / "outcome.json"
+    if not path.exists():
+        return run
+    try:
+        run_id = parse_json(path.read_text(encoding="utf-8"))["run_id"]
+    except (json.JSONDecodeError, KeyError) as error:
+        raise PlumblineError(f"{path} names no run ({error!r}); remove the run's directory and rerun it") from error
+    if run_id == run.run_id:
+        return run
+    return Expected(key=run.key, run_id=run_id, groups=run.groups, instead_of=run.run_id)

@@ -1,0 +1,308 @@
+"""The finished runs that a table or figure expects, as frames. What is not there is `missing`, never dropped."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from plumbline import NUMERICS
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.files import parse_json
+from plumbline.results.measurements import measured
+from plumbline.results.runs.comparability import Mixing
+from plumbline.results.runs.expected_runs import Expected
+
+COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFrames:
+    """Everything a table may read.
+
+    `runs` has one row for each expected run, on its key: study, scale, method, seed, groups, run_id, outcome
+    (completed, diverged or missing), steps, step, last_finite_step, last_finite_loss, validation_loss, average
+    (of its tasks; NaN where there is none), reason, parameters, device. `scores` and `probes` are those frames with
+    the run's key, scale, method and seed. `outcomes` and `manifests` are the runs' JSON files by key. `average` is
+    the name of the average in the scores: that of the study's suite, empty where it has none. `others` says which
+    runs are of another spec than the study's present one, `mixed` what about the runs cannot be compared (neither is
+    ever so unless a table asks for the runs that are there), `notes` what else they were made differently with.
+    `measurements`: name -> key (``measured/study/name``) of what the target reads beside runs. `per_item`: whether the
+    target reads what each item of a task gave. `called`: where `work` lay when they were made, if that was elsewhere.
+    `read`: which of scores, examples and probes the target reads; what else lies there came earlier or later by chance.
+    """
+
+    work: Path
+    runs: pd.DataFrame
+    scores: pd.DataFrame
+    probes: pd.DataFrame
+    average: str = ""
+    outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
+    mixed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    measurements: Mapping[str, str] = field(default_factory=dict)
+    per_item: bool = False
+    called: str = ""
+    read: frozenset[str] = frozenset({"scores", "probes"})
+
+    @property
+    def named(self) -> str:
+        """What products call `work`."""
+        return self.called or self.work.as_posix()
+
+    def select(self, scale: str, methods: Iterable[str] | None = None) -> pd.DataFrame:
+        """The runs of a scale, and of some methods if named."""
+        chosen = self.runs[self.runs["scale"] == scale]
+        return chosen if methods is None else chosen[chosen["method"].isin(list(methods))]
+
+    def key(self, scale: str, method: str, seed: int | None = None) -> str | None:
+        """The key of a method's run at a scale: of a seed, or of the first one; None where none is expected."""
+        mine = self.select(scale, [method]).sort_values("seed")
+        mine = mine if seed is None else mine[mine["seed"] == seed]
+        return None if mine.empty else str(mine.index[0])
+
+    def task_scores(self, key: str) -> pd.Series:
+        """The run's primary metric per task, in the order of its scores; empty where it has no scores."""
+        return self._primary(key)["value"]
+
+    def metric_scores(self, key: str, metric: str) -> pd.Series:
+        """The run's values of one metric, primary or not, per task; empty where it has none."""
+        mine = self.scores[(self.scores["key"] == key) & (self.scores["metric"] == metric)]
+        return mine.set_index("task")["value"]
+
+    def examples(self, key: str) -> pd.Series:
+        """The run's primary metric item by item, on (task, item), named by the run; empty where it has no scores.
+
+        Read when asked for: at full size they are more than a hundred thousand rows a run.
+
+        Raises:
+            PlumblineError: the target does not say that it reads them, they are not there, or not of the run's scores.
+        """
+        if not self.per_item:
+            raise PlumblineError(
+                f"the items of {key} are read, but `reads` of the target in the study's YAML has no `examples`; add it"
+            )
+        task_scores = self.task_scores(key).astype(float)
+        if task_scores.empty:
+            return pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[], []], names=["task", "item"]), name=key)
+        path = self.work / "scores" / key / "examples.parquet"
+        read = frames.read(_there(path, "evaluate"), "examples")
+        primary = read["metric"] == read["task"].map(self._primary(key)["metric"])
+        mine = read[primary].set_index(["task", "item"])["value"]
+        off = mine.groupby("task").mean().reindex(task_scores.index) - task_scores
+        same_run = set(read["run_id"]) == {self.runs.loc[key, "run_id"]}
+        if not same_run or not mine.index.is_unique or not (off.abs() < 1e-9).all():
+            raise PlumblineError(
+                f"{path} is not of the scores beside it (another run's, an item twice, or other means): remove "
+                f"{path.parent} and ask again, so that it is evaluated anew"
+            )
+        return mine.rename(key)
+
+    def metrics(self, key: str) -> pd.DataFrame:
+        """The run's metrics frame; without rows for a run that is missing."""
+        if self.runs.loc[key, "outcome"] == MISSING:
+            return pd.DataFrame(columns=frames.SCHEMAS["metrics"].names)
+        return frames.read(_there(self.work / "runs" / key / "metrics.parquet", "pretrain"), "metrics")
+
+    def measured(self, name: str) -> pd.DataFrame | None:
+        """A measurement's frame; None where it was not made: a table then has a word (`MISSING`), never a number.
+
+        Raises:
+            PlumblineError: the target does not say that it reads it.
+        """
+        return measured.read(measured.place(self.work, self.measured_key(name)))
+
+    def measured_key(self, name: str) -> str:
+        """What a cell or claim names that is made from a measurement: ``measured/study/name``.
+
+        Raises:
+            PlumblineError: the target does not say that it reads it.
+        """
+        if name not in self.measurements:
+            raise PlumblineError(
+                f"the measurement {name!r} is read but not among `measurements` of the target in the study's YAML"
+                f"{nearest(name, self.measurements)} (there are {sorted(self.measurements)}); add it"
+            )
+        return self.measurements[name]
+
+    def identity(self, key: str) -> str:
+        """The run id of a run; of a measurement what it was made of; `MISSING` where that was not made."""
+        if not measured.is_key(key):
+            return str(self.runs.loc[key, "run_id"])
+        path = measured.place(self.work, key)
+        return str(measured.made_with(path)["made_of"]) if path.exists() else MISSING
+
+    @property
+    def task_sources(self) -> dict[str, str]:
+        """Where each task's items come from: benchmark or proxy; both where runs differ."""
+        tasks = self.scores[self.scores["task"] != self.average]
+        return {
+            str(task): " and ".join(sorted(set(rows["task_source"])))
+            for task, rows in tasks.groupby("task", sort=False)
+        }
+
+    def _primary(self, key: str) -> pd.DataFrame:
+        mine = self.scores[(self.scores["key"] == key) & self.scores["primary"] & (self.scores["task"] != self.average)]
+        return mine.set_index("task")
+
+
+#: Columns of `RunFrames.runs` beside its key, and those of them that are numbers with or without a value.
+_COLUMNS = ["study", "scale", "method", "seed", "groups", "run_id", "outcome", "steps", "step", "last_finite_step"]
+_COLUMNS += ["last_finite_loss", "validation_loss", "average", "reason", "parameters", "device"]
+_FLOATS = ["last_finite_loss", "validation_loss", "average"]
+
+
+def load(
+    expected: Iterable[Expected],
+    work: str | Path,
+    *,
+    average: str = "",
+    scores: bool = True,
+    examples: bool = False,
+    probes: bool = False,
+    probed_groups: Collection[str] | None = None,
+    measurements: Mapping[str, str] | None = None,
+    mixed: bool = False,
+    called: str = "",
+) -> RunFrames:
+    """Read what the expected runs left under `work`: outcomes, and scores and probes where a target reads them.
+
+    Args:
+        average: the name of the average in the scores frames; empty where nothing is evaluated.
+        examples: let `RunFrames.examples` read what each item gave.
+        probed_groups: groups of the runs that targets read probes of, where these are not all runs.
+        measurements: name -> key of what the target reads beside runs.
+        mixed: take runs that cannot be compared, and say so in `RunFrames.mixed`.
+        called: what products call `work`, where it lay elsewhere when the runs were made.
+
+    Raises:
+        PlumblineError: a directory holds another run than the expected one, a file cannot be read, or runs cannot be
+            compared (`plumbline.results.runs.comparability`).
+    """
+    work = Path(work)
+    asked_for = {"scores": scores, "examples": examples, "probes": probes}
+    mixing = Mixing(work)
+    rows, scored, probed, outcomes, manifests, others = [], [], [], {}, {}, []
+    for run in expected:
+        row: dict[str, Any] = {"key": run.key, "study": run.study, "groups": run.groups, "run_id": run.run_id}
+        place = {"scale": run.scale, "method": run.method, "seed": run.seed}
+        row |= {**place, "outcome": MISSING}
+        outcome = _read(work / "runs" / run.key / "outcome.json", run)
+        if outcome is not None:
+            manifest = _read(work / "runs" / run.key / "manifest.json", run)
+            if manifest is None:
+                raise PlumblineError(f"{work / 'runs' / run.key}: outcome.json without manifest.json; rerun it")
+            outcomes[run.key], manifests[run.key] = outcome, manifest
+            row["outcome"] = outcome["outcome"]
+            row |= {name: outcome.get(name) for name in ("steps", "step", "last_finite_step", "reason")}
+            row |= {name: _number(outcome.get(name)) for name in ("last_finite_loss", "validation_loss")}
+            row |= {"parameters": manifest.get("parameters"), "device": manifest.get("device")}
+            mixing.trained(run.key, manifest)
+            path = work / "scores" / run.key / "scores.parquet"
+            mine = _frame(path, "scores", run) if scores else None
+            if mine is not None:
+                mixing.scored(run.key, mine, frames.metadata(path), manifest, average)
+                row["average"] = _average(mine, average, run)
+                scored.append(mine.assign(key=run.key, **place))
+            wanted = probes and (probed_groups is None or not set(probed_groups).isdisjoint(run.groups))
+            if wanted and manifest["spec"].get("probes"):
+                path = _there(work / "probes" / run.key / "probes.parquet", "probe")
+                read = _frame(path, "probes", run)
+                mixing.probed(run.key, frames.metadata(path), manifest)
+                probed.append(read.assign(key=run.key, **place))
+            if run.instead_of:
+                made_with = manifest["spec"].get("numerics", "not recorded")
+                others.append(
+                    f"{run.key} is run {run.run_id} (numerics {made_with}), here it would be {run.instead_of} "
+                    f"(numerics {NUMERICS})"
+                )
+        rows.append(row)
+    runs = pd.DataFrame(rows, columns=["key", *_COLUMNS]).set_index("key")
+    runs[_FLOATS] = runs[_FLOATS].astype(float)
+    if not mixed:
+        mixing.refuse()
+    return RunFrames(
+        work=work,
+        runs=runs,
+        scores=_joined(scored, "scores").astype({"primary": bool}),
+        probes=_joined(probed, "probes") if probes else pd.DataFrame(),
+        average=average,
+        outcomes=outcomes,
+        manifests=manifests,
+        others=tuple(others),
+        mixed=tuple(mixing.warnings()),
+        notes=tuple(mixing.notes()),
+        measurements=measurements or {},
+        per_item=examples,
+        called=called,
+        read=frozenset(name for name, asked in asked_for.items() if asked),
+    )
+
+
+def _joined(parts: list[pd.DataFrame], name: str) -> pd.DataFrame:
+    filled = [frame for frame in parts if len(frame)]
+    columns = [*frames.SCHEMAS[name].names, "key", "scale", "method", "seed"]
+    return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=columns)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _there(path: Path, rule: str) -> Path:
+    if not path.exists():
+        raise PlumblineError(
+            f"{path} is not there although the run is finished; the rule {rule} makes it: snakemake {path}, with the "
+            "--config and --profile that the run was made with"
+        )
+    return path
+
+
+def _read(path: Path, run: Expected) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise PlumblineError(f"{path} is not JSON ({error}); remove the run's directory and rerun it") from error
+    if not isinstance(content, dict):
+        raise PlumblineError(f"{path} is no JSON object; remove the run's directory and rerun it")
+    _same_run(content.get("run_id"), path, run)
+    return content
+
+
+def _same_run(found: str | None, path: Path, run: Expected) -> None:
+    if found != run.run_id:
+        raise PlumblineError(
+            f"{path} is of run {found}, but {run.key} is run {run.run_id} under the present configuration; "
+            "rerun it, restore the configuration it was made with, or make the table with --expected found"
+        )
+
+
+def _frame(path: Path, name: str, run: Expected) -> pd.DataFrame | None:
+    if not path.exists():
+        return None
+    frame = frames.read(path, name)
+    for found in frame["run_id"].unique():
+        _same_run(found, path, run)
+    return frame
+
+
+def _average(scores: pd.DataFrame, name: str, run: Expected) -> float:
+    """The average over a run's tasks; it must be the mean of the tasks it stands beside."""
+    rows = scores[scores["task"] == name]["value"]
+    if rows.empty:
+        return math.nan
+    tasks = scores[scores["primary"] & (scores["task"] != name)]["value"]
+    value, mean = float(rows.iloc[0]), float(tasks.mean()) if tasks.notna().all() else math.nan
+    if len(rows) > 1 or (not math.isnan(value) and not math.isclose(value, mean, abs_tol=1e-9)):
+        raise PlumblineError(f"scores of {run.key}: {name} is {value}, the mean of its {len(tasks)} tasks is {mean}")
+    return value

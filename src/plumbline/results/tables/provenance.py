@@ -1,0 +1,149 @@
+"""The file beside a table that says how to read it and where each cell comes from."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
+from plumbline.results.measurements import measured
+
+if TYPE_CHECKING:  # a finished table is shown and traced without loading what makes one
+    from plumbline.results.runs.finished_runs import RunFrames
+    from plumbline.results.tables.table import Cell, Column, Table
+
+#: Manifest entries that a provenance file repeats for each run.
+FACTS = ("git_commit", "git_dirty", "data_fingerprint", "validation_fingerprint", "device", "packages")
+
+#: What it repeats of what a measurement was made with.
+MEASURED_FACTS = ("made_of", "options", "seconds", "git_commit", "git_dirty", "host", "device_name", "packages")
+
+#: Kinds of columns that are named where two of them stand side by side.
+KINDS = ("reproduced", "published")
+
+
+def headings(columns: list[Column]) -> dict[str, str]:
+    """Column name -> readable heading: whose number it is, where the document has one beside ours."""
+    both = {column.header for column in columns if column.kind == "published" and column.readable}
+    return {
+        column.name: f"{column.header} ({column.kind})"
+        if column.header in both and column.kind in KINDS
+        else column.header
+        for column in columns
+    }
+
+
+def goes_on(once: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[bool]:
+    """Of each row, whether it has in all columns that are shown once (`Column.once`) what the row above it has."""
+    pairs = itertools.pairwise([None, *rows])
+    return [bool(once) and up is not None and all(row[name] == up[name] for name in once) for up, row in pairs]
+
+
+def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]:
+    """How the csv is read by people (columns, words, warnings, notes); each cell's runs, and of each run its id, files
+    and the manifest's facts."""
+    named = headings(table.columns)
+    cells = _of_cells(table, lambda row, column: list(row[column.name].runs))
+    used = sorted({key for row in cells.values() for runs in row.values() for key in runs})
+    return {
+        "table": table.name,
+        "title": table.title,
+        "study": table.study,
+        "preset": table.preset,
+        "key": table.key,
+        "columns": [
+            {
+                "name": column.name,
+                "header": column.header,
+                "heading": named[column.name],
+                "kind": column.kind,
+                "format": column.format,
+                "readable": column.readable,
+                "narrow": column.narrow,
+                "noise": column.noise,
+                "once": column.once,
+            }
+            for column in table.columns
+        ],
+        "warnings": table.warnings,
+        "notes": table.notes,
+        "csv_sha256": sha256_text(csv_text),
+        "published": table.published,
+        "work": frames.named,
+        "made_with": {name: version(name) for name in ("numpy", "pandas", "scipy", "statsmodels")},
+        "cells": cells,
+        "sources": _of_cells(table, lambda row, column: row[column.name].source),
+        "words": _of_cells(table, table.word),
+        "runs": {key: run_facts(frames, key) for key in used},
+    }
+
+
+def _of_cells(table: Table, what: Callable[[dict[str, Cell], Column], Any]) -> dict[str, dict[str, Any]]:
+    """Row -> column -> what is said of a cell, where anything is."""
+    return {
+        str(row[table.key].value): {column.name: said for column in table.columns if (said := what(row, column))}
+        for row in table.rows
+    }
+
+
+def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
+    """What a provenance file says of one run, or of one measurement."""
+    if measured.is_key(key):
+        return _measured_facts(frames, key)
+    facts: dict[str, Any] = {name: frames.runs.loc[key, name] for name in ("run_id", "outcome")}
+    manifest = frames.manifests.get(key)
+    if manifest is None:
+        return facts
+    facts["manifest"] = f"{frames.named}/runs/{key}/manifest.json"
+    for name, folder in {"scores": "scores", "probes": "probes", "examples": "scores"}.items():
+        if name not in frames.read:
+            continue
+        path = frames.work / folder / key / f"{name}.parquet"
+        if path.exists():
+            facts |= {name: f"{frames.named}/{folder}/{key}/{name}.parquet", f"{name}_sha256": sha256_file(path)}
+    facts["texts"] = manifest["spec"]["data"]["source"]
+    facts["spec_sha256"] = sha256_text(canonical_json(manifest["spec"]))
+    return facts | {name: manifest[name] for name in FACTS if name in manifest}
+
+
+def _measured_facts(frames: RunFrames, key: str) -> dict[str, Any]:
+    path = measured.place(frames.work, key)
+    if not path.exists():
+        return {"outcome": "missing"}
+    said = measured.made_with(path)
+    facts = {
+        "outcome": "measured",
+        "frame": measured.place(Path(frames.named), key).as_posix(),
+        "frame_sha256": said["frame_sha256"],
+    }
+    return facts | {name: said[name] for name in MEASURED_FACTS if name in said}
+
+
+def read(table: Path) -> dict[str, Any]:
+    """The provenance of a table's csv, which lies beside it.
+
+    Raises:
+        PlumblineError: there is no table, no provenance, or one of another state of the table.
+    """
+    if not table.exists():
+        raise PlumblineError(f"there is no table {table}; make it first (for instance snakemake {table})")
+    path = beside(table)
+    if not path.exists():
+        raise PlumblineError(f"there is no {path}, so that nothing is known of {table}; make the table again")
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+        made_from = content["csv_sha256"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise PlumblineError(f"{path} does not say where numbers came from ({error}); make the table again") from error
+    if made_from != sha256_file(table):
+        raise PlumblineError(f"{path} belongs to another state of {table}; make the table again")
+    return content
+
+
+def beside(table: Path) -> Path:
+    """Where the provenance of a table's csv lies."""
+    return table.with_suffix(".provenance.json")

@@ -1,0 +1,234 @@
+"""A table: declared columns, rows of cells, warnings and notes; each cell knows the runs it was made from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pandas as pd
+
+from plumbline.audit.published import NOT_PRINTED, printed
+from plumbline.core.errors import PlumblineError
+from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
+from plumbline.results.tables.formats import AS_PRINTED, bound, formatted
+from plumbline.specs.study_config import Study
+
+#: Words that stand where there is no number.
+NO_FLOOR, REFERENCE = "no noise floor", "reference"
+
+Value = float | int | str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """A column: `kind` says whose value it is, `format` how a number is printed (see `plumbline.results.tables.formats`).
+
+    A column without a format holds words. `readable`: in the renderings for people, not in the csv alone; `narrow`: in
+    the one of 80 columns too. `noise`: the column whose cell in the same row is its standard deviation over seeds.
+    `once`: where rows that follow each other have the same in all such columns, people read it in the first one alone.
+    """
+
+    name: str
+    header: str
+    kind: Literal["label", "reproduced", "published", "fact"]
+    format: str = ""
+    readable: bool = True
+    narrow: bool = False
+    noise: str = ""
+    once: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its cells are numbers, or empty."""
+        return self.format != ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value and what is behind it: the keys of runs and measurements, or a text.
+
+    `word`: why a numeric cell is empty. `text`: how a document prints the number.
+    """
+
+    value: Value
+    runs: tuple[str, ...] = ()
+    source: str = ""
+    word: str = ""
+    text: str = ""
+
+
+@dataclass(kw_only=True, slots=True)
+class Table:
+    """A finished table. `key` is the column whose values name the rows; `warnings` stand above it, `notes` below."""
+
+    name: str
+    title: str
+    study: str
+    preset: str
+    key: str
+    columns: list[Column]
+    rows: list[dict[str, Cell]]
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    published: str | None = None
+
+    def __post_init__(self) -> None:
+        names = {column.name for column in self.columns}
+        assert all(not column.noise or column.noise in names for column in self.columns), self.name
+        for row in self.rows:
+            for column in self.columns:
+                value = row[column.name].value
+                fits = value is None or isinstance(value, (int, float)) if column.numeric else isinstance(value, str)
+                assert fits, f"{self.name}.{column.name}: {value!r} in a column of {column.format or 'words'}"
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Values in declared order; numeric columns are numbers, NaN where there is none."""
+        columns = {column.name: [row[column.name].value for row in self.rows] for column in self.columns}
+        frame = pd.DataFrame(columns, columns=[column.name for column in self.columns])
+        for column in self.columns:
+            frame[column.name] = pd.to_numeric(frame[column.name]) if column.numeric else frame[column.name]
+        return frame
+
+    def cell(self, row: str, column: str) -> Cell:
+        """The cell of a row named by the key column."""
+        return next(cells[column] for cells in self.rows if cells[self.key].value == row)
+
+    def shown(self, row: dict[str, Cell], column: Column) -> str:
+        """A cell as people read it."""
+        cell = row[column.name]
+        if cell.text or cell.value is None:
+            return cell.text or cell.word
+        return formatted(cell.value, column.format)
+
+    def word(self, row: dict[str, Cell], column: Column) -> str:
+        """Why a numeric cell is empty, or which bound its number stands for; nothing where the number says all."""
+        cell = row[column.name]
+        if not column.numeric:
+            return ""
+        return cell.word if cell.value is None else bound(cell.value, column.format)
+
+
+def number(value: float | int | None, word: str, runs: Iterable[str] = ()) -> Cell:
+    """A cell with a number, or an empty one with `word`."""
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return Cell(None, tuple(runs), word=word) if missing else Cell(value, tuple(runs))
+
+
+def from_print(text: str, *, bound: str = NOT_PRINTED) -> Cell:
+    """A printed number, digits kept; an empty cell with a word where nothing, or a bound alone, is printed."""
+    if bound != NOT_PRINTED:
+        return Cell(None, word=f"<{bound}")
+    if text == NOT_PRINTED:
+        return Cell(None, word=NOT_PRINTED)
+    return Cell(float(text), text=text)
+
+
+def printed_cells(frame: pd.DataFrame, row: object, names: dict[str, str]) -> dict[str, Cell]:
+    """The cells ``<name>_published`` of a row of a printed table; `names` maps each name to the printed column."""
+    return {f"{name}_published": from_print(printed(frame, row, source)) for name, source in names.items()}
+
+
+def published_column(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
+    """The column of printed numbers that stands beside the column `name`."""
+    return Column(
+        name=f"{name}_published", header=header, kind="published", format=AS_PRINTED, readable=readable, narrow=narrow
+    )
+
+
+def joint_outcome(outcomes: Iterable[str]) -> str:
+    """One word where all runs of a row ended the same way, else the counts: ``completed 2, missing 1``."""
+    listed = list(outcomes)
+    if not listed:
+        return MISSING
+    counts = {word: listed.count(word) for word in (COMPLETED, DIVERGED, MISSING) if word in listed}
+    return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{word} {n}" for word, n in counts.items())
+
+
+def absent(outcomes: Iterable[str]) -> str:
+    """The word for a value that a row's runs do not have."""
+    return DIVERGED if DIVERGED in set(outcomes) else MISSING
+
+
+def reference_of(study: Study, target: str) -> str:
+    """The method that the others are compared with.
+
+    Raises:
+        PlumblineError: the study has no noise floor.
+    """
+    if study.reference is None:
+        raise PlumblineError(
+            f"config/studies/{study.name}/study.yaml: noise_floor: {target} measures distances from a reference and "
+            "the study names none; add `noise_floor: {reference: …, others: […]}` or drop the target"
+        )
+    return study.reference
+
+
+PRESET_NOTES = {
+    "paper": "Sizes and budget as the document has them, under the rulings of deviations.md.",
+    "mini": "The document's experiment on small models: not its scale. Its numbers are no reproduction of the printed.",
+    "demo": "The path of the document's experiment on tiny models: its numbers show that the pipeline works, and "
+    "say nothing about the methods.",
+    "smoke": "A few steps of tiny models: its numbers mean nothing.",
+}
+
+
+#: What stands above a table of runs, or of claims, whose sizes alone are the document's.
+OTHER_TEXTS_NOTE = (
+    "Other texts than the document's: they come from the source {}. Its numbers are no reproduction of the printed."
+)
+
+#: What stands above a table that no run or measurement is behind.
+EXACT_NOTE = "No training is behind this table: it is computed, and the same at every preset."
+
+
+def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PRESET_NOTES["demo"]) -> list[str]:
+    """What must stand above every table: the preset, and for a table of scores (`frames`) whose tasks they are.
+
+    `demo`: what a study's demo is worth, where it was sized to answer something.
+    """
+    notes = PRESET_NOTES | {"demo": demo}
+    warnings = [f"Preset: {study.preset}. " + notes[study.preset]]
+    warnings += [OTHER_TEXTS_NOTE.format(study.other_texts)] * bool(study.other_texts)
+    sources = {} if frames is None else frames.task_sources
+    stand_ins = [task for task, source in sources.items() if source != "benchmark"]
+    if stand_ins:
+        real = [task for task in sources if task not in stand_ins]
+        warnings.append(
+            f"Stand-in: {len(stand_ins)} of {len(sources)} tasks are scored on proxies made here "
+            f"({', '.join(stand_ins)}); the benchmark's own items: {', '.join(real) or 'none'}."
+        )
+    return warnings
+
+
+def notes_of(study: Study) -> list[str]:
+    """What must stand under every table of a study: which rulings are in force."""
+    rulings = [
+        ruling["id"] for ruling in study.sheet["rulings"] if study.preset in ruling.get("presets", [study.preset])
+    ]
+    return [f"Rulings on what the document leaves open (deviations.md): {', '.join(rulings)}."] if rulings else []
+
+
+#: What every table says of itself in each row.
+CONTEXT = [
+    Column(name="preset", header="preset", kind="fact", readable=False),
+    Column(name="scale", header="scale", kind="fact", readable=False),
+    Column(name="task_source", header="task source", kind="fact", readable=False),
+]
+
+
+def context(study: Study, scale: str, frames: RunFrames | None = None) -> dict[str, Cell]:
+    """The cells of the CONTEXT columns; `task_source` only for a table that reads scores."""
+    cells = {"preset": Cell(study.preset_named), "scale": Cell(study.scale_label(scale))}
+    return cells | ({"task_source": Cell(task_source(frames))} if frames is not None else {})
+
+
+def task_source(frames: RunFrames) -> str:
+    """The `task_source` column: benchmark, or how many of the tasks are proxies."""
+    sources = frames.task_sources
+    proxies = sum(source != "benchmark" for source in sources.values())
+    if not sources:
+        return MISSING
+    return "benchmark" if not proxies else f"proxy for {proxies} of {len(sources)} tasks"

@@ -1,0 +1,96 @@
+"""A finished table for a terminal: its warnings above it, at most 80 columns wide, read from its files alone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+
+from plumbline.core.errors import PlumblineError
+from plumbline.results.tables import provenance
+from plumbline.results.tables.formats import AS_PRINTED, formatted
+
+#: What a terminal holds; the least room that names of rows are folded into.
+WIDTH, NAMES = 80, 12
+#: Blanks between two columns.
+GAP = 2
+
+
+def show(table: Path) -> str:
+    """The table of a csv file: warnings, title, the columns that its study marked as `narrow` (else as many readable
+    ones as there is room for), and where the whole of it lies.
+
+    Raises:
+        PlumblineError: there is no such table, or none with its provenance beside it.
+    """
+    if table.stem == "trial":  # nothing but a trial's page is called so; its csv has no provenance beside it
+        page = table.with_suffix(".md")
+        raise PlumblineError(
+            f"{page} is the page of a trial, as text, and no table; read it as it is"
+            if page.exists()
+            else f"there is no {page}: make quick makes the page of a first trial, and `python -m plumbline.plan --fit "
+            "2h --method METHOD` prints the command for one that fits a time"
+        )
+    content = provenance.read(table)
+    with open(table, encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    words = content["words"]
+    shown = [entry for entry in content["columns"] if entry["narrow"]]
+    shown = shown or [entry for entry in content["columns"] if entry["readable"]]
+    shown.sort(key=lambda entry: entry["kind"] == "published")  # ours first, then what is printed
+    cells = {
+        entry["name"]: [_shown(row[entry["name"]], entry, words.get(row[content["key"]], {})) for row in rows]
+        for entry in shown
+    }
+    kept, room = _fitting(shown, cells)
+    body = _grid(kept, [[cells[entry["name"]][number] for entry in kept] for number in range(len(rows))], room)
+    left_out = len([entry for entry in content["columns"] if entry["readable"]]) - len(kept)
+    whole = f"{table.with_suffix('.md')}" + (f" ({left_out} more columns)" if left_out > 0 else "")
+    above = [*content["warnings"], content["title"]]
+    wrapped = [textwrap.fill(text, WIDTH, break_on_hyphens=False) for text in above]
+    return "\n\n".join([*wrapped, body, textwrap.fill(f"The whole table: {whole}", WIDTH, break_on_hyphens=False)])
+
+
+def _shown(value: str, entry: dict[str, Any], words: dict[str, str]) -> str:
+    """A csv cell as people read it."""
+    if not value or not entry["format"] or entry["format"] == AS_PRINTED:
+        return value or words.get(entry["name"], "")
+    is_count = value.lstrip("-").isdigit()
+    return formatted(int(value) if is_count else float(value), entry["format"])
+
+
+def _heading(entry: dict[str, Any]) -> str:
+    """Ours is plain, theirs is named."""
+    return f"{entry['header']} ({entry['kind']})" if entry["kind"] == "published" else entry["header"]
+
+
+def _grid(kept: list[dict[str, Any]], rows: list[list[str]], room: int) -> str:
+    """The table itself; names of rows that are too long are folded."""
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), collapse_padding=True)
+    for number, entry in enumerate(kept):
+        justify = "right" if entry["format"] else "left"
+        grid.add_column(_heading(entry), justify=justify, overflow="fold", max_width=room if number == 0 else None)
+    for row in rows:
+        grid.add_row(*row)
+    stream = io.StringIO()
+    Console(file=stream, width=WIDTH, color_system=None, markup=False, emoji=False, highlight=False).print(grid)
+    return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().splitlines())
+
+
+def _fitting(shown: list[dict[str, Any]], cells: dict[str, list[str]]) -> tuple[list[dict[str, Any]], int]:
+    """The columns that fit beside the first, which names the rows, and the room that is left for that."""
+    room, kept = WIDTH, shown[:1]
+    for entry in shown[1:]:
+        width = GAP + max(map(cell_len, [_heading(entry), *cells[entry["name"]]]))
+        if room - width < NAMES:
+            break
+        room -= width
+        kept.append(entry)
+    return kept, room

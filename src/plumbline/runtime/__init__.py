@@ -1,0 +1,1 @@
+"""Holds what training, probing and scoring share: ranks, numerics, provenance, and reading finished runs."""

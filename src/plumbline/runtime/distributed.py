@@ -1,0 +1,208 @@
+"""One process or many: ranks from torchrun's environment, and the few collectives the loop needs.
+
+With one rank nothing of torch.distributed is imported and every collective is the identity.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from plumbline.core.errors import PlumblineError
+from plumbline.runtime.stop import Stopped, StopRequest
+
+Strategy = Literal["ddp", "fsdp"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranks:
+    """This process among those that train one run together."""
+
+    rank: int
+    world: int
+    device: torch.device
+    local_rank: int = 0
+
+    @property
+    def leader(self) -> bool:
+        """Rank 0 holds the lease, writes the files and speaks."""
+        return self.rank == 0
+
+    @property
+    def node_leader(self) -> bool:
+        """The first rank of each node does what is done once a node."""
+        return self.local_rank == 0
+
+    def sum(self, values: list[float]) -> list[float]:
+        """Element-wise sum over the ranks, in float64."""
+        if self.world == 1:
+            return values
+        from torch import distributed
+
+        total = torch.tensor(values, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(total)
+        return total.tolist()
+
+    def add_up(self, values: torch.Tensor) -> None:
+        """Sum a tensor over the ranks, in place; no host waits for a GPU."""
+        if self.world > 1:
+            from torch import distributed
+
+            distributed.all_reduce(values)
+
+    def max(self, values: list[float]) -> list[float]:
+        """Element-wise maximum over the ranks, in float64."""
+        if self.world == 1:
+            return values
+        from torch import distributed
+
+        largest = torch.tensor(values, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(largest, op=distributed.ReduceOp.MAX)
+        return largest.tolist()
+
+    def broadcast(self, value: Any = None) -> Any:
+        """Rank 0's value, on every rank."""
+        if self.world == 1:
+            return value
+        from torch import distributed
+
+        box = [value]
+        distributed.broadcast_object_list(box, src=0, device=self.device)
+        return box[0]
+
+    def gather(self, value: Any) -> list[Any]:
+        """Every rank's value, by rank, on every rank."""
+        if self.world == 1:
+            return [value]
+        from torch import distributed
+
+        values: list[Any] = [None] * self.world
+        distributed.all_gather_object(values, value)
+        return values
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        if self.world > 1:
+            from torch import distributed
+
+            distributed.barrier()
+
+    def poll(self, stop: StopRequest) -> None:
+        """As `StopRequest.poll`, agreed over the ranks: a signal to one of them stops them all at the same place."""
+        if self.world == 1:
+            stop.poll()
+        elif self.sum([float(stop.asked)])[0]:
+            raise Stopped
+
+
+@contextlib.contextmanager
+def ranks(device: str) -> Iterator[Ranks]:
+    """Join the other ranks, if torchrun started any, and leave them at the end.
+
+    Args:
+        device: ``auto`` (CUDA where there is one), ``cpu`` or ``cuda``.
+
+    Raises:
+        PlumblineError: CUDA is asked for and not there.
+    """
+    world, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    kind = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
+    if kind == "cuda":
+        if not torch.cuda.is_available():
+            raise PlumblineError("--device cuda: this machine has no CUDA device; use --device cpu")
+        torch.cuda.set_device(local)
+        chosen = torch.device("cuda", local)
+    else:
+        chosen = torch.device("cpu")
+    if world == 1:
+        yield Ranks(rank=0, world=1, device=chosen)
+        return
+    from torch import distributed
+
+    distributed.init_process_group("nccl" if kind == "cuda" else "gloo", device_id=chosen if kind == "cuda" else None)
+    try:
+        yield Ranks(rank=rank, world=world, device=chosen, local_rank=local)
+    except BaseException as error:
+        # A wrapped model that lives on in the error's frames keeps the process group alive beyond its destruction, and
+        # the process then hangs at its exit every few times (gloo's thread and the interpreter wait for each other).
+        traceback.clear_frames(error.__traceback__)
+        raise
+    finally:
+        distributed.destroy_process_group()
+
+
+def parallel(model: nn.Module, ranks: Ranks, strategy: Strategy) -> nn.Module:
+    """`model` as the ranks train it together: DDP keeps it whole on each, FSDP2 shards its parameters in place.
+
+    Gradients are averaged over the ranks; the loss is scaled so that this is the gradient of the batch's mean.
+    """
+    if ranks.world == 1:
+        return model
+    if strategy == "fsdp":
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = init_device_mesh(ranks.device.type, (ranks.world,))
+        for block in model.blocks:
+            fully_shard(block, mesh=mesh)
+        return fully_shard(model, mesh=mesh)
+    from torch.nn.parallel import DistributedDataParallel
+
+    return DistributedDataParallel(model, device_ids=[ranks.device.index] if ranks.device.type == "cuda" else None)
+
+
+@contextlib.contextmanager
+def gradient_sync(model: nn.Module, last: bool) -> Iterator[None]:
+    """Exchange gradients only in the last micro-batch of a step."""
+    if hasattr(model, "set_requires_gradient_sync"):
+        model.set_requires_gradient_sync(last)
+        yield
+    elif hasattr(model, "no_sync") and not last:
+        with model.no_sync():
+            yield
+    else:
+        yield
+
+
+def full(value: torch.Tensor) -> torch.Tensor:
+    """A tensor in one piece, wherever its shards are (a collective if it is sharded)."""
+    return value.full_tensor() if hasattr(value, "full_tensor") else value
+
+
+def local(value: torch.Tensor) -> torch.Tensor:
+    """This rank's part of a tensor, which shares its memory; the whole where it is in one piece. Without gradients."""
+    return value.to_local() if hasattr(value, "to_local") else value
+
+
+def held_rows(value: torch.Tensor) -> tuple[int, int]:
+    """The first row that this rank holds of a tensor and the one after the last; all of them where it is in one piece.
+    A tensor of no dimensions is one row."""
+    rows = value.shape[0] if value.ndim else 1
+    if not hasattr(value, "full_tensor"):
+        return 0, rows
+    assert len(value.placements) == 1 and value.placements[0].is_shard(0), "sharded by rows"
+    share = -(-rows // value.device_mesh.size())
+    first = min(value.device_mesh.get_local_rank() * share, rows)
+    last = min(first + share, rows)
+    assert value.to_local().shape[0] == last - first, "in equal parts, the last ones smaller"
+    return first, last
+
+
+def local_rows(values_X: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
+    """Of one number for each row of a parameter, those of the rows that this rank holds, in the parameter's type and of
+    as many dimensions as it has."""
+    values_X = values_X.to(parameter.dtype)
+    if hasattr(parameter, "full_tensor"):
+        from torch.distributed.tensor import distribute_tensor
+
+        assert all(placement.is_shard(0) for placement in parameter.placements), "sharded by rows"
+        values_X = distribute_tensor(values_X, parameter.device_mesh, parameter.placements, src_data_rank=None)
+    return local(values_X).reshape(-1, *[1] * (parameter.ndim - 1))

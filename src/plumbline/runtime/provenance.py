@@ -1,0 +1,115 @@
+"""Where a number comes from: code, packages, machine and data of a run, for its manifest."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import socket
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from plumbline import __version__
+from plumbline.core import package_data
+from plumbline.core.files import sha256_file, sha256_text
+
+PACKAGES = ("plumbline-lm", "torch", "numpy", "safetensors", "pandas", "pyarrow", "tokenizers")
+
+
+@functools.cache
+def code() -> dict[str, Any]:
+    """Where the code is from, its commit, and whether it was changed since, when first asked.
+
+    Of a wheel that is the commit that it was built from; None where nothing says (`code_sha256` is there in any case).
+    """
+    tree = package_data.source_tree()
+    if tree is None:
+        return {"code_from": f"plumbline-lm {__version__}, a wheel", **package_data.built_from()}
+    commit = _git(tree, "rev-parse", "HEAD")
+    status = None if commit is None else _git(tree, "status", "--porcelain", "--untracked-files=no")
+    said = "a git repository" if commit else f"plumbline-lm {__version__}, a source tree without git"
+    return {"code_from": said, "git_commit": commit, "git_dirty": None if status is None else bool(status)}
+
+
+def packages() -> dict[str, str]:
+    """Installed versions of what decides the numbers."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def lock_sha256() -> str | None:
+    """SHA-256 of the package lock, where the source tree or the wheel has one."""
+    path = package_data.folder() / "requirements.lock"
+    return sha256_file(path) if path.is_file() else None
+
+
+def code_sha256() -> str:
+    """SHA-256 over the sources that training runs through, in order of their paths."""
+    package = Path(__file__).resolve().parents[1]
+    folders = ("data", "kernels", "model", "probes", "runtime", "specs", "train")
+    files = sorted(path for folder in folders for path in (package / folder).rglob("*.py"))
+    return sha256_text("".join(f"{path.relative_to(package)}:{sha256_file(path)}\n" for path in files))
+
+
+def made_with() -> dict[str, str]:
+    """What the same spec and data can give other numbers with: the code that training runs through, and torch."""
+    import torch
+
+    return {"code_sha256": code_sha256(), "torch": str(torch.__version__)}
+
+
+def code_of(starts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a run's steps were made with: code and torch, with the steps at which starts with them began.
+
+    A start counts if the run went on from what it made: one that a later start went back behind left nothing.
+    """
+    counted: list[dict[str, Any]] = []
+    for start in reversed(starts):
+        if not counted or start["step"] < counted[-1]["step"]:
+            counted.append(start)
+    found: dict[tuple[str, str], list[int]] = {}
+    for start in reversed(counted):
+        found.setdefault((start["code_sha256"], start["torch"]), []).append(start["step"])
+    return [{"code_sha256": code, "torch": torch, "steps": steps} for (code, torch), steps in found.items()]
+
+
+def one_code(starts: list[dict[str, Any]]) -> str:
+    """The hash of the code of all of a run's steps, or "mixed"."""
+    hashes = {entry["code_sha256"] for entry in code_of(starts)}
+    return hashes.pop() if len(hashes) == 1 else "mixed"
+
+
+def machine(device: Any) -> dict[str, Any]:
+    """Host, device and the numerical settings in force."""
+    import torch
+
+    processor = platform.processor() or platform.machine()
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor
+    return {
+        "host": socket.gethostname(),
+        "device": device.type,
+        "device_name": name,
+        "torch_threads": torch.get_num_threads(),
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "tf32": torch.backends.cuda.matmul.allow_tf32,
+        "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
+    }
+
+
+def _git(tree: Path, *arguments: str) -> str | None:
+    if not (tree / ".git").exists():
+        return None
+    # Of a tree that several users share, git tells those who do not own it nothing unless it is called safe.
+    command = ["git", "-c", f"safe.directory={tree}", "-C", str(tree), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

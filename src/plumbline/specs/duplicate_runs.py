@@ -1,0 +1,98 @@
+"""Methods of a study that are another one under a second name: everything that decides their weights is the same.
+
+A repeat that is meant says so: an arm by what it is made `of`, a method or reading by `same_as`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Study
+
+#: (scale, name of a method, reading, point or arm) -> what decides its weights but for the seed, as a text.
+Trained = dict[tuple[str, str], str]
+
+
+def unmeant(study: Study, extended: Study | None = None) -> list[str]:
+    """A sentence for each method, reading, point or arm of a study that trains what another one trains.
+
+    Seeds, validation, probes and the suite do not count: they do not make another method.
+
+    Args:
+        extended: the study that it extends, whose methods are compared with its own.
+
+    Raises:
+        PlumblineError: a `same_as` that names nothing, or something that is trained otherwise.
+    """
+    trained = _trained(extended) if extended else {}
+    own = {key: what for key, what in _trained(study).items() if key not in trained}
+    trained |= own
+    meant = {name: _entry(name, study, extended) for _, name in trained}
+    for (scale, name), what in own.items():
+        if "same_as" in meant[name]:
+            _check(study, name, meant[name]["same_as"], scale, what, trained)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (scale, name), what in trained.items():
+        alike.setdefault((scale, what), []).append(name)
+    found: dict[tuple[str, str], list[str]] = {}
+    for (scale, _), names in alike.items():
+        first = [name for name in names if meant[name].get("same_as", meant[name].get("of")) not in names]
+        for name in first[1:]:
+            if (scale, name) in own:
+                found.setdefault((name, first[0]), []).append(scale)
+    return [
+        f"{_file(study)}: {name} is {first} under a second name (preset {study.preset}, scale {' and '.join(scales)}): "
+        "model, optimizer, schedule, interventions and data are the same, and both are trained; drop one, or write "
+        f"`same_as: {first}` into {name} if the repeat is meant"
+        for (name, first), scales in found.items()
+    ]
+
+
+def _trained(study: Study) -> Trained:
+    encoder = msgspec.json.Encoder(order="deterministic")
+    found: Trained = {}
+    for run in study.runs.values():
+        key = (run.spec.scale, run.spec.method)
+        if key not in found:
+            found[key] = encoder.encode(_bare(run.spec)).decode()
+    return found
+
+
+def _bare(spec: RunSpec) -> RunSpec:
+    """The spec without names, seed and what only reads the model; code follows from the components' names."""
+    train = msgspec.structs.replace(spec.train, validate_every=1, validation_sequences=1)
+    return msgspec.structs.replace(
+        spec, study="", method="", init_seed=0, train=train, probes=(), suite="", components={}
+    )
+
+
+def _entry(name: str, study: Study, extended: Study | None) -> dict[str, Any]:
+    """What the YAML says of a method, reading, point or arm."""
+    arms = (extended or study).sheet.get("arms", {})
+    if name in arms:
+        return arms[name]
+    method, _, which = name.partition(".")
+    entry = study.sheet["methods"][method]
+    return entry.get("readings", {}).get(which, {}) if which else entry
+
+
+def _check(study: Study, name: str, other: str, scale: str, what: str, trained: Trained) -> None:
+    names = {known for _, known in trained} - {name}
+    if other not in names:
+        raise PlumblineError(
+            f"{_file(study)}: {name}: same_as: no run is of a method {other!r}{nearest(other, names)}; name another "
+            "one, or drop `same_as`"
+        )
+    if trained.get((scale, other), what) != what:
+        raise PlumblineError(
+            f"{_file(study)}: {name}: same_as: it is not trained as {other} is (preset {study.preset}, scale {scale}); "
+            "drop `same_as`, or what it changes"
+        )
+
+
+def _file(study: Study) -> str:
+    return study.sheet.get("file", f"config/studies/{study.name}/study.yaml")

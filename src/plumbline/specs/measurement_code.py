@@ -1,0 +1,22 @@
+"""Fingerprints what a study measures beside its runs: its code, its options, and the specs of the runs that it names."""
+
+from __future__ import annotations
+
+from plumbline.core.files import canonical_json, sha256_text
+from plumbline.specs import code, study_parts
+from plumbline.specs.measurement import Measurement
+from plumbline.specs.study_config import Study
+
+
+def of_measurement(study: Study, name: str) -> str:
+    """Changes when what a measurement is made of changes, and not otherwise: its code with what that imports, its
+    options, and the specs of the runs that it names (of these all but the data, which it does not read)."""
+    one = study.measurements[name]
+    specs = [run.spec.to_dict() for run in study.group(*one.runs)]
+    read = [{key: value for key, value in spec.items() if key not in ("data", "suite")} for spec in specs]
+    return sha256_text(canonical_json([measurement_code(one), one.options, read]))[:16]
+
+
+def measurement_code(one: Measurement) -> str:
+    """Hash of the code of a measurement: its module, and what that imports but for what only reads configuration."""
+    return code.tree_hash(code.measurement_files(study_parts.file(one.study, "measurements", one.name)))

@@ -1,0 +1,242 @@
+"""Rolling checkpoints: a directory ``step-0000120`` is written under another name, synced, and then renamed.
+
+| file                    | holds                                                                        |
+|-------------------------|------------------------------------------------------------------------------|
+| `model.safetensors`     | the weights                                                                  |
+| `optimizer.safetensors` | the optimizer's tensors, ``<parameter>.<key>``                               |
+| `shards/`               | instead of these two for sharded training: each rank's rows (`train.shards`) |
+| `metrics.npy`           | the metrics so far                                                           |
+| `online.npy`            | what online probes read so far, where a run has any                          |
+| `loop.json`             | step (= the data position), random states, interventions, a divergence if any |
+| `metadata.json`         | written last: identity, and size and SHA-256 of every file                   |
+
+Learning rates and data order are pure functions of the step, so the step is all there is to save of them. A
+directory counts only if its metadata and every file of it are as they were written. One that is not is renamed
+``….damaged``; one that the file system does not give back (EIO, ESTALE) is left as it is, and an earlier one is taken.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.files import (
+    atomic_write_json,
+    canonical_json,
+    free_name,
+    fsync_directory,
+    fsync_file,
+    parse_json,
+    sha256_file,
+    sha256_text,
+)
+from plumbline.train.checkpoint.disk import Unreadable
+
+METADATA = "metadata.json"
+_NAME = re.compile(r"step-(\d{7,})(-diverged)?")
+#: What the file system says where a file is not there, or is something else.
+_NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+class Damaged(Exception):
+    """A checkpoint is not as it was written; the message says in what."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpoint:
+    """A checkpoint that was found whole."""
+
+    path: Path
+    step: int
+    metadata: dict[str, Any]
+
+
+class Checkpoints:
+    """The checkpoints of one state directory. Used by rank 0 only."""
+
+    def __init__(self, directory: Path, keep: int | None) -> None:
+        """`keep` newest checkpoints stay, and the newest finite one in any case; None keeps all."""
+        self.directory, self.keep = directory, keep
+        self.unreadable: set[Path] = set()
+
+    def name(self, step: int, diverged: bool = False) -> Path:
+        """Where the checkpoint of a step belongs."""
+        return self.directory / f"step-{step:07d}{'-diverged' if diverged else ''}"
+
+    def has(self, step: int, diverged: bool = False) -> bool:
+        """Whether a step's checkpoint need not be written again; one that could not be read is."""
+        path = self.name(step, diverged)
+        return path not in self.unreadable and path.exists()
+
+    def begin(self, step: int) -> Path:
+        """An empty temporary directory for the checkpoint of a step; leftovers of killed trainers go away."""
+        for leftover in self.directory.glob(".step-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        temporary = self.directory / f".step-{step:07d}"
+        temporary.mkdir(parents=True)
+        return temporary
+
+    def finish(
+        self,
+        temporary: Path,
+        step: int,
+        metadata: dict[str, Any],
+        diverged: bool = False,
+        check: Callable[[], None] = lambda: None,
+    ) -> Path:
+        """Sync the files, write the metadata, rename, sync the directory, and drop what is too old.
+
+        `check` is called before the rename: it raises where the directory is not this trainer's any more.
+        """
+        files = {}
+        for path in sorted(entry for entry in temporary.rglob("*") if entry.is_file()):
+            fsync_file(path)
+            files[str(path.relative_to(temporary))] = {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
+        for folder in [entry for entry in temporary.rglob("*") if entry.is_dir()]:
+            fsync_directory(folder)
+        content = metadata | {"step": step, "files": files}
+        atomic_write_json(temporary / METADATA, content | {"sha256": sha256_text(canonical_json(content))})
+        final = self.name(step, diverged)
+        check()
+        try:
+            os.rename(temporary, final)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            os.rename(final, free_name(final, "unreadable"))  # it could not be read, and was made again
+            os.rename(temporary, final)
+        self.unreadable.discard(final)
+        fsync_directory(self.directory)
+        if self.keep is not None:
+            self._rotate(self.keep)
+        return final
+
+    def newest(self) -> Checkpoint | None:
+        """The newest whole checkpoint. Damaged ones are renamed ``….damaged`` and named on stderr.
+
+        None where there is none; `found_any` tells whether there ever was one.
+
+        Raises:
+            Unreadable: there are checkpoints that the file system does not give back, and no earlier one that is whole.
+        """
+        for path in self._all():
+            try:
+                metadata = read_whole(path)
+            except Damaged as damaged:
+                aside = free_name(path, "damaged")
+                os.rename(path, aside)
+                print(f"checkpoint {path} is damaged ({damaged}); set aside as {aside.name}, trying an earlier one",
+                      file=sys.stderr)  # fmt: skip
+            except OSError as error:
+                self.unreadable.add(path)
+                print(f"checkpoint {path} cannot be read ({error}); left as it is, trying an earlier one",
+                      file=sys.stderr)  # fmt: skip
+            else:
+                return Checkpoint(path=path, step=metadata["step"], metadata=metadata)
+        if self.unreadable:
+            raise Unreadable(
+                f"{self.directory}: {len(self.unreadable)} checkpoint(s), the newest {max(self.unreadable).name}, "
+                "cannot be read, and no earlier one is whole; that is no damage, and none of them was touched. Start "
+                "the run again when the file system is well"
+            )
+        return None
+
+    def newest_finite(self) -> Checkpoint | None:
+        """The newest whole checkpoint whose weights are all finite."""
+        for path in self._all():
+            try:
+                metadata = read_whole(path)
+            except (Damaged, OSError):
+                continue
+            if metadata["finite"]:
+                return Checkpoint(path=path, step=metadata["step"], metadata=metadata)
+        return None
+
+    def found_any(self) -> bool:
+        """Whether there is, or was, any checkpoint."""
+        return any(self.directory.glob("step-*"))
+
+    def owner(self, keys: tuple[str, ...]) -> dict[str, Any] | None:
+        """What the newest checkpoint that says so is of: `keys` of its metadata, whether or not it is whole."""
+        for path in self._all():
+            try:
+                metadata = _metadata(path)
+            except Damaged:
+                continue
+            if all(key in metadata for key in keys):
+                return {key: metadata[key] for key in keys}
+        return None
+
+    def _all(self) -> list[Path]:
+        """Newest first; a divergence comes after the step it stopped at."""
+        matches = [(path, _NAME.fullmatch(path.name)) for path in self.directory.glob("step-*")]
+        found = [(int(match[1]), match[2] is not None, path) for path, match in matches if match]
+        return [path for _, _, path in sorted(found, reverse=True)]
+
+    def _rotate(self, keep: int) -> None:
+        finite_seen = False
+        for number, path in enumerate(self._all()):
+            try:
+                finite = bool(_metadata(path)["finite"])
+            except (Damaged, KeyError):
+                finite = False
+            except OSError:  # nobody knows what it is
+                continue
+            needed = number < keep or (finite and not finite_seen)
+            finite_seen |= finite
+            if not needed:
+                doomed = path.with_name(f".{path.name}")
+                shutil.rmtree(doomed, ignore_errors=True)
+                os.rename(path, doomed)  # never half a checkpoint under its own name
+                shutil.rmtree(doomed, ignore_errors=True)
+
+
+def read_whole(path: Path, checksums: bool = True) -> dict[str, Any]:
+    """The metadata of a checkpoint all of whose files are as they were written.
+
+    Without `checksums` its files are sized and not read.
+
+    Raises:
+        Damaged: something is missing or is not as it was written.
+        OSError: something is there and cannot be read.
+    """
+    metadata = _metadata(path)
+    for name, expected in metadata["files"].items():
+        try:
+            size = os.stat(path / name).st_size
+            if size != expected["bytes"]:
+                raise Damaged(f"{name} has {size} bytes, not {expected['bytes']}")
+            if checksums and sha256_file(path / name) != expected["sha256"]:
+                raise Damaged(f"{name} does not have its checksum")
+        except _NOT_THERE:
+            raise Damaged(f"{name} is missing") from None
+    return metadata
+
+
+def damage(path: Path, checksums: bool = True) -> str | None:
+    """What is wrong with a checkpoint; None if it is whole. Arguments and OSError as `read_whole`."""
+    try:
+        read_whole(path, checksums)
+    except Damaged as damaged:
+        return str(damaged)
+    return None
+
+
+def _metadata(path: Path) -> dict[str, Any]:
+    try:
+        content = parse_json((path / METADATA).read_bytes())
+        checksum = content.pop("sha256")
+    except _NOT_THERE:
+        raise Damaged(f"{METADATA} is missing") from None
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise Damaged(f"{METADATA} cannot be read: {error}") from None
+    if sha256_text(canonical_json(content)) != checksum:
+        raise Damaged(f"{METADATA} is not as it was written")
+    return content

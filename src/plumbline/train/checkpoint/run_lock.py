@@ -1,0 +1,172 @@
+"""One trainer at a time: a lease in the state directory.
+
+The lease is a file made with O_EXCL that names its holder; a thread refreshes its modification time. Beside it an
+flock, where the file system has locks, settles races on one machine at once. A lease is stale, and is taken over,
+
+- when its holder ran on this very machine and that process is gone (compared by process id and start time), or
+- when its heartbeat is older than `limit` seconds, by the clock of the file system that holds it.
+
+A holder that lost its lease (it was suspended, or cut off from the file system) notices before it writes the next
+checkpoint, and before each of its outputs: `check` raises, and the trainer stops.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError
+from plumbline.core.system import fcntl
+from plumbline.runtime.stop import StopRequest
+
+NAME = "lease.json"
+LOCK = "lease.lock"
+
+
+class LeaseError(PlumblineError):
+    """Another trainer has the run."""
+
+
+class Lease:
+    """Held from `acquire` to `release`; use as a context manager."""
+
+    def __init__(self, directory: Path, *, limit: float, wait: float, stop: StopRequest | None = None) -> None:
+        """`limit`: seconds after which a silent holder is taken for dead; `wait`: how long to wait for a live one."""
+        self.directory, self.limit, self.wait = directory, limit, wait
+        self.path = directory / NAME
+        self.stop = stop or StopRequest()
+        self.token = uuid.uuid4().hex
+        self._lock: int | None = None
+        self._finished = threading.Event()
+        self._heartbeat = threading.Thread(target=self._beat, name="lease heartbeat", daemon=True)
+
+    def __enter__(self) -> Lease:
+        try:
+            self.acquire()
+        except BaseException:
+            self.release()
+            raise
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.release()
+
+    def acquire(self) -> None:
+        """Take the lease, waiting for a live holder.
+
+        Raises:
+            LeaseError: another trainer still holds it after `wait` seconds.
+            Stopped: asked to stop while waiting.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        deadline, told = time.monotonic() + self.wait, False
+        while not (self._lock_file() and self._create()):
+            holder = who(self.path)
+            if time.monotonic() >= deadline:
+                raise LeaseError(
+                    f"{self.directory} is held by {holder}; waited {self.wait:g} s. Two trainers may not train one "
+                    f"run: stop the other one, or wait until it ends (it is taken for dead {self.limit:g} s after "
+                    f"its last heartbeat)"
+                )
+            if not told:
+                print(f"waiting up to {self.wait:g} s for {self.directory}, held by {holder}", file=sys.stderr)
+                told = True
+            self.stop.poll()
+            time.sleep(min(0.2, self.limit / 10))
+        self._heartbeat.start()
+
+    def check(self) -> None:
+        """Make sure the lease is still ours, before anything is written.
+
+        Raises:
+            LeaseError: it was taken over.
+        """
+        for _ in range(5):
+            holder = process_record.read(self.path)
+            if holder and holder.get("token") == self.token:
+                return
+            if holder:
+                break
+            time.sleep(0.1)  # a take-over that was aimed at another lease puts ours back
+        raise LeaseError(
+            f"{self.directory} was taken over by {who(self.path)} while this trainer was silent; "
+            f"nothing more is written here"
+        )
+
+    def release(self) -> None:
+        """Give the lease back, if it is still ours."""
+        self._finished.set()
+        if self._heartbeat.is_alive():
+            self._heartbeat.join()
+        holder = process_record.read(self.path)
+        if holder and holder.get("token") == self.token:
+            self.path.unlink(missing_ok=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _lock_file(self) -> bool:
+        """Take the flock; True also where the file system has none, since the lease file alone then decides."""
+        if self._lock is not None:
+            return True
+        descriptor = os.open(self.directory / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            holder = process_record.read(self.path)  # a suspended holder keeps its lock; its heartbeat tells
+            return holder is not None and self._stale(holder)
+        except OSError:
+            os.close(descriptor)
+            return True
+        self._lock = descriptor
+        return True
+
+    def _create(self) -> bool:
+        holder = process_record.read(self.path)
+        if holder is not None:
+            if not self._stale(holder):
+                return False
+            whose = who(self.path)
+            if process_record.remove(self.path, holder):
+                print(f"took over {self.directory} from {whose}", file=sys.stderr)
+        mine = {"token": self.token, "since": time.time(), "limit": self.limit}
+        return process_record.create(self.path, process_record.identity() | mine)
+
+    def _stale(self, holder: dict[str, Any]) -> bool:
+        return process_record.gone(holder) or self._silent()
+
+    def _silent(self) -> bool:
+        """Whether the last heartbeat is too old, by the clock that stamps files here."""
+        probe = self.directory / f".clock.{self.token}"
+        try:
+            probe.touch()
+            return probe.stat().st_mtime - self.path.stat().st_mtime > self.limit
+        except FileNotFoundError:
+            return False
+        finally:
+            probe.unlink(missing_ok=True)
+
+    def _beat(self) -> None:
+        while not self._finished.wait(self.limit / 8):
+            holder = process_record.read(self.path)
+            if holder and holder.get("token") == self.token:
+                with contextlib.suppress(OSError):
+                    os.utime(self.path)
+
+
+def who(path: Path) -> str:
+    """The holder of a lease in words; of a broken one, its file and what is wrong with it."""
+    holder = process_record.read(path)
+    if holder is None:
+        return "an unknown trainer"
+    if not holder:
+        return f"an unknown trainer ({path} {process_record.fault(path)}; delete it if nobody trains there)"
+    return process_record.describe(holder)

@@ -1,0 +1,222 @@
+"""The state directory of a run: whose state it is, how often it was started, and why it was given up.
+
+`run.json` holds the identity (run id, spec, fingerprints of the data); `starts.json` one entry a start, with how it
+ended; `fault.json` the reason why the run may not be started again; `progress.jsonl` what happened when.
+
+State belongs to a run id and its data. Where another run comes (an edited learning rate), what is there moves beside
+the directory, to ``<name>.of-<run id>-<data>``, and comes back with its run. Nothing is removed, and nobody starts
+afresh who had got anywhere, unless that is asked for (``python -m plumbline.operate.cleanup --afresh DIR``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, canonical_json, free_name, fsync_directory, parse_json, sha256_text
+from plumbline.train.checkpoint import run_lock
+from plumbline.train.checkpoint.rolling import Checkpoints
+
+IDENTITY = "run.json"
+STARTS = "starts.json"
+FAULT = "fault.json"
+#: What of an identity says whose state it is.
+WHOSE = ("run_id", "data_fingerprint", "validation_fingerprint")
+#: How a start ends that counts against its run: by a fault in the loop. Being stopped, preempted or killed, a full
+#: disk and a damaged pack do not.
+COUNTED = "fault"
+_OURS = {run_lock.NAME, run_lock.LOCK}
+_ASIDE = re.compile(r"(.+)\.(set-aside-\d+|of-[0-9a-f]+-[0-9a-f]+)")
+
+
+class GivenUp(PlumblineError):
+    """The run may not be started again until somebody has looked at it."""
+
+
+class StateDirectory:
+    """Bookkeeping beside the checkpoints. Used by rank 0 only, under the lease."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def claim(self, identity: dict[str, Any]) -> None:
+        """Make this the state of the run `identity`: state of any other run moves beside it, its own comes back.
+
+        Each step can be interrupted anywhere: run.json goes last and comes first, so that the next start goes on.
+
+        Raises:
+            PlumblineError: there is state, and nothing says whose.
+        """
+        held = self._owner()
+        if held is not None and _aside(held) != _aside(identity):
+            self._put_away(held, [key for key in WHOSE if held.get(key) != identity[key]])
+            held = None
+        if held != identity:
+            atomic_write_json(self.path / IDENTITY, identity)
+        self._take_back(identity)
+
+    def _owner(self) -> dict[str, Any] | None:
+        """Whose state this is: by run.json, or where that is lost or damaged, by its checkpoints."""
+        held = read_or_set_aside(self.path / IDENTITY)
+        if isinstance(held, dict) and all(key in held for key in WHOSE):
+            return held
+        kept = [Checkpoints(folder, keep=None) for folder in (self.path, self.path / "points")]
+        found = next((owner for checkpoints in kept if (owner := checkpoints.owner(WHOSE))), None)
+        if found is None and any(checkpoints.found_any() for checkpoints in kept):
+            raise PlumblineError(
+                f"{self.path} holds checkpoints, and neither {IDENTITY} nor any of them says whose; put {IDENTITY} "
+                f"back, or {afresh(self.path)}"
+            )
+        return found
+
+    def _put_away(self, held: dict[str, Any], changed: list[str]) -> None:
+        """Move another run's state to a place of its own."""
+        place = self.path.with_name(f"{self.path.name}.{_aside(held)}")
+        place.mkdir(exist_ok=True)
+        self._move_all(self.path, place)
+        print(f"{self.path}: it belongs to another run ({', '.join(changed)} changed); kept as {place}, where that run "
+              f"will find it again", file=sys.stderr)  # fmt: skip
+
+    def _take_back(self, identity: dict[str, Any]) -> None:
+        """Move this run's own state back from where another run put it."""
+        place = self.path.with_name(f"{self.path.name}.{_aside(identity)}")
+        if not place.is_dir():
+            return
+        (place / IDENTITY).unlink(missing_ok=True)  # ours is written already
+        self._move_all(place, self.path)
+        place.rmdir()
+        print(f"{self.path}: this run's state is back from {place}", file=sys.stderr)
+
+    def _move_all(self, source: Path, target: Path) -> None:
+        """Move everything but the lease, the identity last; what is in the way gets another name."""
+        for entry in sorted(source.iterdir(), key=lambda entry: (entry.name == IDENTITY, entry.name)):
+            if entry.name in _OURS or entry.name.startswith((".lease", ".clock")):
+                continue
+            if os.path.lexists(target / entry.name):
+                os.rename(target / entry.name, free_name(target / entry.name, "replaced"))
+            os.rename(entry, target / entry.name)
+        fsync_directory(source)
+        fsync_directory(target)
+
+    def set_aside(self) -> Path:
+        """Move everything but the lease to a sibling ``<name>.set-aside-N``, for good: its run starts afresh."""
+        place = next(
+            candidate
+            for number in itertools.count(1)
+            if not (candidate := self.path.with_name(f"{self.path.name}.set-aside-{number}")).exists()
+        )
+        place.mkdir(parents=True)
+        self._move_all(self.path, place)
+        return place
+
+    def refuse_if_given_up(self, circumstances: dict[str, Any]) -> None:
+        """Do not start a run that was given up under the same circumstances.
+
+        Raises:
+            GivenUp: ``fault.json`` says so.
+        """
+        path = self.path / FAULT
+        fault = read_or_set_aside(path)
+        if fault is None:
+            return
+        if fault.get("circumstances") != circumstances:
+            os.replace(path, self.path / f"fault-{int(time.time())}.json")
+            print(f"{path}: recorded under other settings than today's; trying again", file=sys.stderr)
+            return
+        raise GivenUp(f"{fault['reason']} (recorded {fault['time']}). To try again nevertheless, delete {path}")
+
+    def give_up(self, reason: str, circumstances: dict[str, Any]) -> None:
+        """Record why the run may not be started again."""
+        record = {"reason": reason, "circumstances": circumstances, "time": clock(), **process_record.identity()}
+        atomic_write_json(self.path / FAULT, record)
+
+    @property
+    def starts(self) -> list[dict[str, Any]]:
+        """One entry a start, oldest first."""
+        return read_or_set_aside(self.path / STARTS) or []
+
+    def start(self, step: int, limit: int, details: dict[str, Any], circumstances: dict[str, Any]) -> None:
+        """Record a start at `step`.
+
+        Raises:
+            GivenUp: the last `limit` starts that ended by a fault were all at this step: the run makes no progress.
+        """
+        starts = self.starts
+        faults = [entry for entry in starts if entry.get("ended") == COUNTED and not entry.get("forgiven")]
+        if limit and len(faults) >= limit and all(entry["step"] == step for entry in faults[-limit:]):
+            reason = (
+                f"{self.path}: started {limit} times at step {step} without any progress, the last time until "
+                f"{faults[-1].get('reason')}; given up"
+            )
+            self.give_up(reason, circumstances)
+            # Deleting fault.json is the order to try again: the starts so far are then not counted a second time.
+            atomic_write_json(self.path / STARTS, [entry | {"forgiven": True} for entry in starts])
+            raise GivenUp(f"{reason}. Look at the log of the last start; to try again, delete {self.path / FAULT}")
+        silent = list(itertools.takewhile(lambda entry: "ended" not in entry and entry["step"] == step, starts[::-1]))
+        if limit and len(silent) >= limit:
+            print(
+                f"{self.path}: the last {len(silent)} starts, all at step {step}, ended without a word: killed, for "
+                "instance for want of memory, by preemption or a time limit shorter than the first checkpoint takes",
+                file=sys.stderr,
+            )
+        entry = {"step": step, "time": clock(), **process_record.identity(), **details}
+        atomic_write_json(self.path / STARTS, [*starts, entry])
+
+    def restore_start(self, metadata: dict[str, Any]) -> None:
+        """Where the starts of a finished run are lost, say what its last checkpoint says."""
+        known = {key: metadata[key] for key in ("code_sha256", "torch", "strategy") if key in metadata}
+        entry = {"step": 0, "time": None, "resumed": False, "recovered": True, "world_size": metadata.get("ranks")}
+        atomic_write_json(self.path / STARTS, [entry | known])
+
+    def amend(self, **facts: Any) -> None:
+        """Add to the entry of the last start."""
+        *earlier, last = self.starts
+        atomic_write_json(self.path / STARTS, [*earlier, last | facts])
+
+
+def afresh(state: Path) -> str:
+    """How to ask that a run begin at step 0."""
+    return f"let the run start afresh with `python -m plumbline.operate.cleanup --afresh {state}`"
+
+
+def is_aside(name: str) -> bool:
+    """Whether a directory of this name beside the state of a run was set aside, or is another run's."""
+    return _ASIDE.fullmatch(name) is not None
+
+
+def _aside(identity: dict[str, Any]) -> str:
+    data = sha256_text(canonical_json([identity[key] for key in WHOSE[1:]]))[:8]
+    return f"of-{identity['run_id']}-{data}"
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file's content; None if it is not there or not whole."""
+    try:
+        return parse_json(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def read_or_set_aside(path: Path) -> Any:
+    """A JSON file's content; None if it is not there. One that is not whole is named and renamed ``….damaged``."""
+    try:
+        return parse_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        aside = free_name(path, "damaged")
+        os.rename(path, aside)
+        print(f"{path} is damaged ({error}); set aside as {aside.name}, going on without it", file=sys.stderr)
+        return None
+
+
+def clock() -> str:
+    """Now, in UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

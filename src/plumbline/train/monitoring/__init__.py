@@ -1,0 +1,1 @@
+"""Records what a run at work tells of itself: metrics, progress, memory, MLflow."""

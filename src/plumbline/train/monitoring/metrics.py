@@ -1,0 +1,82 @@
+"""What a run measures, step by step. No clock times: the same run gives the same bytes wherever it is trained.
+
+Steps count from 1. A training row holds the loss before that step's update; a validation row the loss after it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: As the ``metrics`` frame; a checkpoint keeps the rows so far in this form.
+ROW = np.dtype(
+    [
+        ("step", "<i8"),
+        ("split", "<U10"),
+        ("loss", "<f8"),
+        ("grad_norm", "<f8"),
+        ("learning_rate", "<f8"),
+        ("tokens", "<i8"),
+    ]
+)
+
+
+class Metrics:
+    """The rows of a run, in the order they were measured."""
+
+    def __init__(self, rows: list[tuple[Any, ...]] | None = None) -> None:
+        self.rows: list[tuple[Any, ...]] = rows or []
+
+    def train(self, step: int, loss: float, grad_norm: float, learning_rate: float, tokens: int) -> None:
+        """A step's mean loss a token (nats), the gradient's norm before clipping, and the tokens read so far."""
+        self.rows.append((step, "train", loss, grad_norm, learning_rate, tokens))
+
+    def validation(self, step: int, loss: float, learning_rate: float, tokens: int) -> None:
+        """The held-out loss after a step."""
+        self.rows.append((step, "validation", loss, float("nan"), learning_rate, tokens))
+
+    def validated(self, step: int) -> float | None:
+        """The held-out loss after `step`, if it was read."""
+        for row in reversed(self.rows):
+            if row[0] < step:
+                break
+            if row[0] == step and row[1] == "validation":
+                return row[2]
+        return None
+
+    def last_finite_train(self) -> tuple[Any, ...] | None:
+        """The last training row whose loss and gradient norm are finite numbers."""
+        return next(
+            (row for row in reversed(self.rows) if row[1] == "train" and np.isfinite(row[2]) and np.isfinite(row[3])),
+            None,
+        )
+
+    def grad_norm_tail(self, steps: int) -> list[list[float]]:
+        """[step, gradient norm] of the last `steps` training rows whose norm is a finite number."""
+        pairs = [[row[0], row[3]] for row in self.rows if row[1] == "train" and np.isfinite(row[3])]
+        return pairs[-steps:]
+
+    def so_far(self) -> Metrics:
+        """The same rows, to which none is added any more."""
+        return Metrics(list(self.rows))
+
+    def save(self, path: Path) -> None:
+        """Into a checkpoint."""
+        with open(path, "wb") as handle:
+            np.save(handle, np.array(self.rows, dtype=ROW), allow_pickle=False)
+
+    @classmethod
+    def load(cls, path: Path) -> Metrics:
+        """Out of a checkpoint."""
+        return cls(np.load(path, allow_pickle=False).tolist())
+
+    def write(self, path: Path, run_id: str) -> None:
+        """As the declared frame."""
+        import pandas as pd
+
+        from plumbline.core import frames
+
+        frame = pd.DataFrame.from_records(self.rows, columns=list(ROW.names or ()))
+        frames.write(frame, "metrics", path, metadata={"run_id": run_id})

@@ -1,0 +1,83 @@
+"""What a start of a run took of memory at its most: of a GPU what torch allocated on it, of a processor what the
+process held beside the interpreter and packages that it began with. Those are a quarter of a gigabyte, and more where a
+run was forked from a process that has others' imports too (`plumbline.operate.prefork.client`): two methods would differ by their
+order."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plumbline.runtime.distributed import Ranks
+
+#: What a peak is called in a start's entry, by the kind of device it is counted on.
+WORDS = {"cuda": "allocated by torch on the device", "cpu": "resident, beside its packages"}
+_KEYS = ("peak_memory_bytes", "peak_memory_of")
+
+
+def begin(ranks: Ranks) -> None:
+    """Count from here on: what finding a micro-batch by trying took of a GPU was not training's."""
+    if ranks.device.type == "cuda":
+        import torch
+
+        torch.cuda.reset_peak_memory_stats(ranks.device)
+
+
+def recorded(ranks: Ranks, packages: int, *, alone: bool = False) -> dict[str, Any]:
+    """The most bytes until now, and what they are of, for a start's entry; `packages` is what `held` said before there
+    was a model.
+
+    The largest of all ranks, all of which call this; `alone`: of this rank, which the others may not be with any more.
+    """
+    device = ranks.device
+    if device.type == "cuda":
+        import torch
+
+        mine = torch.cuda.max_memory_allocated(device)
+    else:
+        mine = resident() - packages
+    most = mine if alone else int(ranks.max([float(mine)])[0])
+    return dict(zip(_KEYS, (most, WORDS[device.type]), strict=True))
+
+
+def of_starts(starts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The largest that a run's starts recorded; None where none did, one that was killed for instance."""
+    told = [entry for entry in starts if entry.get(_KEYS[0]) is not None]
+    largest = max(told, key=lambda entry: entry[_KEYS[0]], default={})
+    return {key: largest.get(key) for key in _KEYS}
+
+
+def in_words(facts: dict[str, Any]) -> str:
+    """What a manifest or a start's entry says of it: "514 MB resident, beside its packages"."""
+    most = facts.get(_KEYS[0])
+    return "not recorded" if most is None else f"{most / 1e6:,.0f} MB {facts[_KEYS[1]]}"
+
+
+def held() -> int:
+    """The bytes that this process has resident."""
+    return _told("VmRSS") or resident()
+
+
+def resident() -> int:
+    """The most bytes that this process had resident. Linux's `getrusage` begins with what the process that started
+    this one had, so that a trainer would be as large as its Snakemake: the kernel's own count is taken where there is
+    one."""
+    if found := _told("VmHWM"):
+        return found
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
+
+
+def _told(name: str) -> int | None:
+    """A number of bytes from the kernel's page on this process."""
+    try:
+        found = re.search(rf"^{name}:\s*(\d+) kB$", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)
+    except OSError:
+        return None
+    return 1024 * int(found[1]) if found else None

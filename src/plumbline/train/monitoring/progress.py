@@ -1,0 +1,144 @@
+"""What a person, `operate.status`, TensorBoard and MLflow see of a run while it trains; nothing else reads this."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+from plumbline.core.errors import PlumblineError
+
+
+class Sink(Protocol):
+    """Where scalars may also go."""
+
+    def scalars(self, step: int, values: dict[str, float]) -> None:
+        """Take the values of a step."""
+
+    def close(self) -> None:
+        """No more will come."""
+
+
+class TensorBoardSink:
+    """Event files for TensorBoard; steps after `step` of an earlier attempt are purged from view."""
+
+    def __init__(self, directory: Path, step: int) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise PlumblineError(
+                "--tensorboard: tensorboard is not installed; pip install 'plumbline-lm[tensorboard]'"
+            ) from error
+        self.writer = SummaryWriter(str(directory), purge_step=step + 1)
+
+    def scalars(self, step: int, values: dict[str, float]) -> None:
+        """Write them."""
+        for name, value in values.items():
+            self.writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        """Flush and close."""
+        self.writer.close()
+
+
+class Progress:
+    """A line on stderr and a JSON line in ``progress.jsonl``, at most every few seconds."""
+
+    def __init__(
+        self,
+        *,
+        title: str,
+        steps: int,
+        tokens_per_step: int,
+        path: Path,
+        every: float,
+        silent: bool = False,
+    ) -> None:
+        """`title` names the run; `every` is the least time between two lines, in seconds; ranks but 0 are `silent`."""
+        self.title, self.steps, self.tokens_per_step, self.path, self.every = title, steps, tokens_per_step, path, every
+        self.silent = silent
+        self.sinks: list[Sink] = []
+        self.began: tuple[int, float] | None = None
+        self.reported = (0, 0.0)
+        self.terminal = sys.stderr.isatty()
+
+    def event(self, kind: str, step: int, **details: Any) -> None:
+        """Append a line; `kind` is start, step, validation, checkpoint, stopped, completed, diverged or fault."""
+        if self.silent:
+            return
+        line = {"event": kind, "step": step, "steps": self.steps, "time": round(time.time(), 3),
+                "host": socket.gethostname(), "pid": os.getpid(), "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
+                **details}  # fmt: skip
+        try:
+            with open(self.path, "a", encoding="utf-8") as handle:
+                handle.write(json.dumps(line) + "\n")
+        except OSError as error:  # nothing downstream reads it: a run does not end for its sake
+            self.say(f"cannot write {self.path}: {error}")
+
+    def say(self, text: str) -> None:
+        """A line for people."""
+        if self.silent:
+            return
+        print(f"{chr(13) if self.terminal else ''}{self.title}: {text}", file=sys.stderr, flush=True)
+
+    def start(self, step: int, **details: Any) -> None:
+        """Training begins after `step`."""
+        self.began = (step, time.monotonic())
+        self.reported = self.began
+        self.event("start", step, **details)
+
+    def step(self, step: int, loss: float, grad_norm: float, learning_rate: float) -> None:
+        """A step was made."""
+        self._scalars(step, {"loss": loss, "grad_norm": grad_norm, "learning_rate": learning_rate})
+        now = time.monotonic()
+        if now - self.reported[1] < self.every:
+            return
+        assert self.began is not None
+        rate = (step - self.reported[0]) * self.tokens_per_step / (now - self.reported[1])
+        left = (now - self.began[1]) / (step - self.began[0]) * (self.steps - step)
+        self.reported = (step, now)
+        self.event("step", step, loss=_number(loss), grad_norm=_number(grad_norm), learning_rate=learning_rate,
+                   tokens_per_second=round(rate, 1), eta_seconds=round(left, 1))  # fmt: skip
+        self._line(
+            f"step {step}/{self.steps}  loss {loss:.4f}  grad {grad_norm:.3g}  lr {learning_rate:.2e}  "
+            f"{rate:,.0f} tokens/s  ETA {_duration(left)}"
+        )
+
+    def validation(self, step: int, loss: float) -> None:
+        """The held-out loss was read."""
+        self._scalars(step, {"validation_loss": loss})
+        self.event("validation", step, loss=_number(loss))
+
+    def _scalars(self, step: int, values: dict[str, float]) -> None:
+        for sink in self.sinks:
+            sink.scalars(step, values)
+
+    def _line(self, text: str) -> None:
+        if self.silent:
+            return
+        if self.terminal:
+            print(f"\r{self.title}: {text}\x1b[K", end="", file=sys.stderr, flush=True)
+        else:
+            print(f"{self.title}: {text}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """End the terminal's line."""
+        if self.terminal:
+            print(file=sys.stderr)
+        for sink in self.sinks:
+            sink.close()
+
+
+def _number(value: float) -> float | None:
+    """JSON has no NaN and no infinities."""
+    return round(value, 6) if abs(value) < float("inf") else None
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"
