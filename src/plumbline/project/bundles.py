@@ -1,26 +1,18 @@
-"""What a release bundle packs of a configuration: its products, and the light files that they are made from.
+"""Names what a release bundle packs of a configuration: its products, and the light files that they are made from.
 
 Nothing heavy and nobody's texts: no weights, no checkpoints, no corpus, no tokenizer, no items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from plumbline.core import fingerprint_file
-from plumbline.core.files import canonical_json, sha256_text
-from plumbline.specs import code
+from plumbline.project.configuration import Configuration
+from plumbline.project.paths import Paths
+from plumbline.project.targets import Targets
 from plumbline.specs.config import studies as known_studies
-
-if TYPE_CHECKING:
-    from plumbline.specs.corpus import Corpus
-    from plumbline.specs.study_config import Run, Study
-
-#: The bundle's name below a preset's folder of results.
-NAME = "bundle.tar.xz"
 
 #: The files of a product by its kind; the first one stands for it.
 FILES = {
@@ -60,74 +52,54 @@ class Product:
         return tuple(f"{self.path}{ending}" for ending in FILES[self.kind])
 
 
-class Bundled:
-    """The part of a `plumbline.project.project.Plan` about its release bundle."""
+class Bundles:
+    """What the release bundle of a configuration holds."""
 
-    config: dict[str, Any]
-    studies: dict[str, Study]
-    corpora: dict[str, Corpus]
-    root: Path
-    results: str
-    work: str
-    has_claims: Callable[[str], bool]
-    target_files: Callable[[str, str], list[str]]
-    target_runs: Callable[[str, str], list[Run]]
-    scores_file: Callable[[Run], str]
-    probes_file: Callable[[Run], str]
-    corpus_folder: Callable[[str], str]
+    def __init__(self, configuration: Configuration, paths: Paths, targets: Targets) -> None:
+        self.configuration, self.paths, self.targets = configuration, paths, targets
 
     @property
-    def bundle_file(self) -> str:
-        """The archive."""
-        return f"{self.results}/{NAME}"
-
-    @property
-    def bundle_products(self) -> list[Product]:
+    def products(self) -> list[Product]:
         """Everything that a rebuild makes again."""
         found = []
-        for study, asked in self.studies.items():
+        for study, asked in self.configuration.studies.items():
             for name, entry in asked.sheet["targets"].items():
                 found.append(Product(study, entry["kind"], name, f"{study}/{name}"))
-            found += [Product(study, "claims", "", f"{study}/claims")] * self.has_claims(study)
+            found += [Product(study, "claims", "", f"{study}/claims")] * self.targets.has_claims(study)
             found.append(Product(study, "deviations", "", f"{study}/deviations"))
         return [*found, Product("", "audit", "", "audit")]
 
-    def bundle_inputs(self) -> list[str]:
+    def inputs(self) -> list[str]:
         """What the archive waits for."""
-        return [f"{self.results}/{product.files[0]}" for product in self.bundle_products]
+        return [f"{self.paths.results}/{product.files[0]}" for product in self.products]
 
-    def bundle_made_of(self) -> str:
-        """Changes with the code that packs, and with what is asked for."""
-        files = code.measurement_files(code.PACKAGE / "bundle" / "__main__.py")
-        return sha256_text(canonical_json([code.tree_hash(files), self.config]))[:16]
-
-    def bundled_work(self) -> list[str]:
+    def work_files(self) -> list[str]:
         """Of what is below work/: what the products read, what that was made of, facts of the corpora, timings. Those
         that are there; a product says itself what it lacks."""
         paths = set()
-        for study, asked in self.studies.items():
+        for study, asked in self.configuration.studies.items():
             for target in asked.sheet["targets"]:
-                paths |= {path for path in self.target_files(study, target) if path.startswith(f"{self.work}/")}
-                for run in self.target_runs(study, target):
-                    frames = (self.scores_file(run), self.probes_file(run))
+                paths |= {path for path in self.targets.files(study, target) if path.startswith(f"{self.paths.work}/")}
+                for run in self.targets.runs(study, target):
+                    frames = (self.paths.scores(run), self.paths.probes(run))
                     paths |= {fingerprint_file.beside(path).as_posix() for path in frames if path in paths}
-        for name in self.corpora:
-            folder = self.root / self.corpus_folder(name)
+        for name in self.configuration.corpora:
+            folder = self.configuration.root / self.paths.corpus(name)
             for pattern in ("documents/documents.json", "packs/*/*/[!.]*.json", "items/*/items*.json"):
                 paths |= {self._named(path) for path in folder.glob(pattern)}
-        return sorted(path for path in paths | self._timings() if (self.root / path).is_file())
+        return sorted(path for path in paths | self._timings() if (self.configuration.root / path).is_file())
 
-    def bundled_configuration(self) -> list[str]:
+    def configuration_files(self) -> list[str]:
         """The files that say what was asked for, those of every document among them: the audit reads them all."""
-        named = [self.root / name for name in CONFIGURATION]
+        named = [self.configuration.root / name for name in CONFIGURATION]
         found = [path for place in named for path in (place, *place.rglob("*"))]
-        shown = [path.relative_to(self.root) for path in found if path.is_file()]
+        shown = [path.relative_to(self.configuration.root) for path in found if path.is_file()]
         return sorted(path.as_posix() for path in shown if not any(part.startswith(".") for part in path.parts))
 
     def _timings(self) -> set[str]:
         """What jobs took: those of the studies asked for, and those of corpora, which are no study's."""
-        others = set(known_studies(self.root)) - set(self.studies)
-        found = (self.root / self.work / "benchmarks").rglob("*.jsonl")
+        others = set(known_studies(self.configuration.root)) - set(self.configuration.studies)
+        found = (self.configuration.root / self.paths.work / "benchmarks").rglob("*.jsonl")
         return {
             self._named(path)
             for path in found
@@ -136,4 +108,8 @@ class Bundled:
 
     def _named(self, path: Path) -> str:
         """A file that was looked for below the root, as the plan's own paths are; `work` may lie elsewhere."""
-        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
+        return (
+            path.relative_to(self.configuration.root).as_posix()
+            if path.is_relative_to(self.configuration.root)
+            else path.as_posix()
+        )

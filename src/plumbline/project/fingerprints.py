@@ -1,27 +1,28 @@
-"""What a product is made of, beside files: its code, and the parts of YAML that it shows. One short text each."""
+"""Fingerprints what a product is made of beside files: its code, and the parts of YAML that it shows."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from plumbline.core.files import canonical_json, sha256_text
+from plumbline.core.files import canonical_json, sha256_file, sha256_text
 from plumbline.data import budget
 from plumbline.data.sources import hub
-from plumbline.specs import code, components, study_parts, suites
+from plumbline.project.configuration import Configuration
+from plumbline.project.inputs import Inputs
+from plumbline.project.paths import REPORT, VERDICTS, Paths
+from plumbline.project.targets import Targets
+from plumbline.project.verdicts import Verdicts
+from plumbline.specs import code, components, study_config, study_parts, suites
 from plumbline.specs.config import documents, read_yaml
-
-if TYPE_CHECKING:
-    from plumbline.specs.corpus import Corpus
-    from plumbline.specs.study_config import Run, Study
-    from plumbline.specs.trial import Trial
-
+from plumbline.specs.measurement import Measurement
+from plumbline.specs.measurement_code import of_measurement
+from plumbline.specs.study_config import Run
 
 #: Where the code begins of what is neither a target nor a measurement. An archive is checked by its SHA-256 instead.
 VERBS = {
@@ -34,30 +35,21 @@ VERBS = {
 }
 
 
-class MadeOf:
-    """The part of a `plumbline.project.project.Plan` that tells when a product has to be made anew."""
+class Fingerprints:
+    """Texts of a few letters that change when a product has to be made anew, and not otherwise."""
 
-    config: dict[str, Any]
-    preset: dict[str, Any]
-    studies: dict[str, Study]
-    corpora: dict[str, Corpus]
-    trial: Trial | None
-    root: Path
-    evaluation_source: str
-    corpus_folder: Callable[[str], str]
-    corpus_files: Callable[[str], list[str]]
-    token_files: Callable[[str], list[str]]
-    budget_tokens: Callable[[str], int | None]
-    item_files: Callable[[str], list[str]]
-    target_expected: Callable[[str, str], str]
-    study_expected: Callable[[str], str]
+    def __init__(
+        self, configuration: Configuration, paths: Paths, inputs: Inputs, targets: Targets, verdicts: Verdicts
+    ) -> None:
+        self.configuration, self.paths, self.inputs = configuration, paths, inputs
+        self.targets, self.verdicts = targets, verdicts
 
-    def made_of(self, study: str, kind: str, target: str | None = None) -> str:
+    def product(self, study: str, kind: str, target: str | None = None) -> str:
         """Changes when a product's code, the parts of the study's YAML that it reads or the runs that it needs change,
         and not otherwise.
 
         `kind` is table, figure, claims, deviations or audit. What its runs and measurements found and the printed
-        numbers are files. For measurements see `of_measurement`, for probes `probes_made_of`.
+        numbers are files. For measurements see `measurement`, for probes `probes`.
         """
         files = self._code(study, kind, target)
         if builds_models := code.PACKAGE / "model" / "decoder.py" in files:  # whose components are found by name
@@ -66,19 +58,26 @@ class MadeOf:
         if kind != "audit":
             parts.append(self._said(study, kind))
         if kind in ("table", "figure", "claims"):
-            parts.append(self.study_expected(study) if target is None else self.target_expected(study, target))
-            parts.append({} if target is None else self.studies[study].sheet["targets"][target])
+            parts.append(self.targets.study_expected(study) if target is None else self.targets.expected(study, target))
+            parts.append({} if target is None else self.configuration.studies[study].sheet["targets"][target])
             if builds_models:  # those of the document's own size, whatever the preset: the vocabulary is the corpus's
-                corpus = read_yaml(self.root / "config" / "corpora" / f"{self.studies[study].sheet['corpus']}.yaml")
+                corpus = read_yaml(
+                    self.configuration.root
+                    / "config"
+                    / "corpora"
+                    / f"{self.configuration.studies[study].sheet['corpus']}.yaml"
+                )
                 parts.append(corpus["presets"].get("paper", {}).get("tokenizer"))
         return sha256_text(canonical_json(parts))[:16]
 
-    def trial_made_of(self) -> str:
+    def trial(self) -> str:
         """What the page of the trial is made of, beside its runs: its code, and what it says of them."""
         files = code.measurement_files(code.PACKAGE / "experiment" / "trial.py")
-        return sha256_text(canonical_json([code.tree_hash(files), self.trial.digest if self.trial else ""]))[:16]
+        return sha256_text(
+            canonical_json([code.tree_hash(files), self.configuration.trial.digest if self.configuration.trial else ""])
+        )[:16]
 
-    def probes_made_of(self, run: Run) -> str:
+    def probes(self, run: Run) -> str:
         """What the readings of a run are made of: the probes' shared code, and each of its own. The model's code, and
         that of probes which are read while it trains, is the run's."""
         named = sorted({probe.name for probe in run.spec.probes})
@@ -87,7 +86,11 @@ class MadeOf:
 
     def _said(self, study: str, kind: str) -> Any:
         """The parts of a study's YAML that a kind of product can show."""
-        said = {key: value for key, value in self.studies[study].sheet.items() if key not in ("runs", "targets")}
+        said = {
+            key: value
+            for key, value in self.configuration.studies[study].sheet.items()
+            if key not in ("runs", "targets")
+        }
         if kind != "deviations":
             said.pop("measurements", None)
         said["scales"] = {
@@ -101,13 +104,13 @@ class MadeOf:
         elif kind != "deviations":
             del said["rulings"]
         if kind == "deviations":
-            read = msgspec.to_builtins(self.corpora[said["corpus"]])
-            return [said, read, self.preset["evaluation"], self.evaluation_source]
+            read = msgspec.to_builtins(self.configuration.corpora[said["corpus"]])
+            return [said, read, self.configuration.preset["evaluation"], self.configuration.evaluation_source]
         return said
 
     def _code(self, study: str, kind: str, target: str | None) -> set[Path]:
         """What makes the product: the module of the target with its imports, or the verb's."""
-        code_of = self.studies[study].code if study in self.studies else study
+        code_of = self.configuration.studies[study].code if study in self.configuration.studies else study
         starts = [code.PACKAGE / "results" / "__main__.py"]
         if kind == "table" or kind == "figure":
             assert target is not None
@@ -118,58 +121,129 @@ class MadeOf:
             starts = [code.PACKAGE / "results" / "deviations.py"]
         else:
             starts = [code.PACKAGE / "audit" / "__main__.py"]
-            starts += [path for name in documents(self.root) for path in study_parts.files(name, "audit")]
+            starts += [path for name in documents(self.configuration.root) for path in study_parts.files(name, "audit")]
         return {path for start in starts for path in code.product_files(start)}
 
-    def corpus_made_of(self, kind: str, name: str, split: str = "train") -> str:
+    def corpus(self, kind: str, name: str, split: str = "train") -> str:
         """What documents, tokenizer, tokens (`tokenize`) or a pack of a corpus are made of: ``<code>-<asked>``.
 
         Asked is what the configuration says, and which files a folder holds, down to this product: what the stages
         before it are asked for is in it, their code is not. Nor is how much of a hub's data set is read, which stands
         with the code of documents: where another budget gives the same bytes, nothing is trained anew for it.
         """
-        read = msgspec.to_builtins(self.corpora[name])
-        asked: list[Any] = [read["source"], read["held_out_percent"], _sizes(self.corpus_files(name))]
+        read = msgspec.to_builtins(self.configuration.corpora[name])
+        asked: list[Any] = [read["source"], read["held_out_percent"], _sizes(self.inputs.corpus_files(name))]
         asked += [self._hub(name)] if read["source"] == "hub" else []
-        if tokens := bool(self.token_files(name)):
+        if tokens := bool(self.inputs.tokens.files(name)):
             asked += [read["dtype"], read["document_end"]]
         if kind != "documents" or tokens:  # whose texts are decoded
             asked.append(read["tokenizer"])
         if kind == "tokenize":
-            asked.append(self.preset["tokenize_shards"])
+            asked.append(self.configuration.preset["tokenize_shards"])
         if kind == "pack":
             asked += [read["packs"] if split == "train" else read["validation"], read["sequences_per_shard"]]
         made = _joined(kind, asked)
-        budgeted = self.budget_tokens(name) if kind == "documents" else None
+        budgeted = self.inputs.budget_tokens(name) if kind == "documents" else None
         if budgeted is None:
             return made
-        found_short = budget.short(Path(self.corpus_folder(name)) / "documents")
+        found_short = budget.short(Path(self.paths.corpus(name)) / "documents")
         verb, _, rest = made.partition("-")
         return f"{sha256_text(canonical_json([verb, budgeted, read['tokenizer'], found_short]))[:16]}-{rest}"
 
     def _hub(self, name: str) -> dict[str, Any]:
         """The data set that a corpus asks the hub for; to write down the commit that it was read at changes nothing."""
-        asked = self.corpora[name].hub
-        commit = hub.locked(Path(self.corpus_folder(name)) / "documents", asked.path, asked.configuration)
+        asked = self.configuration.corpora[name].hub
+        commit = hub.locked(Path(self.paths.corpus(name)) / "documents", asked.path, asked.configuration)
         read: dict[str, Any] = msgspec.to_builtins(asked)
         return read | {"revision": ""} if asked.revision == commit else read
 
-    def items_made_of(self, name: str, suite: str) -> str:
-        """What the items of a suite are made of, as in `corpus_made_of`; proxies are made from a corpus's documents."""
-        local = self.config["evaluation"]["missing"] if self.evaluation_source == "local" else None
-        documents = self.corpus_made_of("documents", name).partition("-")[2]
-        asked = [self.suite_content(suite), self.evaluation_source, local, _sizes(self.item_files(suite)), documents]
+    def items(self, name: str, suite: str) -> str:
+        """What the items of a suite are made of, as in `corpus`; proxies are made from a corpus's documents."""
+        local = (
+            self.configuration.config["evaluation"]["missing"]
+            if self.configuration.evaluation_source == "local"
+            else None
+        )
+        documents = self.corpus("documents", name).partition("-")[2]
+        asked = [
+            self.suite_content(suite),
+            self.configuration.evaluation_source,
+            local,
+            _sizes(self.inputs.item_files(suite)),
+            documents,
+        ]
         return _joined("items", asked)
 
-    def scores_made_of(self, suite: str) -> str:
-        """What scores are made of beside a run, items and a tokenizer, as in `corpus_made_of`."""
-        asked = [self.suite_content(suite), self.preset["evaluation"]["limit"], self.config["evaluation"]["metric"]]
+    def scores(self, suite: str) -> str:
+        """What scores are made of beside a run, items and a tokenizer, as in `corpus`."""
+        asked = [
+            self.suite_content(suite),
+            self.configuration.preset["evaluation"]["limit"],
+            self.configuration.config["evaluation"]["metric"],
+        ]
         return _joined("scores", asked)
 
     def suite_content(self, name: str) -> Any:
         """What of a suite decides scores and their average: everything but the sizes, which are for plans."""
-        suite = suites.suite(name, self.root)
+        suite = suites.suite(name, self.configuration.root)
         return [suite.name, suite.average, [_without(asdict(task), "size") for task in suite.tasks]]
+
+    def measurement(self, one: Measurement) -> str:
+        """Changes when a measurement has to be made anew."""
+        configuration = self.configuration
+        owner = configuration.studies.get(one.study) or study_config.load(
+            one.study, configuration.name, configuration.root
+        )
+        return of_measurement(owner, one.name)
+
+    def verdict(self) -> str:
+        """Changes with the page's code, with what the file asks, with the printed tables and the earlier pages that it
+        cites, and with what else was tried against its baselines: every p is multiplied by that."""
+        if self.configuration.mine is None:
+            return ""
+        from plumbline.experiment import earlier, ledger, order, tries
+
+        known = ledger.read(self.configuration.root / self.paths.verdict_ledger)
+        counted = tries.counted(known, tries.entries(self.configuration.mine))
+        files = code.product_files(code.PACKAGE / "experiment" / "own.py")
+        labels = {method: self.configuration.mine.study.label(method) for method in self.configuration.mine.compared}
+        cited: list[Any] = [
+            sha256_file(path) for path in order.files(self.configuration.mine.study.code, self.configuration.root)
+        ]
+        cited += earlier.known(
+            (self.configuration.root / self.paths.verdict_ledger).parent, but=self.configuration.mine.name
+        )
+        asked = [
+            self.configuration.mine.asked,
+            self.configuration.mine.against,
+            labels,
+            counted,
+            cited,
+            self.verdicts.expected(),
+        ]
+        return sha256_text(canonical_json([code.tree_hash(files), asked]))[:16]
+
+    def checks(self) -> str:
+        """Changes with the code of the checks and of the models, and with the models that are checked."""
+        from plumbline.experiment.checks_fingerprint import of_checks
+
+        return of_checks(self.configuration.mine) if self.configuration.mine else ""
+
+    def report(self) -> str:
+        """Changes with the pages' code, templates, style and script, with what the studies' YAML says, and with the
+        verdicts that are there: which file of one's own asked for one may not be known any more."""
+        folder = code.PACKAGE / REPORT
+        files = code.product_files(folder / "__main__.py")
+        parts = [path for name in ("templates", "assets") for path in sorted((folder / name).iterdir())]
+        parts += sorted((self.configuration.root / self.paths.results / VERDICTS).glob("*.md"))
+        looks = [[path.name, sha256_file(path)] for path in parts if path.is_file()]
+        sheets = [study.sheet for study in self.configuration.studies.values()]
+        return sha256_text(canonical_json([code.tree_hash(files), looks, sheets]))[:16]
+
+    def bundle(self) -> str:
+        """Changes with the code that packs, and with what is asked for."""
+        files = code.measurement_files(code.PACKAGE / "bundle" / "__main__.py")
+        return sha256_text(canonical_json([code.tree_hash(files), self.configuration.config]))[:16]
 
 
 def _joined(kind: str, asked: Any) -> str:

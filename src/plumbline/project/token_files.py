@@ -1,28 +1,25 @@
-"""Token files of one's own in a plan: which corpora have them, and what tokenizer and documents are then made from."""
+"""Finds token files of one's own: which corpora have them, and what tokenizer and documents are then made from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data import token_files
 from plumbline.data.sources import local
+from plumbline.project.configuration import Configuration
+from plumbline.project.paths import Paths
 
-if TYPE_CHECKING:
-    from plumbline.specs.corpus import Corpus
 
+class TokenFiles:
+    """Token files of a configuration. A tokenizer is trained on documents, or documents are decoded with a tokenizer,
+    never both."""
 
-class OwnTokens:
-    """The part of a `plumbline.project.project.Plan` about token files. A tokenizer is trained on documents, or documents are
-    decoded with a tokenizer, never both."""
+    def __init__(self, configuration: Configuration, paths: Paths) -> None:
+        self.configuration, self.paths = configuration, paths
 
-    corpora: dict[str, Corpus]
-    corpus_folder: Callable[[str], str]
-
-    def token_files(self, name: str) -> list[str]:
+    def files(self, name: str) -> list[str]:
         """The files of a corpus's folder that hold tokens; none of one of texts, or of one with files of two kinds,
         which is refused where it is read."""
         return self._token_files[name]
@@ -32,7 +29,9 @@ class OwnTokens:
 
     @cached_property
     def _token_files(self) -> dict[str, list[str]]:  # every job of every run asks
-        found = {name: [] if self._mixed(name) else self._folder_files.get(name, []) for name in self.corpora}
+        found = {
+            name: [] if self._mixed(name) else self._folder_files.get(name, []) for name in self.configuration.corpora
+        }
         return {
             name: [path.as_posix() for path in files if path.suffix in token_files.SUFFIXES]
             for name, files in found.items()
@@ -40,30 +39,36 @@ class OwnTokens:
 
     @cached_property
     def _folder_files(self) -> dict[str, list[Path]]:
-        mine = {name: read.folder for name, read in self.corpora.items() if read.source == "local" and read.folder}
+        mine = {
+            name: read.folder
+            for name, read in self.configuration.corpora.items()
+            if read.source == "local" and read.folder
+        }
         return {name: local.found(Path(folder)) for name, folder in mine.items()}
 
-    def tokenizer_files(self, name: str) -> list[str]:
+    def tokenizer(self, name: str) -> list[str]:
         """The tokenizer of one's own, if the corpus has one."""
-        path = Path(self.corpora[name].folder) / token_files.TOKENIZER
-        return [path.as_posix()] if self.corpora[name].tokenizer.kind == "given" and path.is_file() else []
+        path = Path(self.configuration.corpora[name].folder) / token_files.TOKENIZER
+        return (
+            [path.as_posix()] if self.configuration.corpora[name].tokenizer.kind == "given" and path.is_file() else []
+        )
 
-    def tokenizer_documents(self, name: str) -> list[str]:
+    def training_documents(self, name: str) -> list[str]:
         """The training documents, of a tokenizer that is trained on them."""
-        trained = self.corpora[name].tokenizer.kind == "byte_level_bpe"
-        return [f"{self.corpus_folder(name)}/documents/train.jsonl"] if trained else []
+        trained = self.configuration.corpora[name].tokenizer.kind == "byte_level_bpe"
+        return [f"{self.paths.corpus(name)}/documents/train.jsonl"] if trained else []
 
-    def documents_tokenizer(self, name: str) -> list[str]:
+    def decoding_tokenizer(self, name: str) -> list[str]:
         """The tokenizer that documents are decoded with, of token files."""
-        return [f"{self.corpus_folder(name)}/tokenizer/tokenizer.json"] if self.token_files(name) else []
+        return [self.paths.tokenizer(name)] if self.files(name) else []
 
-    def require_what_tokens_need(self) -> None:
+    def require(self) -> None:
         """Refuse a corpus whose file does not say what its token files need; asked before anything is planned.
 
         Raises:
             PlumblineError: naming the key and what to write there.
         """
-        for name, read in self.corpora.items():
+        for name, read in self.configuration.corpora.items():
             if self._mixed(name):
                 continue  # whose files they are, texts or tokens, nobody can tell
             if read.source == "local" and read.folder:
@@ -72,7 +77,7 @@ class OwnTokens:
                     read.preset,
                     read.tokenizer.kind,
                     Path(read.folder),
-                    [Path(path) for path in self.token_files(name)],
+                    [Path(path) for path in self.files(name)],
                     dtype=read.dtype,
                     document_end=read.document_end,
                 )

@@ -1,0 +1,119 @@
+"""Spells every path below work/ and results/, relative to the project's folder as Snakemake sees them."""
+
+from __future__ import annotations
+
+from plumbline.data.pinned_packages import PINS
+from plumbline.project.configuration import Configuration
+from plumbline.specs.measurement import Measurement
+from plumbline.specs.study_config import Run
+
+#: Where products are; below it one folder a preset, and copies of the preset asked for.
+RESULTS = "results"
+
+#: The folder of verdicts below results/ and below a preset's folder of results; and that of the report.
+VERDICTS = "verdict"
+REPORT = "report"
+
+#: The report's first page.
+REPORT_INDEX = f"{REPORT}/index.html"
+
+#: The release bundle's name below a preset's folder of results.
+BUNDLE = "bundle.tar.xz"
+
+
+class Paths:
+    """Where everything of a configuration lies."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+
+    @property
+    def work(self) -> str:
+        """The folder of this preset's heavy files."""
+        return f"{self.configuration.config['work']}/{self.configuration.name}"
+
+    @property
+    def results(self) -> str:
+        """The folder of this preset's products."""
+        return f"{RESULTS}/{self.configuration.name}"
+
+    @property
+    def logs(self) -> str:
+        """The folder of the jobs' logs."""
+        return f"logs/{self.configuration.name}"
+
+    @property
+    def counts(self) -> str:
+        """Parameters and operations of the models that were counted, one file for all presets."""
+        return f"{self.configuration.config['work']}/counts.json"
+
+    def corpus(self, name: str) -> str:
+        """Documents, tokenizer, packs and items of a corpus."""
+        return f"{self.work}/corpora/{name}"
+
+    def tokenizer(self, name: str) -> str:
+        """The tokenizer of a corpus."""
+        return f"{self.corpus(name)}/tokenizer/tokenizer.json"
+
+    def packs(self, name: str, context: int | str, split: str) -> str:
+        """Shards and manifests of one side of a corpus, cut at one context."""
+        return f"{self.corpus(name)}/packs/context{context}/{split}"
+
+    def pack_manifest(self, run: Run) -> str:
+        """The manifest of the pack that a run reads."""
+        data, context = run.spec.data, run.spec.model.context
+        return f"{self.packs(data.corpus, context, 'train')}/{data.pack}.json"
+
+    def validation_manifest(self, run: Run) -> str:
+        """The manifest of the held-out pack that goes with it."""
+        context = run.spec.model.context
+        return f"{self.packs(run.spec.data.corpus, context, 'validation')}/validation.json"
+
+    def items(self, name: str, suite: str) -> str:
+        """The index of a suite's items; proxies among them are made from the corpus's held-out documents."""
+        return f"{self.corpus(name)}/items/{suite}/items.json"
+
+    def run(self, run: Run, file: str = "") -> str:
+        """The folder of a run's outputs, or one `file` of them."""
+        return f"{self.work}/runs/{run.key}" + (f"/{file}" if file else "")
+
+    def scores(self, run: Run) -> str:
+        """The scores of a run."""
+        return f"{self.work}/scores/{run.key}/scores.parquet"
+
+    def examples(self, run: Run) -> str:
+        """What each item gave of a run's scores."""
+        return f"{self.work}/scores/{run.key}/examples.parquet"
+
+    def probes(self, run: Run) -> str:
+        """What probes read of a run."""
+        return f"{self.work}/probes/{run.key}/probes.parquet"
+
+    def package(self, name: str) -> str:
+        """Where the archive of a pinned package lies."""
+        return f"{self.work}/packages/{name}{PINS[name].suffix}"
+
+    def measurement(self, one: Measurement, ending: str = "parquet") -> str:
+        """The frame of a measurement, or the file beside it that says what it was made with (`json`)."""
+        return f"{self.work}/{one.key}.{ending}"
+
+    @property
+    def report(self) -> str:
+        """The report's first page; the others, style, script and copied files lie beside it."""
+        return f"{self.results}/{REPORT_INDEX}"
+
+    @property
+    def bundle(self) -> str:
+        """The release bundle."""
+        return f"{self.results}/{BUNDLE}"
+
+    @property
+    def verdict_ledger(self) -> str:
+        """The ledger of everything that was tried at this preset."""
+        return f"{self.results}/{VERDICTS}/ledger.jsonl"
+
+    @property
+    def verdict_checks(self) -> str:
+        """What the checks before any training found of the file of one's own."""
+        mine = self.configuration.mine
+        return f"{self.work}/{VERDICTS}/{mine.name if mine else ''}/checks.json"

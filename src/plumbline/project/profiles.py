@@ -1,0 +1,33 @@
+"""Answers what a profile's expressions ask of a job: its size, and whether it needs a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plumbline.project.configuration import Configuration
+from plumbline.project.measurements import Measurements
+from plumbline.project.paths import Paths
+
+#: What this process loaded last: a profile's expressions see a job's wildcards and nothing else.
+_LOADED: Configuration | None = None
+
+
+def remember(configuration: Configuration) -> None:
+    """Make `configuration` the one that expressions ask about."""
+    global _LOADED
+    _LOADED = configuration
+
+
+def size_of(wildcards: Any) -> str:
+    """The size class of the run that a job's wildcards name: one_gpu, node or two_nodes."""
+    assert _LOADED is not None, "a profile is read after the configuration was loaded"
+    return _LOADED.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed).size
+
+
+def on_gpu(wildcards: Any) -> bool:
+    """Whether a job needs a GPU: one of a run, or a measurement that asks for it."""
+    if not hasattr(wildcards, "measurement"):
+        return hasattr(wildcards, "seed")
+    assert _LOADED is not None, "a profile is read after the configuration was loaded"
+    known = Measurements(_LOADED, Paths(_LOADED))
+    return known.one(wildcards.study, wildcards.measurement).device == "gpu"

@@ -1,0 +1,160 @@
+"""Names what can be asked for: tables, figures, claims and pages of each study, and what each is made from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.project.configuration import Configuration
+from plumbline.project.measurements import Measurements
+from plumbline.project.paths import RESULTS, Paths
+from plumbline.specs.config import documents
+from plumbline.specs.study_config import Run, expected_digest
+
+#: Ending of the file that stands for a target of each kind.
+ENDINGS = {"table": "csv", "figure": "png"}
+
+
+class Targets:
+    """The targets of a configuration, and the files that they read."""
+
+    def __init__(self, configuration: Configuration, paths: Paths, measurements: Measurements) -> None:
+        self.configuration, self.paths, self.measurements = configuration, paths, measurements
+
+    def entry(self, study: str, target: str, kind: str) -> dict[str, Any]:
+        """What a study's YAML says of a table or figure.
+
+        Raises:
+            PlumblineError: the study has no such target.
+        """
+        entries = self.configuration.study(study).sheet["targets"]
+        known = [name for name, entry in entries.items() if entry["kind"] == kind]
+        if target not in known:
+            raise PlumblineError(
+                f"config/studies/{study}/study.yaml: targets: no {kind} {target!r}{nearest(target, known)} "
+                f"(there are {known})"
+            )
+        return entries[target]
+
+    def runs(self, study: str, target: str) -> list[Run]:
+        """The runs that a table or figure needs."""
+        return self.configuration.studies[study].group(
+            *self.configuration.studies[study].sheet["targets"][target]["runs"]
+        )
+
+    def files(self, study: str, target: str) -> list[str]:
+        """What a table or figure reads: its runs, their scores and probes, measurements, and the printed numbers."""
+        entry = self.configuration.studies[study].sheet["targets"][target]
+        runs = self.runs(study, target)
+        paths = [self.paths.run(run, name) for run in runs for name in ("outcome.json", "manifest.json")]
+        paths += [self.paths.run(run, "metrics.parquet") for run in runs]
+        if "scores" in entry["reads"]:
+            paths += [self.paths.scores(run) for run in runs]
+        if "examples" in entry["reads"]:
+            paths += [self.paths.examples(run) for run in runs]
+        if "probes" in entry["reads"]:
+            paths += [self.paths.probes(run) for run in runs]
+        return paths + self.measurements.files(study, target) + self.printed_files(study, entry["published"])
+
+    def expected(self, study: str, target: str) -> str:
+        """Changes with the runs that a target needs; its job works out which those are."""
+        return expected_digest(self.runs(study, target))
+
+    def study_expected(self, study: str) -> str:
+        """Changes with the runs of a study on which its claims rest."""
+        found = self.configuration.studies[study]
+        return expected_digest(found.group(*found.claimed_groups))
+
+    def claims_files(self, study: str) -> list[str]:
+        """What the claims of a study rest on: what its targets read, but for those that say otherwise, and all that is
+        printed."""
+        paths = {path for target in self.configuration.studies[study].claimed for path in self.files(study, target)}
+        return sorted(paths | set(self.printed_files(study)))
+
+    def printed_files(self, study: str, names: list[str] | None = None) -> list[str]:
+        """Files of printed numbers of a study, all of them or those named without their ending.
+
+        Raises:
+            PlumblineError: there is no such file.
+        """
+        code_of = self.configuration.studies[study].code if study in self.configuration.studies else study
+        folder = Path("config") / "studies" / code_of / "published"
+        known = {path.stem: path.name for path in sorted((self.configuration.root / folder).glob("*"))}
+        for name in names or ():
+            if name not in known:
+                raise PlumblineError(
+                    f"config/studies/{study}/study.yaml: targets: published: there is no {name!r} in "
+                    f"{folder}{nearest(name, known)} (there are {sorted(known)})"
+                )
+        return [str(folder / known[name]) for name in (known if names is None else names)]
+
+    def names(self, kind: str) -> list[str]:
+        """Names of all tables, or of all figures."""
+        return sorted(
+            {
+                name
+                for study in self.configuration.studies.values()
+                for name, entry in study.sheet["targets"].items()
+                if entry["kind"] == kind
+            }
+        )
+
+    def has_claims(self, study: str) -> bool:
+        """Whether a study's own document makes claims (a study that extends another one makes none)."""
+        own = self.configuration.studies[study].code == study
+        return own and (self.configuration.root / "config" / "studies" / study / "published" / "claims.yaml").exists()
+
+    def products(self, study: str) -> list[str]:
+        """Every product of a study, as files below this preset's folder of results."""
+        entries = self.configuration.studies[study].sheet["targets"]
+        files = [f"{study}/{name}.{ENDINGS[entry['kind']]}" for name, entry in entries.items()]
+        return files + [f"{study}/claims.csv"] * self.has_claims(study) + [f"{study}/deviations.md"]
+
+    def everything(self) -> list[str]:
+        """Every product of the configured studies, the main study's once more under results/, and the audit."""
+        made = [f"{self.paths.results}/{path}" for study in self.configuration.studies for path in self.products(study)]
+        main = self.configuration.config["main_study"]
+        copies = []
+        if main in self.configuration.studies:
+            for name, entry in self.configuration.studies[main].sheet["targets"].items():
+                copies.append(f"{RESULTS}/{name}.{ENDINGS[entry['kind']]}")
+        return [*made, *copies, f"{RESULTS}/audit.csv"]
+
+    def trial_files(self) -> list[str]:
+        """What the page of the trial reads: its runs."""
+        runs = self.configuration.trial.runs.values() if self.configuration.trial else ()
+        return [self.paths.run(run, name) for run in runs for name in ("outcome.json", "manifest.json")]
+
+    def audited_files(self) -> list[str]:
+        """Printed numbers of every document, what is said of its mismatches, and what no row of the audit reads."""
+        found = []
+        for study in documents(self.configuration.root):
+            found += self.printed_files(study)
+            beside = [Path("config") / "studies" / study / f"{name}.yaml" for name in ("explanations", "unread")]
+            found += [str(path) for path in beside if (self.configuration.root / path).exists()]
+        return found
+
+    def copies(self, kind: str) -> list[str]:
+        """Names under results/ (without ending) that are copies: of tables, figures, or pages of numbers."""
+        if kind == "page":
+            return [
+                "audit",
+                "plan",
+                *["trial"] * bool(self.configuration.trial),
+                *(f"{study}/claims" for study in self.configuration.studies if self.has_claims(study)),
+            ]
+        found = []
+        for study, entry in self.configuration.studies.items():
+            names = [name for name, target in entry.sheet["targets"].items() if target["kind"] == kind]
+            found += [f"{study}/{name}" for name in names]
+            found += names if study == self.configuration.config["main_study"] else []
+        return found
+
+    def copied_from(self, name: str) -> str:
+        """What a copy under results/ is a copy of, without its ending."""
+        if name == "trial" and self.configuration.trial:
+            return f"{self.paths.results}/trial/{self.configuration.trial.name}/trial"
+        main = self.configuration.config["main_study"]
+        whole = name in ("audit", "plan") or "/" in name
+        return f"{self.paths.results}/{name}" if whole else f"{self.paths.results}/{main}/{name}"

@@ -1,0 +1,88 @@
+"""Answers paths that nothing makes with the nearest one that something does."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.project.configuration import Configuration
+from plumbline.project.measurements import Measurements
+from plumbline.project.paths import REPORT_INDEX, RESULTS, Paths
+from plumbline.project.targets import Targets
+from plumbline.project.verdicts import Verdicts
+from plumbline.specs.config import PRESETS
+
+
+class UnknownPaths:
+    """Patterns of paths that nothing makes, and the errors for them."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        paths: Paths,
+        targets: Targets,
+        measurements: Measurements,
+        verdicts: Verdicts,
+    ) -> None:
+        self.configuration, self.paths, self.targets = configuration, paths, targets
+        self.measurements, self.verdicts = measurements, verdicts
+
+    def refuse(self, path: str) -> list[str]:
+        """Answer a path below results/ that nothing makes with the nearest one that something does.
+
+        Raises:
+            PlumblineError: always, naming both.
+        """
+        first = path.split("/")[1]
+        if first in PRESETS and first != self.configuration.name:
+            raise PlumblineError(
+                f"{path} is of another preset than {self.configuration.name}: add --config preset={first}"
+            )
+        if "trial" in path.replace(".", "/").split("/")[1:3] and not self.configuration.trial:
+            raise PlumblineError(
+                f"{path} is the page of a trial, and the configuration has none: make quick makes a first one, and "
+                "`python -m plumbline.plan --fit 2h` prints one that fits a time, as words for --config"
+            )
+        self.verdicts.refuse(path)
+        raise PlumblineError(
+            f"nothing makes {path} at preset {self.configuration.name}{nearest(path, sorted(self._makes))}; tables and "
+            "figures are under `targets:` of config/studies/<study>/study.yaml"
+        )
+
+    def refuse_run(self, path: str) -> list[str]:
+        """Answer a path of a run or measurement that no study has with the nearest one.
+
+        Raises:
+            PlumblineError: always, naming both.
+        """
+        if path.startswith("measured/"):
+            return self.measurements.refuse(path)
+        study, scale, method, seed, *_ = [*path.split("/")[1:], *[""] * 4]
+        self.configuration.run(study, scale, method, seed.removeprefix("s"))
+        raise PlumblineError(f"nothing makes {self.paths.work}/{path}")
+
+    def runs(self) -> str:
+        """A pattern of the paths below work/<preset>/ that are of no run (study, scale or method is not there), and of
+        no measurement."""
+        known = "|".join(sorted({re.escape(key.rpartition("/")[0]) for key in self.configuration.runs})) or "(?!)"
+        return rf"(?:runs|scores|probes)/(?!(?:{known})/s\d+/).+|{self.measurements.unknown()}"
+
+    def results(self) -> str:
+        """A pattern of the paths below results/ that nothing makes."""
+        known = "|".join(re.escape(path.removeprefix(f"{RESULTS}/")) for path in sorted(self._makes))
+        return rf"(?!(?:{known})$).+"
+
+    @cached_property
+    def _makes(self) -> set[str]:
+        endings = {"table": (".csv", ".md", ".tex", ".provenance.json"), "figure": (".png", ".svg", ".csv")}
+        copies = {
+            f"{name}{end}" for kind, ends in endings.items() for name in self.targets.copies(kind) for end in ends
+        }
+        copies |= {f"{name}{end}" for name in self.targets.copies("page") for end in (".csv", ".md")}
+        pages = {f"{study}/deviations.md" for study in self.configuration.studies}
+        copies |= {*self.verdicts.pages, REPORT_INDEX}
+        whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
+        trials = {f"{self.targets.copied_from('trial')}{end}" for end in (".csv", ".md") if self.configuration.trial}
+        made = {f"{self.paths.results}/{name}" for name in whole} | trials | {self.paths.bundle}
+        return {f"{RESULTS}/{name}" for name in copies} | made
