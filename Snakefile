@@ -23,20 +23,20 @@ include: "workflow/rules/common.smk"
 
 
 # One Snakemake at a time carries something out here.
-driver.guard()
+workflow_lock.guard()
 
 
 wildcard_constraints:
-    study=one_of([*PLAN.studies, *(spec.study for spec in SPECS)]),
+    study=one_of([*PROJECT.studies, *(spec.study for spec in SPECS)]),
     scale=one_of(spec.scale for spec in SPECS),
     method=one_of(spec.method for spec in SPECS),
     seed=r"\d+",
-    corpus=one_of(PLAN.corpora),
+    corpus=one_of(PROJECT.corpora),
     suite=one_of(spec.suite for spec in SPECS),
     split="train|validation",
     context=r"\d+",
-    table=one_of(PLAN.targets("table")),
-    figure=one_of(PLAN.targets("figure")),
+    table=one_of(PROJECT.targets("table")),
+    figure=one_of(PROJECT.targets("figure")),
 
 
 include: "workflow/rules/data.smk"
@@ -56,7 +56,7 @@ rule all:
     """Every target of every study that config/config.yaml names."""
     default_target: True
     input:
-        PLAN.all_targets(),
+        PROJECT.all_targets(),
 
 
 rule smoke:
@@ -75,4 +75,4 @@ onsuccess:
 
 
 staleness.watch(workflow)
-beforehand.watch(workflow, PLAN)
+before_first_job.watch(workflow, PROJECT)

@@ -25,8 +25,8 @@ from machine import describe
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.plan.fit import roughly, seconds_of
+from plumbline.project import load
 from plumbline.project.invocation import changed
-from plumbline.project.project import plan
 from plumbline.specs.config import load_config
 
 FOLDER = Path("work/evening")
@@ -64,7 +64,7 @@ def carried_out(expected: str, method: str, fit: str, gain: str) -> Outcome:
     page = verb("plan", "--fit", fit, "--method", method, "--gain", gain)
     print(page, flush=True)
     (command,) = (line.strip() for line in page.splitlines() if line.strip().startswith("snakemake "))
-    given = plan(changed(load_config(), shlex.split(command.partition("--config ")[2])))
+    given = load(changed(load_config(), shlex.split(command.partition("--config ")[2])))
     assert given.trial is not None
     done = sum((Path(given.work) / "runs" / key / "outcome.json").exists() for key in given.trial.runs)
     began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)

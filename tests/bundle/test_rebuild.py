@@ -19,8 +19,8 @@ from plumbline.bundle import __main__ as verb
 from plumbline.bundle import archive, contents, rebuild
 from plumbline.core import fingerprint_file, frames
 from plumbline.core.errors import PlumblineError
+from plumbline.project import Project, load
 from plumbline.project.bundles import Product
-from plumbline.project.project import Plan, plan
 from plumbline.results import __main__ as results
 from plumbline.results import deviations
 from plumbline.specs.config import ROOT, load_config
@@ -28,9 +28,9 @@ from plumbline.specs.config import ROOT, load_config
 SCRATCH = "/scratch/somebody"
 
 
-def planned(root: Path) -> Plan:
+def planned(root: Path) -> Project:
     asked = {"preset": "smoke", "studies": ["transfer"], "work": SCRATCH}
-    return plan(load_config() | asked, root)
+    return load(load_config() | asked, root)
 
 
 def words(*given: str, out: Path, made_of: str) -> list[str]:
@@ -46,13 +46,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = planned(folder)
     out = folder / "results/smoke/transfer"
     with pytest.MonkeyPatch.context() as patch:
-        made_of = asked.made_of("transfer", "table", "table1")
-        expected = asked.target_expected("transfer", "table1")
+        made_of = asked.fingerprints.product("transfer", "table", "table1")
+        expected = asked.targets.expected("transfer", "table1")
         table = words("table", "transfer", "table1", out=out / "table1.csv", made_of=made_of)
-        work = ["--work", asked.work, "--planned", expected]
+        work = ["--work", asked.paths.work, "--planned", expected]
         patch.setattr(sys, "argv", [*table, *work])
         results.main()
-        made_of = asked.made_of("transfer", "deviations")
+        made_of = asked.fingerprints.product("transfer", "deviations")
         page = words("transfer", out=out / "deviations.md", made_of=made_of)
         patch.setattr(sys, "argv", [*page, "--evaluation", asked.evaluation_source])
         deviations.main()
@@ -196,32 +196,36 @@ def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:
     """Everything that lies there in a real project, by name; weights, state, texts and tokenizers stay."""
     for name in ("config", "workflow/schemas"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    asked = plan(load_config() | {"preset": "smoke", "studies": ["transfer"]}, tmp_path)
+    asked = load(load_config() | {"preset": "smoke", "studies": ["transfer"]}, tmp_path)
     run = asked.run("transfer", "base", "softpick", 42)
-    light = [asked.run_file(run, name) for name in ("outcome.json", "manifest.json", "metrics.parquet")]
+    light = [asked.paths.run(run, name) for name in ("outcome.json", "manifest.json", "metrics.parquet")]
     light += [
-        asked.scores_file(run),
-        asked.examples_file(run),
-        fingerprint_file.beside(asked.scores_file(run)).as_posix(),
+        asked.paths.scores(run),
+        asked.paths.examples(run),
+        fingerprint_file.beside(asked.paths.scores(run)).as_posix(),
     ]
-    light += [asked.probes_file(run), fingerprint_file.beside(asked.probes_file(run)).as_posix()]
-    corpus = asked.corpus_folder("climbmix")
-    light += [asked.pack_manifest(run), asked.items_index("climbmix", "climb12"), f"{corpus}/documents/documents.json"]
-    light += [f"{asked.work}/benchmarks/pretrain/transfer.base.softpick.s42.jsonl"]
-    heavy = [asked.run_file(run, name) for name in ("model.safetensors", "points/index.json")]
+    light += [asked.paths.probes(run), fingerprint_file.beside(asked.paths.probes(run)).as_posix()]
+    corpus = asked.paths.corpus("climbmix")
+    light += [
+        asked.paths.pack_manifest(run),
+        asked.paths.items("climbmix", "climb12"),
+        f"{corpus}/documents/documents.json",
+    ]
+    light += [f"{asked.paths.work}/benchmarks/pretrain/transfer.base.softpick.s42.jsonl"]
+    heavy = [asked.paths.run(run, name) for name in ("model.safetensors", "points/index.json")]
     heavy += [f"{corpus}/documents/train.jsonl", f"{corpus}/tokenizer/tokenizer.json"]
     heavy += [f"{corpus}/items/climb12/piqa.jsonl", f"{corpus}/packs/context64/train/.verified/here.json"]
-    heavy += [f"{asked.work}/state/transfer/base/softpick/s42/starts.json"]
-    heavy += [f"{asked.work}/benchmarks/pretrain/quack.mla.quack.s42.jsonl"]
+    heavy += [f"{asked.paths.work}/state/transfer/base/softpick/s42/starts.json"]
+    heavy += [f"{asked.paths.work}/benchmarks/pretrain/quack.mla.quack.s42.jsonl"]
     for path in light + heavy:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("")
-    assert asked.bundled_work() == sorted(light)
+    assert asked.bundles.work_files() == sorted(light)
 
 
 def test_a_manifest_is_packed_without_the_process_that_wrote_it(root: Path, tmp_path: Path) -> None:
-    asked = plan(load_config() | {"preset": "smoke", "studies": ["transfer"], "work": str(tmp_path)}, root)
-    path = Path(asked.run_file(asked.run("transfer", "base", "softpick", 42), "manifest.json"))
+    asked = load(load_config() | {"preset": "smoke", "studies": ["transfer"], "work": str(tmp_path)}, root)
+    path = Path(asked.paths.run(asked.run("transfer", "base", "softpick", 42), "manifest.json"))
     path.parent.mkdir(parents=True)
     kept = {"host": "box", "step": 0, "time": "2026-01-01T00:00:00Z"}
     start = kept | {"machine": "box/a boot/pid:[1]", "pid": 5, "process_started": "7"}

@@ -10,7 +10,7 @@ from plumbline.cli import init
 from plumbline.core import package_data
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.preflight import before_first_job
-from plumbline.project.project import plan
+from plumbline.project import load
 from plumbline.specs.config import load_config
 
 
@@ -25,7 +25,7 @@ def test_a_project_is_what_travels_and_can_be_planned(project: Path) -> None:
         assert (project / path).is_file(), path
     assert (project / "slurm" / "config.v9+.yaml").is_file()
     assert sorted(package_data.files(project)) == sorted(package_data.files(package_data.folder()))
-    assert len(plan(load_config(project / "config/config.yaml"), project).runs) > 100
+    assert len(load(load_config(project / "config/config.yaml"), project).runs) > 100
 
 
 @pytest.mark.parametrize("there", ["Snakefile", ".plumbline.json", "a/b"])
@@ -104,7 +104,7 @@ def test_an_upgrade_writes_through_no_link_and_over_nothing_in_the_way(
 
 
 def test_a_project_of_another_version_is_told_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    planned = plan(load_config(project / "config/config.yaml"), project)
+    planned = load(load_config(project / "config/config.yaml"), project)
     before_first_job.look(planned, [])
     assert "--upgrade" not in capsys.readouterr().err
     (project / ".plumbline.json").write_text('{"version": "0.0.9", "files": {}}')

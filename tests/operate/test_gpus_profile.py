@@ -26,8 +26,8 @@ os.remove(f"using-{own}")
 
 #: Seven trainings that take no time; the last one gets all devices. Of the plan the profile asks the size alone.
 SNAKEFILE = """
-import plumbline.project.project
-plumbline.project.project.size_of = lambda wildcards: "node" if wildcards.seed == "6" else "one_gpu"
+import plumbline.project.profiles
+plumbline.project.profiles.size_of = lambda wildcards: "node" if wildcards.seed == "6" else "one_gpu"
 
 rule all:
     input: expand("out{seed}", seed=range(7))

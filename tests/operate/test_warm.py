@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.operate.prefork import client, server
+from plumbline.operate.prefork import client
+from plumbline.operate.prefork import server as prefork_server
 from plumbline.operate.prefork.server import PRELOADED
 
 SEEN = """
@@ -237,5 +238,5 @@ def test_a_stopped_job_stops_and_goes_on(job: Job, tmp_path: Path) -> None:
 def test_nothing_is_kept_for_a_snakemake_that_is_gone(tmp_path: Path) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    assert server.serve(tmp_path / "place", ended.pid, preloaded=()) is None
+    assert prefork_server.serve(tmp_path / "place", ended.pid, preloaded=()) is None
     assert not (tmp_path / "place").exists()

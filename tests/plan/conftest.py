@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.project.project import Plan, plan
+from plumbline.project import Project, load
 from plumbline.specs.config import load_config
 
 #: A study of one's own beside it changes no number.
@@ -14,10 +14,10 @@ ALONE = {"studies": ["transfer"]}
 
 
 @pytest.fixture
-def paper(tmp_path: Path) -> Plan:
-    return plan(load_config() | ALONE | {"preset": "paper", "work": str(tmp_path), "machine": "h100"})
+def paper(tmp_path: Path) -> Project:
+    return load(load_config() | ALONE | {"preset": "paper", "work": str(tmp_path), "machine": "h100"})
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Plan:
-    return plan(load_config() | ALONE | {"preset": "demo", "work": str(tmp_path)})
+def demo(tmp_path: Path) -> Project:
+    return load(load_config() | ALONE | {"preset": "demo", "work": str(tmp_path)})

@@ -10,15 +10,15 @@ import pandas as pd
 
 from plumbline.plan.estimate import Estimator
 from plumbline.plan.targets import table
-from plumbline.project.project import Plan
+from plumbline.project import Project
 from plumbline.specs.study_config import Run
 
 BASELINE = "transfer/base/baseline/s42"
 
 
-def finish(whole: Plan, run: Run, *, seconds: float, evaluation: float | None = None, **changes: Any) -> None:
+def finish(whole: Project, run: Run, *, seconds: float, evaluation: float | None = None, **changes: Any) -> None:
     """Leave the files of a run that took `seconds` inside and ten more outside."""
-    work = Path(whole.work)
+    work = Path(whole.paths.work)
     folder = work / "runs" / run.key
     folder.mkdir(parents=True)
     manifest = {

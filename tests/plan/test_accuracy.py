@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 from plumbline.plan.estimate import estimator
-from plumbline.project.project import plan
+from plumbline.project import load
 from plumbline.specs.config import load_config
 from tests.plan.finished import BASELINE, finish
 
 
 def test_runs_twice_as_slow_as_predicted_are_found_so(repository: Path, tmp_path: Path) -> None:
-    whole = plan(load_config() | {"preset": "demo", "work": str(tmp_path)})
+    whole = load(load_config() | {"preset": "demo", "work": str(tmp_path)})
     finish(whole, whole.runs[BASELINE], seconds=30.0, evaluation=9.0)
     priced = estimator(whole)
     for method in ("softpick", "hyper"):

@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import memory_in_words, table
-from plumbline.project.project import Plan
+from plumbline.project import Project
 from tests.plan.finished import BASELINE, by_target, finish
 
 #: A manifest but for its seconds and its devices.
@@ -24,7 +24,7 @@ READ = (
 )
 
 
-def test_a_run_under_another_spec_is_not_done(demo: Plan) -> None:
+def test_a_run_under_another_spec_is_not_done(demo: Project) -> None:
     finish(demo, demo.runs[BASELINE], seconds=30.0, run_id="0" * 16)
     priced = estimator(demo)
     assert not priced.trained(demo.runs[BASELINE])
@@ -49,12 +49,12 @@ def test_a_run_under_another_spec_is_not_done(demo: Plan) -> None:
     ],
 )
 def test_a_damaged_manifest_is_named_and_its_run_is_to_be_done(
-    demo: Plan, text: str, says: str, capsys: pytest.CaptureFixture[str]
+    demo: Project, text: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, other = demo.runs[BASELINE], demo.runs["transfer/base/softpick/s42"]
     finish(demo, run, seconds=30.0)
     finish(demo, other, seconds=30.0)
-    path = Path(demo.run_file(run, "manifest.json"))
+    path = Path(demo.paths.run(run, "manifest.json"))
     path.write_text(text.replace("RUN", run.spec.run_id))
     priced = estimator(demo)
     assert by_target(priced).loc["table2", "runs_done"] == 1
@@ -64,10 +64,10 @@ def test_a_damaged_manifest_is_named_and_its_run_is_to_be_done(
     assert "delete its folder to repeat the run" in said
 
 
-def test_an_empty_frame_of_a_run_stops_no_plan(demo: Plan) -> None:
+def test_an_empty_frame_of_a_run_stops_no_plan(demo: Project) -> None:
     run = demo.runs[BASELINE]
     finish(demo, run, seconds=30.0, evaluation=20.0)
-    for path in (demo.run_file(run, "metrics.parquet"), demo.scores_file(run)):
+    for path in (demo.paths.run(run, "metrics.parquet"), demo.paths.scores(run)):
         Path(path).write_bytes(b"")
         with pytest.raises(PlumblineError, match=r"parquet is damaged: 0 bytes.*delete it"):
             frames.read(path, "metrics")
@@ -75,7 +75,7 @@ def test_an_empty_frame_of_a_run_stops_no_plan(demo: Plan) -> None:
     assert priced.trained(run) and priced.scored(run) and by_target(priced).loc["table2", "runs_done"] == 1
 
 
-def test_a_run_that_diverged_at_its_first_step_is_done(demo: Plan) -> None:
+def test_a_run_that_diverged_at_its_first_step_is_done(demo: Project) -> None:
     finish(demo, demo.runs[BASELINE], seconds=0.5, tokens=0)
     assert estimator(demo).trained(demo.runs[BASELINE])
 
@@ -87,11 +87,11 @@ NUMBERS = ["Infinity", "-Infinity", "NaN", "0", "-3", "9" * 400, '"inf"']
     "text", ["{", "[]", '{"s": null}', '{"h:m:s": "0:00:09"}', "[" * 100_000, *(f'{{"s": {one}}}' for one in NUMBERS)]
 )
 def test_a_damaged_benchmark_file_is_named_and_not_used(
-    demo: Plan, text: str, capsys: pytest.CaptureFixture[str]
+    demo: Project, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = demo.runs[BASELINE]
     finish(demo, run, seconds=30.0)
-    path = Path(demo.work) / "benchmarks" / "pretrain" / "transfer.base.baseline.s42.jsonl"
+    path = Path(demo.paths.work) / "benchmarks" / "pretrain" / "transfer.base.baseline.s42.jsonl"
     path.write_text(text)
     priced = estimator(demo)
     assert priced.trained(run) and priced.calibration.runs == 1
@@ -99,7 +99,7 @@ def test_a_damaged_benchmark_file_is_named_and_not_used(
     assert f"warning: {path} is no benchmark of a job" in capsys.readouterr().err
 
 
-def test_a_calibration_run_is_predicted_as_it_was_measured(demo: Plan) -> None:
+def test_a_calibration_run_is_predicted_as_it_was_measured(demo: Project) -> None:
     run = demo.runs[BASELINE]
     finish(demo, run, seconds=30.0, evaluation=9.0)
     priced = estimator(demo)
@@ -108,7 +108,7 @@ def test_a_calibration_run_is_predicted_as_it_was_measured(demo: Plan) -> None:
     assert by_target(priced)["speed"].str.startswith("measured on 1 run,").all()
 
 
-def test_a_slower_calibration_run_makes_all_runs_dearer(demo: Plan) -> None:
+def test_a_slower_calibration_run_makes_all_runs_dearer(demo: Project) -> None:
     other = demo.runs["transfer/large/softpick/s42"]
     stated = estimator(demo, calibrate_on=[])
     finish(demo, demo.runs[BASELINE], seconds=1e4)
@@ -117,7 +117,7 @@ def test_a_slower_calibration_run_makes_all_runs_dearer(demo: Plan) -> None:
     assert slow.evaluate_seconds(other) > stated.evaluate_seconds(other)
 
 
-def test_each_scale_has_its_own_speed(demo: Plan) -> None:
+def test_each_scale_has_its_own_speed(demo: Project) -> None:
     finish(demo, demo.runs[BASELINE], seconds=30.0)
     finish(demo, demo.runs["transfer/large/baseline/s42"], seconds=60.0)
     priced = estimator(demo)
@@ -125,7 +125,7 @@ def test_each_scale_has_its_own_speed(demo: Plan) -> None:
     assert priced.pretrain_seconds(demo.runs[BASELINE]) == pytest.approx(40.0)
 
 
-def test_scales_of_different_studies_have_speeds_of_their_own(demo: Plan) -> None:
+def test_scales_of_different_studies_have_speeds_of_their_own(demo: Project) -> None:
     """Their names may be the same; a study without a measurement takes those of others."""
     run = demo.runs[BASELINE]
     finish(demo, run, seconds=30.0)
@@ -141,12 +141,12 @@ def test_scales_of_different_studies_have_speeds_of_their_own(demo: Plan) -> Non
 
 
 @pytest.mark.parametrize("change", [{"device": "cuda", "device_name": "NVIDIA A100"}, {"tokens": 5}])
-def test_other_machines_and_unfinished_runs_measure_nothing(demo: Plan, change: dict[str, Any]) -> None:
+def test_other_machines_and_unfinished_runs_measure_nothing(demo: Project, change: dict[str, Any]) -> None:
     finish(demo, demo.runs[BASELINE], seconds=30.0, **change)
     assert estimator(demo).calibration.speed == {}
 
 
-def test_memory_is_told_where_runs_recorded_it_and_nowhere_else(demo: Plan) -> None:
+def test_memory_is_told_where_runs_recorded_it_and_nowhere_else(demo: Project) -> None:
     for method, told in (("baseline", 4e8), ("softpick", 5.14e8), ("qknorm", 0), ("hyper", 10**400), ("ssmax", None)):
         more = {"peak_memory_bytes": told if told is None else int(told)}
         finish(demo, demo.runs[f"transfer/base/{method}/s42"], seconds=30.0, **more)
@@ -157,11 +157,11 @@ def test_memory_is_told_where_runs_recorded_it_and_nowhere_else(demo: Plan) -> N
     assert not memory_in_words(estimator(demo, calibrate_on=[]))
 
 
-def test_measured_and_stated_speeds_are_told_apart(paper: Plan) -> None:
+def test_measured_and_stated_speeds_are_told_apart(paper: Project) -> None:
     assert set(by_target(estimator(paper))["speed"]) == {"stated, MFU 0.40 of 989 TFLOP/s"}
 
 
-def test_a_relative_step_time_is_that_of_the_components_added_up(demo: Plan) -> None:
+def test_a_relative_step_time_is_that_of_the_components_added_up(demo: Project) -> None:
     times = {"mixer": {"softpick": 1.5}, "query_key": {"qk_norm": 1.1}, "precision": {"bfloat16": 2.0}}
     machine = dataclasses.replace(machines.load("core"), relative_step_time=times)
     expected = {"baseline": 1.0, "softpick": 1.5, "qknorm_geglu": 1.1, "second_hardware": 2.0}
@@ -171,7 +171,7 @@ def test_a_relative_step_time_is_that_of_the_components_added_up(demo: Plan) -> 
     assert estimator(demo, machine).pretrain_seconds(demo.runs[BASELINE]) == pytest.approx(10 + 20, rel=1e-2)
 
 
-def test_the_digest_changes_with_what_is_done_and_with_nothing_else(demo: Plan) -> None:
+def test_the_digest_changes_with_what_is_done_and_with_nothing_else(demo: Project) -> None:
     first = estimator(demo).digest()
     assert estimator(demo).digest() == first
     finish(demo, demo.runs[BASELINE], seconds=30.0)
@@ -180,7 +180,7 @@ def test_the_digest_changes_with_what_is_done_and_with_nothing_else(demo: Plan) 
     finish(demo, other, seconds=30.0, evaluation=8.0)
     third = estimator(demo)
     assert len({first, second, third.digest()}) == 3
-    counts.update(Path(demo.counts_file), [other])
+    counts.update(Path(demo.paths.counts), [other])
     counted = estimator(demo)
     assert counted.calibration.speed != third.calibration.speed
     assert counted.digest() == third.digest()

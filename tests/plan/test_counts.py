@@ -16,7 +16,7 @@ from plumbline.model.decoder import on_meta
 from plumbline.plan import counts
 from plumbline.plan.estimate import estimator
 from plumbline.plan.size import reckoned
-from plumbline.project.project import Plan, plan
+from plumbline.project import Project, load
 from plumbline.specs import study_config
 from plumbline.specs.config import load_config
 from plumbline.specs.study_config import Run
@@ -31,9 +31,9 @@ def with_model(run: Run, **changes: object) -> Run:
     )
 
 
-def test_a_count_is_that_of_the_modules(demo: Plan) -> None:
+def test_a_count_is_that_of_the_modules(demo: Project) -> None:
     runs = [demo.runs[f"transfer/{scale}/selective_attn/s42"] for scale in ("base", "large")]
-    sizes = counts.Counted(counts.update(Path(demo.counts_file), runs))
+    sizes = counts.Counted(counts.update(Path(demo.paths.counts), runs))
     for run in runs:
         model, size = run.spec.model, sizes(run.spec.model)
         assert size.exact
@@ -60,7 +60,7 @@ def test_what_is_reckoned_is_near_what_is_counted(scale: str, tmp_path: Path) ->
             assert about.training == exact.training
 
 
-def test_a_key_is_that_of_sizes_components_and_their_code(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_that_of_sizes_components_and_their_code(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     model = demo.runs[BASELINE].spec.model
     other = demo.runs["transfer/base/softpick/s42"].spec.model
     first = counts.key(model)
@@ -74,8 +74,8 @@ def test_a_key_is_that_of_sizes_components_and_their_code(demo: Plan, monkeypatc
     assert counts.key(model) != first
 
 
-def test_what_is_in_the_file_is_not_counted_again(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, run = Path(demo.counts_file), demo.runs[BASELINE]
+def test_what_is_in_the_file_is_not_counted_again(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, run = Path(demo.paths.counts), demo.runs[BASELINE]
     known = counts.update(path, [run, demo.runs["transfer/base/baseline/s43"]])
     assert list(known) == [counts.key(run.spec.model)]
     before = path.stat().st_mtime_ns
@@ -84,8 +84,8 @@ def test_what_is_in_the_file_is_not_counted_again(demo: Plan, monkeypatch: pytes
     assert path.stat().st_mtime_ns == before
 
 
-def test_two_plans_at_once_keep_each_others_counts(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = Path(demo.counts_file)
+def test_two_plans_at_once_keep_each_others_counts(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path(demo.paths.counts)
     one, other = demo.runs[BASELINE], demo.runs["transfer/large/baseline/s42"]
     really = counts._count
 
@@ -105,9 +105,9 @@ def test_two_plans_at_once_keep_each_others_counts(demo: Plan, monkeypatch: pyte
     + [f'{{"a": {{"training": {one}, "parameters": 1}}}}' for one in ("[]", "0", "-1", "Infinity", "9" * 400)],
 )
 def test_a_damaged_file_is_named_not_used_and_written_anew(
-    demo: Plan, text: str, capsys: pytest.CaptureFixture[str]
+    demo: Project, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, run = Path(demo.counts_file), demo.runs[BASELINE]
+    path, run = Path(demo.paths.counts), demo.runs[BASELINE]
     path.write_text(text)
     assert not estimator(demo).exact([run])
     assert f"warning: {path} holds no counts of models" in capsys.readouterr().err
@@ -115,7 +115,7 @@ def test_a_damaged_file_is_named_not_used_and_written_anew(
     assert estimator(demo).exact([run])
 
 
-def test_a_file_that_cannot_be_written_stops_nothing(demo: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_cannot_be_written_stops_nothing(demo: Project, capsys: pytest.CaptureFixture[str]) -> None:
     run, path = demo.runs[BASELINE], Path(demo.config["work"]) / "a file" / "counts.json"
     path.parent.write_text("in the way")
     known = counts.update(path, [run])
@@ -123,11 +123,11 @@ def test_a_file_that_cannot_be_written_stops_nothing(demo: Plan, capsys: pytest.
     assert f"counts of models cannot be kept in {path}" in capsys.readouterr().err
 
 
-def test_a_model_that_cannot_be_built_is_named_and_reckoned(demo: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_cannot_be_built_is_named_and_reckoned(demo: Project, capsys: pytest.CaptureFixture[str]) -> None:
     good = demo.runs[BASELINE]
     run = demo.runs["transfer/base/selective_attn/s42"]
     bad = with_model(run, key_value_heads=run.spec.model.heads)
-    known = counts.update(Path(demo.counts_file), [bad, good])
+    known = counts.update(Path(demo.paths.counts), [bad, good])
     assert list(known) == [counts.key(good.spec.model)]
     size = counts.Counted(known)(bad.spec.model)
     assert size == reckoned(bad.spec.model)
@@ -139,8 +139,8 @@ def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) 
     """With and without a file of counts."""
     code = (
         "import sys; from plumbline.plan.estimate import estimator; from plumbline.specs.config import load_config;"
-        "from plumbline.project.project import plan;"
-        f"whole = plan(load_config() | {{'preset': 'paper', 'work': {str(tmp_path)!r}}});"
+        "from plumbline.project import load;"
+        f"whole = load(load_config() | {{'preset': 'paper', 'work': {str(tmp_path)!r}}});"
         "priced = estimator(whole); [priced.pretrain_minutes(run) for run in whole.runs.values()];"
         "print(priced.exact(whole.runs.values()), sorted({'torch', 'pandas'} & set(sys.modules)))"
     )
@@ -151,7 +151,7 @@ def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) 
         return done.stdout.strip()
 
     assert said() == "False []"
-    whole = plan(load_config() | {"preset": "paper", "work": str(tmp_path)})
-    known = counts.update(Path(whole.counts_file), whole.runs.values())
+    whole = load(load_config() | {"preset": "paper", "work": str(tmp_path)})
+    known = counts.update(Path(whole.paths.counts), whole.runs.values())
     assert said() == "True []"
     assert json.loads((tmp_path / "counts.json").read_text()) == known

@@ -21,8 +21,8 @@ from plumbline.plan.estimate import estimator
 from plumbline.plan.fit_page import flow
 from plumbline.plan.page import WIDTH
 from plumbline.plan.targets import trial_row
+from plumbline.project import Project, load
 from plumbline.project.invocation import changed
-from plumbline.project.project import Plan, plan
 from plumbline.specs.config import load_config
 from tests.plan.finished import finish
 
@@ -34,13 +34,13 @@ def asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], w
     return capsys.readouterr().out
 
 
-def pasted(page: str) -> Plan:
+def pasted(page: str) -> Project:
     """The plan of the words that a page says to paste."""
     (line,) = (line for line in page.splitlines() if "snakemake" in line)
-    return plan(changed(load_config(), shlex.split(line.partition("--config ")[2])))
+    return load(changed(load_config(), shlex.split(line.partition("--config ")[2])))
 
 
-def hours(whole: Plan) -> float:
+def hours(whole: Project) -> float:
     """What a plan says that its trial takes."""
     assert whole.trial is not None
     found = trial_row(estimator(whole), whole.trial)["wall_hours"]
@@ -85,8 +85,8 @@ def test_with_more_devices_than_runs_the_proposal_still_fits(
 
 def test_the_data_work_of_the_pack_that_is_chosen_is_in_the_time(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """The pack of a short trial is there, that of the one that is proposed is not."""
-    before = plan(load_config() | {"studies": ["transfer"], "work": str(tmp_path)})
-    there = Path(before.pack_manifest(before.runs["transfer/base/baseline/s42"]))
+    before = load(load_config() | {"studies": ["transfer"], "work": str(tmp_path)})
+    there = Path(before.paths.pack_manifest(before.runs["transfer/base/baseline/s42"]))
     assert there.name == "base.json"
     there.parent.mkdir(parents=True)
     there.touch()
@@ -116,11 +116,11 @@ def test_noise_and_speed_are_those_of_finished_runs(tmp_path: Path, monkeypatch:
     """Of a trial that the configuration no longer names, too."""
     given = {"study": "transfer", "scale": "base", "method": "ssmax", "against": "baseline", "pack": "base"}
     given |= {"steps": 500, "warmup_steps": 9, "validation_sequences": 64, "seeds": [42, 43, 44]}
-    before = plan(load_config() | {"studies": ["transfer"], "work": str(tmp_path), "trial": given})
+    before = load(load_config() | {"studies": ["transfer"], "work": str(tmp_path), "trial": given})
     price = estimator(before)
     for run, loss in zip(before.trial.of_method("baseline"), (4.00, 4.01, 4.02), strict=True):
         finish(before, run, seconds=2 * (price.pretrain_seconds(run) - 4), spec=run.spec.to_dict())
-        (Path(before.run_file(run, "outcome.json"))).write_text(json.dumps({"validation_loss": loss}))
+        (Path(before.paths.run(run, "outcome.json"))).write_text(json.dumps({"validation_loss": loss}))
     page = asked(monkeypatch, capsys, tmp_path, "--fit", "2h", "--method", "qknorm", "--scale", "base")
     said = " ".join(page.split())
     assert "Speed measured on 3 runs" in said
@@ -131,7 +131,7 @@ def test_noise_and_speed_are_those_of_finished_runs(tmp_path: Path, monkeypatch:
     assert slow / fast == pytest.approx(0.5, abs=0.02), "half the speed, and as much started"
 
 
-def test_noise_that_is_known_at_another_scale_is_named_and_what_is_assumed_is_marked(demo: Plan) -> None:
+def test_noise_that_is_known_at_another_scale_is_named_and_what_is_assumed_is_marked(demo: Project) -> None:
     known = noise.Noise(scale="base", tokens=1e6, sigma=0.01, runs=3)
     ask = fit.Asked(seconds=7200, study="transfer", method="qknorm", against="baseline", gain=0.05, seeds=3)
     fitted = fit.Fit(estimator=estimator(demo), asked=ask, sigmas=(known, *noise.assumed(demo.root)))
@@ -198,7 +198,7 @@ def test_the_pilots_words_are_its_own(repository: Path) -> None:
     assert pilot.sigma == pytest.approx(0.0338, abs=5e-5) and pilot.runs == 6
 
 
-def test_the_option_that_is_compared_is_resolved_by_its_own_noise(demo: Plan) -> None:
+def test_the_option_that_is_compared_is_resolved_by_its_own_noise(demo: Project) -> None:
     sigmas = tuple(noise.Noise(scale="base", tokens=tokens, sigma=tokens * 1e-9, runs=3) for tokens in (1e5, 1e7))
     sigmas += noise.assumed(demo.root)
     ask = fit.Asked(seconds=7200, study="transfer", method="qknorm", against="baseline")
@@ -226,7 +226,7 @@ def test_make_quick_is_a_trial_of_less_than_three_minutes(repository: Path, tmp_
     done = subprocess.run(["make", "-n", "quick"], cwd=repository, capture_output=True, text=True, check=True)
     (line,) = (line for line in done.stdout.splitlines() if "results/trial.md --config" in line)
     words = shlex.split(line.partition("--config ")[2])
-    whole = plan(changed(load_config(), [*words, f"work={tmp_path}"]))
+    whole = load(changed(load_config(), [*words, f"work={tmp_path}"]))
     assert whole.trial is not None and whole.name == "demo"
     assert 50 < 3600 * hours(whole) < 120, "what is left is for Snakemake and the page"
     assert flow(whole.config["trial"]) == words[-1].partition("=")[2] and not math.isnan(hours(whole))

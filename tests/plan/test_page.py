@@ -16,7 +16,7 @@ import pytest
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import Estimator, estimator
 from plumbline.plan.targets import WHOLE, table
-from plumbline.project.project import Plan
+from plumbline.project import Project
 from plumbline.specs import study_config
 
 LONG = "a_table_of_one_s_own_with_a_very_long_name"
@@ -26,7 +26,7 @@ def widest(text: str) -> int:
     return max(len(line) for line in text.splitlines())
 
 
-def several(whole: Plan) -> Plan:
+def several(whole: Project) -> Project:
     """The same with a second study, one of whose targets has a long name."""
     study = whole.studies["transfer"]
     targets = study.sheet["targets"] | {LONG: study.sheet["targets"]["table2"]}
@@ -34,7 +34,7 @@ def several(whole: Plan) -> Plan:
     return dataclasses.replace(whole, studies={"transfer": study, "query_free": other})
 
 
-def counted(whole: Plan, **changes: float) -> Estimator:
+def counted(whole: Project, **changes: float) -> Estimator:
     machine = dataclasses.replace(machines.load("h100"), **changes)
     return estimator(whole, machine, sizes=sizes())
 
@@ -48,7 +48,7 @@ def sizes() -> counts.Counted:
 
 
 @pytest.mark.parametrize("price", [0.0, 2.5, 2500.0])
-def test_a_terminal_of_80_columns_is_enough(paper: Plan, price: float) -> None:
+def test_a_terminal_of_80_columns_is_enough(paper: Project, price: float) -> None:
     for priced in (counted(several(paper), price=price), estimator(several(paper), machines.load("h100"))):
         priced = dataclasses.replace(priced, machine=dataclasses.replace(priced.machine, price=price))
         frame = table(priced)
@@ -60,9 +60,9 @@ def test_a_terminal_of_80_columns_is_enough(paper: Plan, price: float) -> None:
         assert LONG[: page.WORD_WIDTH] in text and LONG not in text
 
 
-def test_about_stands_where_a_run_is_reckoned_and_nowhere_else(paper: Plan) -> None:
+def test_about_stands_where_a_run_is_reckoned_and_nowhere_else(paper: Project) -> None:
     runs = paper.studies["transfer"].group("large", "divergence")
-    some = estimator(paper, sizes=counts.Counted(counts.update(Path(paper.counts_file), runs)))
+    some = estimator(paper, sizes=counts.Counted(counts.update(Path(paper.paths.counts), runs)))
     frame = table(some)
     reckoned = frame.set_index("target")["runs_reckoned"]
     assert reckoned["table6"] == reckoned["table1"] == 0
@@ -76,7 +76,7 @@ def test_about_stands_where_a_run_is_reckoned_and_nowhere_else(paper: Plan) -> N
         assert "*about*" not in show(whole, table(whole))
 
 
-def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Plan) -> None:
+def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Project) -> None:
     priced = counted(paper, price=2.0)
     frame = table(priced)
     whole, narrow = page.markdown(priced, frame), page.terminal(priced, frame)

@@ -11,12 +11,12 @@ from plumbline.core.errors import PlumblineError
 from plumbline.plan import machines
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import WHOLE, makespan, published
-from plumbline.project.project import Plan
+from plumbline.project import Project
 from plumbline.specs.config import ROOT
 from tests.plan.finished import BASELINE, by_target, finish
 
 
-def test_a_paper_run_is_the_arithmetic_of_its_sizes(paper: Plan) -> None:
+def test_a_paper_run_is_the_arithmetic_of_its_sizes(paper: Project) -> None:
     """6 operations a weight and token, 12 a layer, width and pair of tokens; 8 H100 at 0.40 of 989 TFLOP/s. What is
     reckoned is the baseline's."""
     priced = estimator(paper)
@@ -29,7 +29,7 @@ def test_a_paper_run_is_the_arithmetic_of_its_sizes(paper: Plan) -> None:
     assert priced.pretrain_seconds(run) == pytest.approx(120 + flops / (8 * 0.40 * 989e12))
 
 
-def test_the_whole_study_is_the_sum_of_its_distinct_runs(paper: Plan) -> None:
+def test_the_whole_study_is_the_sum_of_its_distinct_runs(paper: Project) -> None:
     priced = estimator(paper)
     whole = by_target(priced).loc[WHOLE]
     runs = list(paper.runs.values())
@@ -47,7 +47,7 @@ def test_the_whole_study_is_the_sum_of_its_distinct_runs(paper: Plan) -> None:
     assert whole["device_hours"] == pytest.approx(sum(whole[part] for part in parts))
 
 
-def test_a_whole_study_evaluates_what_its_targets_read(paper: Plan) -> None:
+def test_a_whole_study_evaluates_what_its_targets_read(paper: Project) -> None:
     study = paper.studies["transfer"]
     targets = {name: study.sheet["targets"][name] for name in ("table5", "table6")}
     fewer = dataclasses.replace(study, sheet=study.sheet | {"targets": targets})
@@ -56,7 +56,7 @@ def test_a_whole_study_evaluates_what_its_targets_read(paper: Plan) -> None:
     assert rows.loc[WHOLE, "runs"] == len(study.runs)
 
 
-def test_a_target_costs_at_most_the_whole_and_a_path_at_most_the_wall_time(paper: Plan) -> None:
+def test_a_target_costs_at_most_the_whole_and_a_path_at_most_the_wall_time(paper: Project) -> None:
     rows = by_target(estimator(paper))
     assert (rows["device_hours"] <= rows.loc[WHOLE, "device_hours"] * (1 + 1e-12)).all()
     assert (rows["longest_run_hours"] <= rows["longest_path_hours"]).all()
@@ -65,13 +65,13 @@ def test_a_target_costs_at_most_the_whole_and_a_path_at_most_the_wall_time(paper
     assert rows.loc["fig2", "evaluations_to_do"] == 0
 
 
-def test_many_devices_leave_the_longest_path(paper: Plan) -> None:
+def test_many_devices_leave_the_longest_path(paper: Project) -> None:
     machine = dataclasses.replace(machines.load("h100"), devices_at_once=10**6)
     row = by_target(estimator(paper, machine)).loc["table2"]
     assert row["wall_hours"] == pytest.approx(row["longest_path_hours"], rel=1e-2)
 
 
-def test_what_is_done_is_not_priced(demo: Plan) -> None:
+def test_what_is_done_is_not_priced(demo: Project) -> None:
     before = by_target(estimator(demo, calibrate_on=[]))
     run = demo.runs[BASELINE]
     finish(demo, run, seconds=30.0, evaluation=8.0)
@@ -84,7 +84,7 @@ def test_what_is_done_is_not_priced(demo: Plan) -> None:
     assert after.loc["table6", "device_hours"] == before.loc["table6", "device_hours"]
 
 
-def test_time_limits_are_positive_and_at_most_a_slice(paper: Plan, demo: Plan) -> None:
+def test_time_limits_are_positive_and_at_most_a_slice(paper: Project, demo: Project) -> None:
     for whole in (paper, demo):
         priced = estimator(whole)
         for run in whole.runs.values():
@@ -99,7 +99,7 @@ def test_time_limits_are_positive_and_at_most_a_slice(paper: Plan, demo: Plan) -
     assert 60 * priced.pretrain_minutes(run) > priced.pretrain_seconds(run)
 
 
-def test_price(paper: Plan) -> None:
+def test_price(paper: Project) -> None:
     free, dear = estimator(paper), estimator(paper, machines.priced(machines.load("h100"), 2.5))
     assert by_target(free)["price"].isna().all()
     rows = by_target(dear)
@@ -108,7 +108,7 @@ def test_price(paper: Plan) -> None:
         machines.priced(dear.machine, -1)
 
 
-def test_published_hours_stand_beside_the_estimate_at_paper_only(paper: Plan, demo: Plan) -> None:
+def test_published_hours_stand_beside_the_estimate_at_paper_only(paper: Project, demo: Project) -> None:
     rows = published(estimator(paper), ROOT).set_index("run")
     assert rows["published_hours"].tolist() == [16, 72]
     assert rows["published_devices"].tolist() == [8, 16]
@@ -120,7 +120,9 @@ def test_published_hours_stand_beside_the_estimate_at_paper_only(paper: Plan, de
     assert published(estimator(demo), ROOT).empty
 
 
-def test_published_hours_need_no_noise_floor_and_are_none_where_none_are_printed(paper: Plan, tmp_path: Path) -> None:
+def test_published_hours_need_no_noise_floor_and_are_none_where_none_are_printed(
+    paper: Project, tmp_path: Path
+) -> None:
     """Without a reference the first method is compared; a study that prints no hours has no row."""
     study = paper.studies["transfer"]
     sheet = {key: value for key, value in study.sheet.items() if key != "noise_floor"}

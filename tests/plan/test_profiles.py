@@ -11,8 +11,8 @@ import pytest
 import yaml
 from snakemake.cli import parse_args as snakemake_arguments
 
+from plumbline import project
 from plumbline.plan import machines
-from plumbline.project.project import Plan, plan
 from plumbline.specs.config import load_config
 from plumbline.specs.study_config import Run
 from plumbline.train.__main__ import arguments
@@ -38,8 +38,8 @@ def asked(profile: dict[str, Any], run: Run, rule: str = "pretrain") -> dict[str
     }
 
 
-def planned(preset: str) -> Plan:
-    return plan(load_config() | {"preset": preset, "machine": "h100"})
+def planned(preset: str) -> project.Project:
+    return project.load(load_config() | {"preset": preset, "machine": "h100"})
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -125,10 +125,10 @@ def test_training_alone_is_retried_for_slice_after_slice(repository: Path) -> No
 @pytest.mark.workflow
 def test_a_dry_run_evaluates_it_so(repository: Path, tmp_path: Path) -> None:
     """Snakemake itself; `--cores`, since a dry run caps threads by it."""
-    project = Project.copy(repository, tmp_path / "project")
+    copy = Project.copy(repository, tmp_path / "project")
     for preset, sizes in (("paper", {"gpu:8": 64}), ("mini", {"gpu:1": 8})):
         words = ("-n", "results/table3.csv", "--profile", "slurm", "--cores", "100", "--config", f"preset={preset}")
-        done = project.snakemake(*words, "machine=h100")
+        done = copy.snakemake(*words, "machine=h100")
         assert done.returncode == 0, done.stdout[-3000:]
         blocks = [block for block in done.stdout.split("\n[") if "\nrule pretrain:" in block]
         found = {

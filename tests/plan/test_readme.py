@@ -11,7 +11,7 @@ import pytest
 from plumbline.plan import counts, machines
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import WHOLE, table
-from plumbline.project.project import Plan, plan
+from plumbline.project import Project, load
 from plumbline.specs.config import load_config
 
 MACHINES = {"paper": "h100", "demo": "core"}
@@ -30,8 +30,8 @@ def figures(text: str) -> list[float]:
     return [float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*", text)]
 
 
-def planned(preset: str, work: Path) -> Plan:
-    return plan(load_config() | {"preset": preset, "machine": MACHINES[preset], "work": str(work)})
+def planned(preset: str, work: Path) -> Project:
+    return load(load_config() | {"preset": preset, "machine": MACHINES[preset], "work": str(work)})
 
 
 def test_the_number_of_runs_is_the_plans(repository: Path, tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_hours_are_the_plans(repository: Path, tmp_path: Path) -> None:
 
     def whole(preset: str) -> pd.DataFrame:
         of = planned(preset, tmp_path)
-        sizes = counts.Counted(counts.update(Path(of.counts_file), of.runs.values()))
+        sizes = counts.Counted(counts.update(Path(of.paths.counts), of.runs.values()))
         frame = table(estimator(of, machines.load(MACHINES[preset]), sizes=sizes))
         return frame[frame["target"] == WHOLE].set_index("study")
 

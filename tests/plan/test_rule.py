@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.plan.estimate import estimator
-from plumbline.project.project import plan
+from plumbline.project import load
 from plumbline.specs.config import load_config
 from tests.workflow.project import Project, jobs_by_rule
 
@@ -36,7 +36,7 @@ def test_the_plan_is_made_anew_when_it_would_change(project: Project) -> None:
 def test_jobs_ask_for_the_time_that_the_plan_says_and_a_profile_may_say_otherwise(project: Project) -> None:
     paper = ("--config", "preset=paper", "machine=h100", "studies=[transfer]")
     priced = estimator(
-        plan(
+        load(
             load_config()
             | {"preset": "paper", "work": str(project.root / "work"), "machine": "h100", "studies": ["transfer"]}
         )
@@ -82,10 +82,10 @@ def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository
     assert rows["table2"]["not_counted"] == ""
     assert minutes(own.snakemake("-n", run, *paper).stdout) == pytest.approx(reckoned, rel=0.1)
     code = (
-        "from pathlib import Path; from plumbline.plan import counts; from plumbline.project.project import plan;"
+        "from pathlib import Path; from plumbline.plan import counts; from plumbline.project import load;"
         "from plumbline.specs.config import load_config;"
-        "whole = plan(load_config() | {'preset': 'paper', 'studies': ['warm']});"
-        "size = counts.Counted(counts.read(Path(whole.counts_file)));"
+        "whole = load(load_config() | {'preset': 'paper', 'studies': ['warm']});"
+        "size = counts.Counted(counts.read(Path(whole.paths.counts)));"
         "keys = ('warm/base/warmed/s42', 'transfer/base/baseline/s42');"
         "one, other = (size(whole.runs[key].spec.model) for key in keys);"
         "print(one.exact, one.parameters - other.parameters)"

@@ -14,8 +14,7 @@ from plumbline.evaluate.packaged import MEMBERS
 from plumbline.plan import data, evaluation, machines
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import WHOLE, row
-from plumbline.project import fingerprints, project
-from plumbline.project.project import Plan
+from plumbline.project import Project, fingerprints, project
 from plumbline.results.measurements import measured
 from plumbline.specs import suites
 from plumbline.specs.config import load_config
@@ -24,7 +23,7 @@ from plumbline.specs.study_config import Run
 from tests.plan.finished import BASELINE, by_target, finish
 
 
-def test_an_evaluation_grows_with_items_context_and_model(paper: Plan, tmp_path: Path) -> None:
+def test_an_evaluation_grows_with_items_context_and_model(paper: Project, tmp_path: Path) -> None:
     suite = suites.suite("climb12")
 
     def amount(limit: int, context: int) -> tuple[int, float]:
@@ -58,7 +57,7 @@ def test_items_of_packages_and_made_ones_are_those_that_will_be_there() -> None:
 
 
 def test_a_task_of_unknown_size_is_named_and_its_job_gets_a_whole_slice(
-    demo: Plan, monkeypatch: pytest.MonkeyPatch
+    demo: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = suites.suite("climb12")
     tasks = (dataclasses.replace(known.tasks[0], size=None), *known.tasks[1:])
@@ -72,7 +71,7 @@ def test_a_task_of_unknown_size_is_named_and_its_job_gets_a_whole_slice(
     assert row["evaluation_device_hours"] == 0 and "evaluation of transfer/base/baseline/s42" in row["not_counted"]
 
 
-def test_a_study_without_a_suite_evaluates_nothing(demo: Plan) -> None:
+def test_a_study_without_a_suite_evaluates_nothing(demo: Project) -> None:
     run = dataclasses.replace(demo.runs[BASELINE], spec=msgspec.structs.replace(demo.runs[BASELINE].spec, suite=""))
     priced = estimator(demo)
     assert priced.evaluate_seconds(run) == 0.0
@@ -80,7 +79,7 @@ def test_a_study_without_a_suite_evaluates_nothing(demo: Plan) -> None:
     assert (cost["evaluations_to_do"], cost["evaluation_device_hours"]) == (0, 0)
 
 
-def test_probes_cost_a_job_that_grows_with_their_points(demo: Plan) -> None:
+def test_probes_cost_a_job_that_grows_with_their_points(demo: Project) -> None:
     run, priced = demo.runs[BASELINE], estimator(demo)
 
     def probed(*fractions: float) -> Run:
@@ -97,15 +96,15 @@ def test_probes_cost_a_job_that_grows_with_their_points(demo: Plan) -> None:
     assert cost["device_hours"] == pytest.approx(cost["training_device_hours"] + cost["probe_device_hours"])
     assert cost["disk_gb"] > row(priced, "transfer", "mine", [few], read)["disk_gb"]
     finish(demo, run, seconds=30.0)
-    Path(demo.probes_file(run)).parent.mkdir(parents=True)
-    Path(demo.probes_file(run)).touch()
+    Path(demo.paths.probes(run)).parent.mkdir(parents=True)
+    Path(demo.paths.probes(run)).touch()
     assert (
         row(estimator(demo), "transfer", "mine", [run], {"scores": {}, "probes": {run.key: run}})["probes_to_do"] == 0
     )
 
 
 @pytest.fixture
-def measuring(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
+def measuring(demo: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A plan in which table 4 needs a measurement of its runs' specs, of ninety minutes."""
     study = demo.studies["transfer"]
     entry = study.sheet["targets"]["table4"] | {"measurements": ["times"]}
@@ -115,10 +114,10 @@ def measuring(demo: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
     return dataclasses.replace(demo, studies={"transfer": dataclasses.replace(study, sheet=changed)})
 
 
-def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Plan) -> None:
+def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Project) -> None:
     priced = estimator(measuring)
     rows, digest = by_target(priced), priced.digest()
-    (one,) = measuring.measurements.values()
+    (one,) = measuring.measurements.all.values()
     assert priced.measure_minutes(one) == 3 * 90 + 15
     assert rows["measurements_to_do"][["table2", "table4", WHOLE]].tolist() == [0, 1, 1]
     table4 = rows.loc["table4"]
@@ -129,8 +128,8 @@ def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Plan) 
     gpu = dataclasses.replace(priced, machine=machines.load("h100"))
     assert by_target(gpu).loc["table4", "device_hours"] == 0, "a processor's work there"
     assert by_target(gpu).loc["table4", "wall_hours"] == 1.5
-    path = Path(measuring.measured_file(one))
-    facts = {"made_of": measuring.measurement_made_of(one), "options": {}}
+    path = Path(measuring.paths.measurement(one))
+    facts = {"made_of": measuring.fingerprints.measurement(one), "options": {}}
     measured.write(pd.DataFrame({"rounds": [3]}), path, facts)
     after = estimator(measuring)
     assert by_target(after)["measurements_to_do"].sum() == 0 and after.digest() != digest
@@ -140,10 +139,10 @@ def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Plan) 
 
 @pytest.mark.parametrize("facts", ["", "[]", "[" * 100_000])
 def test_a_damaged_measurement_is_one_that_is_to_be_made(
-    measuring: Plan, facts: str, capsys: pytest.CaptureFixture[str]
+    measuring: Project, facts: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (one,) = measuring.measurements.values()
-    path = Path(measuring.measured_file(one))
+    (one,) = measuring.measurements.all.values()
+    path = Path(measuring.paths.measurement(one))
     path.parent.mkdir(parents=True)
     path.touch()
     measured.beside(path).write_text(facts)
@@ -151,16 +150,16 @@ def test_a_damaged_measurement_is_one_that_is_to_be_made(
     assert "times.json does not say what times.parquet was made with" in capsys.readouterr().err
 
 
-def test_the_data_stage_costs_nothing_once_its_packs_are_there(demo: Plan) -> None:
+def test_the_data_stage_costs_nothing_once_its_packs_are_there(demo: Project) -> None:
     assert data.seconds(demo, demo.runs.values()) > 0
     for run in demo.runs.values():
-        path = Path(demo.pack_manifest(run))
+        path = Path(demo.paths.pack_manifest(run))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     assert data.seconds(demo, demo.runs.values()) == 0
 
 
-def test_corpora_are_made_side_by_side_and_a_target_pays_for_its_own(demo: Plan) -> None:
+def test_corpora_are_made_side_by_side_and_a_target_pays_for_its_own(demo: Project) -> None:
     read = demo.corpora["climbmix"]
     twice = msgspec.structs.replace(
         read, name="other", packs={name: 2 * size for name, size in read.packs.items()}, validation=2 * read.validation

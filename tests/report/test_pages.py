@@ -122,12 +122,12 @@ def test_a_damaged_run_is_a_page_without_its_curve(
     monkeypatch.chdir(tmp_path)
     whole = planned("demo", "key_norms")
     (key,) = list(whole.runs)[:1]
-    run = Path(whole.work) / "runs" / key
+    run = Path(whole.paths.work) / "runs" / key
     run.mkdir(parents=True)
     (run / "metrics.parquet").write_bytes(damage)
     outcome = {"run_id": whole.runs[key].spec.run_id, "outcome": "diverged", "step": 3, "reason": "a norm"}
     (run / "outcome.json").write_text(json.dumps(outcome))
-    claims = Path(whole.results) / "key_norms/claims.csv"
+    claims = Path(whole.paths.results) / "key_norms/claims.csv"
     claims.parent.mkdir(parents=True)
     claims.write_text("id,verdict,runs,text\nfirst,repro")
     site.build(whole, Path("results/demo/report/index.html"))

@@ -83,18 +83,18 @@ def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
 def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is made of every product, and made anew when a template changes; nothing else answers for its name."""
     smoke = planned("smoke", "transfer")
-    files = smoke.report_files()
+    files = smoke.reports.files()
     assert "results/smoke/transfer/table2.csv" in files and "results/smoke/audit.csv" in files
-    assert not any("report" in path for path in smoke.all_targets()), "no part of `all`"
+    assert not any("report" in path for path in smoke.targets.everything()), "no part of `all`"
     for path in ("results/report/index.html", "results/smoke/report/index.html"):
-        assert path in smoke._makes
-    before = smoke.report_made_of()
+        assert path in smoke.unknown_paths._makes
+    before = smoke.fingerprints.report()
     package = tmp_path / "plumbline"
     shutil.copytree(code.PACKAGE / "report", package / "report")
     with open(package / "report/templates/run.html.j2", "a") as handle:
         handle.write("more")
     monkeypatch.setattr(code, "PACKAGE", package)
-    assert smoke.report_made_of() != before
+    assert smoke.fingerprints.report() != before
 
 
 def test_a_folder_that_is_no_report_is_left_alone(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from plumbline.project.project import Plan, plan
+from plumbline.project import Project, load
 from plumbline.report import site
 from plumbline.results.claims import judge
 from plumbline.results.tables import render
@@ -57,12 +57,12 @@ def wrong() -> Facts:
     return facts
 
 
-def planned(preset: str, *studies: str, source: str = "corpus") -> Plan:
+def planned(preset: str, *studies: str, source: str = "corpus") -> Project:
     """A plan of these studies, with texts of a source."""
-    return plan(load_config() | {"preset": preset, "studies": list(studies), "data": {"source": source}})
+    return load(load_config() | {"preset": preset, "studies": list(studies), "data": {"source": source}})
 
 
-def broken_project(root: Path) -> Plan:
+def broken_project(root: Path) -> Project:
     """The transfer study at paper size where `wrong` is the case, and the query-free one of which nothing is made. To
     be called, and its plan used, with `root` as the working directory."""
     world, facts = World(Path("work/paper"), "paper"), wrong()
@@ -98,8 +98,8 @@ def broken_project(root: Path) -> Plan:
     return planned("paper", "transfer", "query_free")
 
 
-def report(project: Plan) -> Path:
+def report(project: Project) -> Path:
     """Its report's folder."""
-    out = Path(project.report_index)
+    out = Path(project.paths.report)
     site.build(project, out)
     return out.parent.resolve()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.project.project import plan
+from plumbline.project import load
 from plumbline.results.runs.expected_runs import expected_runs, require_planned
 from plumbline.specs import study_config
 from plumbline.specs.config import load_config
@@ -39,9 +39,9 @@ def test_two_thousand_runs_are_a_short_word(many: Study, tmp_path: Path) -> None
     assert len(study_config.expected_json(many.group(*groups))) > LONGEST, (
         "as a list they are too long for a command line"
     )
-    planned = replace(plan(load_config() | {"preset": "smoke"}), studies={"transfer": many})
-    digest = planned.target_expected("transfer", "table2")
-    assert len(digest) == 16 and digest == planned.study_expected("transfer")
+    planned = replace(load(load_config() | {"preset": "smoke"}), studies={"transfer": many})
+    digest = planned.targets.expected("transfer", "table2")
+    assert len(digest) == 16 and digest == planned.targets.study_expected("transfer")
     require_planned(digest, many, groups)
     assert len(expected_runs(None, many, groups, tmp_path)) == 2000
     fewer = replace(many, runs=dict(list(many.runs.items())[1:]))
@@ -52,13 +52,13 @@ def test_two_thousand_runs_are_a_short_word(many: Study, tmp_path: Path) -> None
 def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_path: Path) -> None:
     """Where documents come from is part of a run; the other source's runs are refused before anything is read."""
     config = load_config()
-    local = plan(config | {"preset": "smoke", "data": {"source": "local"}})
+    local = load(config | {"preset": "smoke", "data": {"source": "local"}})
     command = [sys.executable, "-m", "plumbline.results", "claims", "transfer", "--preset", "smoke"]
     command += [
         "--work",
         str(tmp_path),
         "--planned",
-        local.study_expected("transfer"),
+        local.targets.study_expected("transfer"),
         "--out",
         str(tmp_path / "c.csv"),
     ]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from plumbline import project
 from plumbline.core.errors import PlumblineError
-from plumbline.project.project import Plan, plan
 from plumbline.specs.config import load_config
 from plumbline.specs.study_config import overlay
 from plumbline.specs.trial import load, numbers, own_scale, scale_name
@@ -17,8 +17,8 @@ GIVEN = {"study": "transfer", "scale": "base", "method": "qknorm", "against": "b
 GIVEN |= {"warmup_steps": 2, "validation_sequences": 16, "seeds": [42, 43]}
 
 
-def planned(**changes: Any) -> Plan:
-    return plan(load_config() | {"preset": "smoke", "studies": ["transfer"], "trial": GIVEN | changes})
+def planned(**changes: Any) -> project.Project:
+    return project.load(load_config() | {"preset": "smoke", "studies": ["transfer"], "trial": GIVEN | changes})
 
 
 def test_a_trial_is_the_studys_recipe_with_what_is_asked_for() -> None:
@@ -46,15 +46,17 @@ def test_whole_numbers_may_come_as_texts() -> None:
 
 
 def test_a_trial_changes_nothing_else() -> None:
-    with_it, without = planned(), plan(load_config() | {"preset": "smoke", "studies": ["transfer"]})
+    with_it, without = planned(), project.load(load_config() | {"preset": "smoke", "studies": ["transfer"]})
     assert without.trial is None
-    assert with_it.all_targets() == without.all_targets()
-    assert with_it.made_of("transfer", "table", "table2") == without.made_of("transfer", "table", "table2")
+    assert with_it.targets.everything() == without.targets.everything()
+    assert with_it.fingerprints.product("transfer", "table", "table2") == without.fingerprints.product(
+        "transfer", "table", "table2"
+    )
     # A copy keeps the name of the file.
     folder = f"transfer-{scale_name(GIVEN)}-qknorm-against-baseline"
-    assert with_it.copied_from("trial") == f"results/smoke/trial/{folder}/trial"
+    assert with_it.targets.copied_from("trial") == f"results/smoke/trial/{folder}/trial"
     with pytest.raises(PlumblineError, match=r"results/trial.md is the page of a trial, and .*make quick"):
-        without.refuse("results/trial.md")
+        without.unknown_paths.refuse("results/trial.md")
 
 
 @pytest.mark.parametrize(
@@ -108,4 +110,4 @@ def test_a_study_with_a_scale_of_a_trials_name_is_refused() -> None:
 def test_half_a_trial_names_what_is_missing() -> None:
     half = {key: value for key, value in GIVEN.items() if key != "steps"}
     with pytest.raises(PlumblineError, match="trial: 'steps' is a required property; add it"):
-        plan(load_config() | {"preset": "smoke", "studies": ["transfer"], "trial": half})
+        project.load(load_config() | {"preset": "smoke", "studies": ["transfer"], "trial": half})

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from plumbline import project
 from plumbline.experiment import trial_page
 from plumbline.experiment.__main__ import main as verdict
-from plumbline.project.project import Plan, plan
 from plumbline.results.runs.expected_runs import Expected
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs.config import load_config
@@ -22,15 +22,15 @@ GAIN = {"baseline": [6.10, 6.14, 6.12], "qknorm": [5.90, 5.94, 5.92]}
 
 
 @pytest.fixture
-def whole(tmp_path: Path) -> Plan:
-    return plan(load_config() | {"studies": ["transfer"], "work": str(tmp_path / "work"), "trial": GIVEN})
+def whole(tmp_path: Path) -> project.Project:
+    return project.load(load_config() | {"studies": ["transfer"], "work": str(tmp_path / "work"), "trial": GIVEN})
 
 
-def frames(whole: Plan, losses: dict[str, list[float]]) -> RunFrames:
+def frames(whole: Project, losses: dict[str, list[float]]) -> RunFrames:
     """What the runs leave; infinite: the run diverged."""
     for key, run in whole.trial.runs.items():
         loss = losses[run.spec.method][run.spec.init_seed - 42]
-        folder = Path(whole.work) / "runs" / key
+        folder = Path(whole.paths.work) / "runs" / key
         folder.mkdir(parents=True)
         known = {"outcome": "completed", "validation_loss": loss}
         known = known if math.isfinite(loss) else {"outcome": "diverged", "validation_loss": None}
@@ -38,10 +38,10 @@ def frames(whole: Plan, losses: dict[str, list[float]]) -> RunFrames:
         manifest = {"run_id": run.spec.run_id, "parameters": 1_200_000, "spec": run.spec.to_dict()}
         (folder / "manifest.json").write_text(json.dumps(manifest))
     expected = [Expected(key=key, run_id=run.spec.run_id) for key, run in whole.trial.runs.items()]
-    return load(expected, whole.work, scores=False)
+    return load(expected, whole.paths.work, scores=False)
 
 
-def test_a_page_names_its_size_the_losses_and_what_they_can_find(whole: Plan) -> None:
+def test_a_page_names_its_size_the_losses_and_what_they_can_find(whole: Project) -> None:
     text = trial_page.markdown(whole.trial, frames(whole, NULL), Path("results/demo/trial/x.csv"))
     said = " ".join(text.split())
     assert text.startswith("# A first look, not a verdict: QK-Norm against Baseline\n")
@@ -55,21 +55,21 @@ def test_a_page_names_its_size_the_losses_and_what_they_can_find(whole: Plan) ->
     assert max(len(line) for line in text.splitlines() if line[:1] not in ("|", " ")) <= trial_page.WIDTH
 
 
-def test_what_seeds_tell_apart_is_said_with_its_direction(whole: Plan) -> None:
+def test_what_seeds_tell_apart_is_said_with_its_direction(whole: Project) -> None:
     text = " ".join(trial_page.markdown(whole.trial, frames(whole, GAIN), Path("x.csv")).split())
     assert "QK-Norm minus Baseline: -0.200 nats" in text and "By these seeds the two differ: QK-Norm is better." in text
 
 
 def test_another_recipe_than_the_baselines_is_named(tmp_path: Path) -> None:
     given = GIVEN | {"method": "provoked_divergence"}
-    other = plan(load_config() | {"studies": ["transfer"], "work": str(tmp_path / "work"), "trial": given})
+    other = project.load(load_config() | {"studies": ["transfer"], "work": str(tmp_path / "work"), "trial": given})
     text = trial_page.markdown(
         other.trial, frames(other, NULL | {"provoked_divergence": [math.inf] * 3}), Path("x.csv")
     )
     assert "is not trained by that recipe: `optimizer.learning_rate` is 100.0 (baseline: 0" in " ".join(text.split())
 
 
-def test_a_run_that_diverged_is_no_loss_and_no_difference(whole: Plan) -> None:
+def test_a_run_that_diverged_is_no_loss_and_no_difference(whole: Project) -> None:
     read = frames(whole, NULL | {"qknorm": [6.11, math.inf, 6.09]})
     text = " ".join(trial_page.markdown(whole.trial, read, Path("x.csv")).split())
     assert "Without a loss (diverged): 1 of QK-Norm." in text and "no loss" in text
@@ -77,7 +77,7 @@ def test_a_run_that_diverged_is_no_loss_and_no_difference(whole: Plan) -> None:
     assert list(trial_page.rows(whole.trial, read)["outcome"]) == ["completed"] * 4 + ["diverged", "completed"]
 
 
-def test_the_csv_is_what_a_verdict_reads(whole: Plan, tmp_path: Path) -> None:
+def test_the_csv_is_what_a_verdict_reads(whole: Project, tmp_path: Path) -> None:
     """The command that the page names, on the file beside it."""
     csv, read = tmp_path / "x.csv", frames(whole, GAIN)
     trial_page.rows(whole.trial, read).to_csv(csv, index=False)

@@ -4,9 +4,9 @@
 rule bundle:
     """Results and what they are made of: no weights, no corpus, no items. No part of `all`."""
     input:
-        PLAN.bundle_inputs(),
+        PROJECT.bundles.inputs(),
     output:
-        PLAN.bundle_file,
+        PROJECT.paths.bundle,
     log:
         f"{LOGS}/bundle.log",
     conda:
@@ -15,8 +15,8 @@ rule bundle:
     resources:
         mem_mb=1500,
     params:
-        configuration=json.dumps(PLAN.config),
-        made_of=PLAN.bundle_made_of(),
+        configuration=json.dumps(PROJECT.config),
+        made_of=PROJECT.fingerprints.bundle(),
     shell:
         "exec python -m plumbline.bundle --configuration {params.configuration:q} --made-of {params.made_of:q} "
         "--out {output:q} > {log:q} 2>&1"

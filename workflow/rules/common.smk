@@ -4,26 +4,29 @@ import json
 import re
 from functools import cache
 
-from plumbline.cli import PlumblineError
-from plumbline.operate import driver, forecast, scheduler, staleness
-from plumbline.operate.check import beforehand
+from plumbline.core.errors import PlumblineError
+from plumbline.data.pinned_packages import PINS
+from plumbline.operate import scheduler, staleness
+from plumbline.operate.console import forecast
+from plumbline.operate.locks import workflow_lock
+from plumbline.operate.preflight import before_first_job
 from plumbline.plan.estimate import estimator
-from plumbline.project import RESULTS, pin, plan, use_this_interpreter
-from plumbline.reported import INDEX as REPORT
+from plumbline.project import load, use_this_interpreter
+from plumbline.project.paths import REPORT_INDEX, RESULTS
 
 use_this_interpreter()
 
 try:
-    PLAN = plan(dict(config))
-    PLAN.require_what_tokens_need()
+    PROJECT = load(dict(config))
+    PROJECT.tokens.require()
 except PlumblineError as error:
     raise WorkflowError(str(error)) from None
 # What jobs will take, from finished runs where there are any: read once, here.
-ESTIMATOR = estimator(PLAN)
-WORK, MADE, LOGS = PLAN.work, PLAN.results, PLAN.logs
+ESTIMATOR = estimator(PROJECT)
+WORK, MADE, LOGS = PROJECT.paths.work, PROJECT.paths.results, PROJECT.paths.logs
 BENCHMARKS = f"{WORK}/benchmarks"
 COMPILED = f"{WORK}/compiled"
-CORPUS = PLAN.corpus_folder("{corpus}")
+CORPUS = PROJECT.paths.corpus("{corpus}")
 RUN = f"{WORK}/runs/{{study}}/{{scale}}/{{method}}/s{{seed}}"
 # A run's name in file names of logs and benchmarks.
 NAME = "{study}.{scale}.{method}.s{seed}"
@@ -34,19 +37,19 @@ def one_of(names):
     return "|".join(sorted(re.escape(name) for name in set(names))) or "(?!)"
 
 
-SPECS = [run.spec for run in PLAN.runs.values()]
+SPECS = [run.spec for run in PROJECT.runs.values()]
 
 
 def pinned_requirement(wildcards):
     """How the package of a fetch job is spelt and checked."""
-    chosen = pin(wildcards.package)
+    chosen = PINS[wildcards.package]
     kind = "--package" if chosen.index == "python" else "--debian"
     return f"{kind} {chosen.requirement} --sha256 {chosen.sha256}"
 
 
 def run_of(wildcards):
     """The run that a job's wildcards name."""
-    return PLAN.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
+    return PROJECT.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
 
 
 def run_spec(wildcards):
@@ -68,9 +71,9 @@ def validation_shards(wildcards):
 
 # What products are made of is asked for each of their jobs, and reckoned once.
 of_corpus, of_items, of_scores = (
-    cache(PLAN.corpus_made_of),
-    cache(PLAN.items_made_of),
-    cache(PLAN.scores_made_of),
+    cache(PROJECT.fingerprints.corpus),
+    cache(PROJECT.fingerprints.items),
+    cache(PROJECT.fingerprints.scores),
 )
 
 
@@ -95,45 +98,45 @@ def scores_made_of(wildcards):
 
 def probes_made_of(wildcards):
     """A parameter that changes with the code of a run's probes."""
-    return PLAN.probes_made_of(run_of(wildcards))
+    return PROJECT.fingerprints.probes(run_of(wildcards))
 
 
 def waited_for(path, corpus, made_of, **how):
     """A file of a corpus that what reads it waits for: remade with other code, it may come out the same."""
-    files = PLAN.corpus_files(corpus)
-    facts = f"{PLAN.corpus_folder(corpus)}/documents/documents.json"
+    files = PROJECT.inputs.corpus_files(corpus)
+    facts = f"{PROJECT.paths.corpus(corpus)}/documents/documents.json"
     return ancient(path) if staleness.held(path, made_of, files, facts, **how) else path
 
 
 @cache
 def shards(corpus, context, split):
     """The folder of one side of a corpus."""
-    folder = PLAN.packs_folder(corpus, context, split)
+    folder = PROJECT.paths.packs(corpus, context, split)
     return waited_for(folder, corpus, of_corpus("pack", corpus, split))
 
 
 @cache
 def items_file(corpus, suite):
     """The index of a suite's items."""
-    path = PLAN.items_index(corpus, suite)
+    path = PROJECT.paths.items(corpus, suite)
     return waited_for(path, corpus, of_items(corpus, suite), own_code=True)
 
 
 @cache
 def tokenizer_file(corpus):
     """The tokenizer of a corpus."""
-    path = f"{PLAN.corpus_folder(corpus)}/tokenizer/tokenizer.json"
+    path = f"{PROJECT.paths.corpus(corpus)}/tokenizer/tokenizer.json"
     return waited_for(path, corpus, of_corpus("tokenizer", corpus))
 
 
 def training_manifest(wildcards):
     """The manifest of the run's pack."""
-    return PLAN.pack_manifest(run_of(wildcards))
+    return PROJECT.paths.pack_manifest(run_of(wildcards))
 
 
 def validation_manifest(wildcards):
     """The manifest of the held-out pack beside it."""
-    return PLAN.validation_manifest(run_of(wildcards))
+    return PROJECT.paths.validation_manifest(run_of(wildcards))
 
 
 def items_of(wildcards):
@@ -149,7 +152,7 @@ def tokenizer_of(wildcards):
 
 def evaluation_flags(wildcards):
     """Suite, limit and metric of a run's evaluation."""
-    return PLAN.evaluation_flags(run_of(wildcards))
+    return PROJECT.commands.evaluation(run_of(wildcards))
 
 
 def pretrain_minutes(wildcards):
@@ -174,12 +177,12 @@ def measure_minutes(wildcards):
 
 def measurement_of(wildcards):
     """The measurement that a job's wildcards name."""
-    return PLAN.measurement(wildcards.study, wildcards.measurement)
+    return PROJECT.measurements.one(wildcards.study, wildcards.measurement)
 
 
 def measurement_made_of(wildcards):
     """A parameter that changes with a measurement's code, its options, and the specs that it reads."""
-    return PLAN.measurement_made_of(measurement_of(wildcards))
+    return PROJECT.fingerprints.measurement(measurement_of(wildcards))
 
 
 def plan_state(wildcards):
@@ -192,7 +195,7 @@ def made_of(kind):
 
     def fingerprint(wildcards):
         target = getattr(wildcards, kind, None)
-        return PLAN.made_of(getattr(wildcards, "study", ""), kind, target)
+        return PROJECT.fingerprints.product(getattr(wildcards, "study", ""), kind, target)
 
     return fingerprint
 
@@ -202,8 +205,8 @@ def target_files(kind):
 
     def files(wildcards):
         target = getattr(wildcards, kind)
-        PLAN.target_entry(wildcards.study, target, kind)
-        return PLAN.target_files(wildcards.study, target)
+        PROJECT.targets.entry(wildcards.study, target, kind)
+        return PROJECT.targets.files(wildcards.study, target)
 
     return files
 
@@ -212,40 +215,40 @@ def target_runs(kind):
     """Changes with the runs that a table or figure expects."""
 
     def runs(wildcards):
-        return PLAN.target_expected(wildcards.study, getattr(wildcards, kind))
+        return PROJECT.targets.expected(wildcards.study, getattr(wildcards, kind))
 
     return runs
 
 
 def claims_files(wildcards):
     """What the claims of a study rest on."""
-    return PLAN.claims_files(wildcards.study)
+    return PROJECT.targets.claims_files(wildcards.study)
 
 
 def study_runs(wildcards):
     """Changes with the runs of a study."""
-    return PLAN.study_expected(wildcards.study)
+    return PROJECT.targets.study_expected(wildcards.study)
 
 
 def copied(*endings):
     """The files of this preset that a copy is made of."""
 
     def files(wildcards):
-        return [PLAN.copied_from(wildcards.name) + ending for ending in endings]
+        return [PROJECT.targets.copied_from(wildcards.name) + ending for ending in endings]
 
     return files
 
 
 def report_made_of(wildcards):
     """A parameter that changes with the code of the report's pages, and what they say beside products."""
-    return PLAN.report_made_of()
+    return PROJECT.fingerprints.report()
 
 
 def smoke_outcomes():
     """The outcomes of every run: refused at other presets, where they are days of work."""
-    if PLAN.name != "smoke":
+    if PROJECT.name != "smoke":
         raise WorkflowError(
-            f"the target `smoke` carries out every run and is for the preset smoke, not {PLAN.name}; "
+            f"the target `smoke` carries out every run and is for the preset smoke, not {PROJECT.name}; "
             "add --config preset=smoke, or ask for `all`"
         )
-    return [PLAN.run_file(run, "outcome.json") for run in PLAN.runs.values()]
+    return [PROJECT.paths.run(run, "outcome.json") for run in PROJECT.runs.values()]

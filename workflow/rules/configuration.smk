@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from plumbline.cli import PlumblineError
-from plumbline.operate import invocation
-from plumbline.operate.check import sharing
-from plumbline.system import unsupported
+from plumbline.core.errors import PlumblineError
+from plumbline.core.system import unsupported
+from plumbline.operate.preflight import sharing
+from plumbline.project import invocation
 
 if unsupported():
     raise WorkflowError(unsupported())

@@ -19,7 +19,7 @@ rule copy_table:
     log:
         f"{LOGS}/copy/{{name}}.log",
     wildcard_constraints:
-        name=one_of(PLAN.copies("table")),
+        name=one_of(PROJECT.targets.copies("table")),
     localrule: True
     conda:
         "../../envs/plumbline.yaml"
@@ -38,7 +38,7 @@ rule copy_figure:
     log:
         f"{LOGS}/copy/{{name}}.log",
     wildcard_constraints:
-        name=one_of(PLAN.copies("figure")),
+        name=one_of(PROJECT.targets.copies("figure")),
     localrule: True
     conda:
         "../../envs/plumbline.yaml"
@@ -57,7 +57,7 @@ rule copy_page:
     log:
         f"{LOGS}/copy/{{name}}.log",
     wildcard_constraints:
-        name=one_of(PLAN.copies("page")),
+        name=one_of(PROJECT.targets.copies("page")),
     localrule: True
     conda:
         "../../envs/plumbline.yaml"
@@ -70,13 +70,13 @@ rule copy_page:
 rule unknown_run:
     """A run or measurement that no study has is answered with the nearest one."""
     input:
-        lambda wildcards: PLAN.refuse_run(wildcards.unknown),
+        lambda wildcards: PROJECT.unknown_paths.refuse_run(wildcards.unknown),
     output:
         f"{WORK}/{{unknown}}",
     log:
         f"{LOGS}/unknown/{{unknown}}.log",
     wildcard_constraints:
-        unknown=PLAN.unknown_run(),
+        unknown=PROJECT.unknown_paths.runs(),
     localrule: True
     conda:
         "../../envs/plumbline.yaml"
@@ -87,13 +87,13 @@ rule unknown_run:
 rule unknown:
     """What nothing makes is answered with the nearest thing that is made."""
     input:
-        lambda wildcards: PLAN.refuse(f"{RESULTS}/{wildcards.unknown}"),
+        lambda wildcards: PROJECT.unknown_paths.refuse(f"{RESULTS}/{wildcards.unknown}"),
     output:
         f"{RESULTS}/{{unknown}}",
     log:
         f"{LOGS}/unknown/{{unknown}}.log",
     wildcard_constraints:
-        unknown=PLAN.unknown(),
+        unknown=PROJECT.unknown_paths.results(),
     localrule: True
     conda:
         "../../envs/plumbline.yaml"

@@ -1,6 +1,6 @@
 """From a corpus to packs: fetch, documents, tokenizer, tokens (scattered over shards), packs with manifests."""
 
-TOKEN_SHARDS = [f"{number:04d}" for number in range(PLAN.preset["tokenize_shards"])]
+TOKEN_SHARDS = [f"{number:04d}" for number in range(PROJECT.preset["tokenize_shards"])]
 
 
 rule fetch:
@@ -33,11 +33,11 @@ rule documents:
     """A corpus as documents; whole groups are held out before anything is cut or shuffled."""
     input:
         packages=lambda wildcards: [
-            PLAN.package_file(name)
-            for name in PLAN.documents_packages(wildcards.corpus)
+            PROJECT.paths.package(name)
+            for name in PROJECT.inputs.documents_packages(wildcards.corpus)
         ],
-        files=lambda wildcards: PLAN.corpus_files(wildcards.corpus),
-        tokenizer=lambda wildcards: PLAN.documents_tokenizer(wildcards.corpus),
+        files=lambda wildcards: PROJECT.inputs.corpus_files(wildcards.corpus),
+        tokenizer=lambda wildcards: PROJECT.tokens.decoding_tokenizer(wildcards.corpus),
     output:
         train=f"{CORPUS}/documents/train.jsonl",
         validation=f"{CORPUS}/documents/validation.jsonl",
@@ -52,7 +52,7 @@ rule documents:
     resources:
         mem_mb=1500,
     params:
-        flags=lambda wildcards: PLAN.documents_flags(wildcards.corpus),
+        flags=lambda wildcards: PROJECT.commands.documents(wildcards.corpus),
         made_of=corpus_made_of("documents"),
         out=subpath(output.facts, parent=True),
     shell:
@@ -63,11 +63,11 @@ rule documents:
 rule tokenizer:
     """Byte-level BPE: trained on the training documents, or GPT-2's from its package; or that of token files."""
     input:
-        documents=lambda wildcards: PLAN.tokenizer_documents(wildcards.corpus),
-        files=lambda wildcards: PLAN.tokenizer_files(wildcards.corpus),
+        documents=lambda wildcards: PROJECT.tokens.training_documents(wildcards.corpus),
+        files=lambda wildcards: PROJECT.tokens.tokenizer(wildcards.corpus),
         packages=lambda wildcards: [
-            PLAN.package_file(name)
-            for name in PLAN.tokenizer_packages(wildcards.corpus)
+            PROJECT.paths.package(name)
+            for name in PROJECT.inputs.tokenizer_packages(wildcards.corpus)
         ],
     output:
         f"{CORPUS}/tokenizer/tokenizer.json",
@@ -81,7 +81,7 @@ rule tokenizer:
     resources:
         mem_mb=2000,
     params:
-        flags=lambda wildcards: PLAN.tokenizer_flags(wildcards.corpus),
+        flags=lambda wildcards: PROJECT.commands.tokenizer(wildcards.corpus),
         made_of=corpus_made_of("tokenizer"),
     shell:
         "exec python -m plumbline.data.tokenizer {params.flags} "
@@ -91,7 +91,7 @@ rule tokenizer:
 rule tokenize:
     """One shard of the documents as tokens, encoded or as they lie in token files."""
     input:
-        files=lambda wildcards: PLAN.token_files(wildcards.corpus),
+        files=lambda wildcards: PROJECT.tokens.files(wildcards.corpus),
         documents=f"{CORPUS}/documents/{{split}}.jsonl",
         tokenizer=f"{CORPUS}/tokenizer/tokenizer.json",
     output:
@@ -108,7 +108,7 @@ rule tokenize:
     resources:
         mem_mb=1500,
     params:
-        flags=lambda wildcards: PLAN.tokenize_flags(wildcards.corpus),
+        flags=lambda wildcards: PROJECT.commands.tokenize(wildcards.corpus),
         shards=len(TOKEN_SHARDS),
         made_of=corpus_made_of("tokenize"),
     shell:
@@ -128,7 +128,7 @@ rule pack:
         tokenizer=f"{CORPUS}/tokenizer/tokenizer.json",
         documents=f"{CORPUS}/documents/documents.json",
     output:
-        directory(PLAN.packs_folder("{corpus}", "{context}", "{split}")),
+        directory(PROJECT.paths.packs("{corpus}", "{context}", "{split}")),
     log:
         f"{LOGS}/pack/{{corpus}}.context{{context}}.{{split}}.log",
     benchmark:
@@ -139,8 +139,8 @@ rule pack:
     resources:
         mem_mb=1500,
     params:
-        flags=lambda wildcards: PLAN.pack_flags(wildcards.corpus, wildcards.split),
-        tokens=lambda wildcards: f"{PLAN.corpus_folder(wildcards.corpus)}/tokens",
+        flags=lambda wildcards: PROJECT.commands.pack(wildcards.corpus, wildcards.split),
+        tokens=lambda wildcards: f"{PROJECT.paths.corpus(wildcards.corpus)}/tokens",
         shards=len(TOKEN_SHARDS),
         made_of=corpus_made_of("pack"),
     shell:

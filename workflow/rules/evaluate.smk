@@ -4,11 +4,11 @@
 rule items:
     """Evaluation items of a suite's tasks, in the hub's own schema; proxies are named as such."""
     input:
-        packages=[PLAN.package_file(name) for name in PLAN.item_packages],
+        packages=[PROJECT.paths.package(name) for name in PROJECT.inputs.item_packages],
         validation=f"{CORPUS}/documents/validation.jsonl",
-        files=lambda wildcards: PLAN.item_files(wildcards.suite),
+        files=lambda wildcards: PROJECT.inputs.item_files(wildcards.suite),
     output:
-        facts=PLAN.items_index("{corpus}", "{suite}"),
+        facts=PROJECT.paths.items("{corpus}", "{suite}"),
     log:
         f"{LOGS}/items/{{corpus}}.{{suite}}.log",
     benchmark:
@@ -19,7 +19,7 @@ rule items:
     resources:
         mem_mb=1500,
     params:
-        flags=lambda wildcards: PLAN.item_flags(wildcards.suite),
+        flags=lambda wildcards: PROJECT.commands.items(wildcards.suite),
         made_of=items_made_of,
         out=subpath(output.facts, parent=True),
     shell:

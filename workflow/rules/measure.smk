@@ -14,7 +14,7 @@ rule measure:
     benchmark:
         f"{BENCHMARKS}/measure/{{study}}.{{measurement}}.jsonl"
     wildcard_constraints:
-        measurement=one_of(one.name for one in PLAN.measurements.values()),
+        measurement=one_of(one.name for one in PROJECT.measurements.all.values()),
     conda:
         "../../envs/plumbline.yaml"
     threads: 1
@@ -23,7 +23,7 @@ rule measure:
         runtime=measure_minutes,
         launch="python",
     params:
-        preset=PLAN.name,
+        preset=PROJECT.name,
         made_of=measurement_made_of,
     shell:
         "exec {resources.launch} -m plumbline.results.measure {wildcards.study:q} {wildcards.measurement:q} "

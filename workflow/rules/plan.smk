@@ -13,7 +13,7 @@ rule plan:
     conda:
         "../../envs/plumbline.yaml"
     params:
-        configuration=json.dumps(PLAN.config),
+        configuration=json.dumps(PROJECT.config),
         state=plan_state,
     shell:
         "exec python -m plumbline.plan --configuration {params.configuration:q} --out {output.csv:q} > {log:q} 2>&1"

@@ -4,16 +4,16 @@
 rule report:
     """The report of this preset: a folder of static pages, of which the first is named."""
     input:
-        PLAN.report_files(),
+        PROJECT.reports.files(),
     output:
-        PLAN.report_index,
+        PROJECT.paths.report,
     log:
         f"{LOGS}/report.log",
     localrule: True
     conda:
         "../../envs/plumbline.yaml"
     params:
-        configuration=json.dumps(PLAN.config),
+        configuration=json.dumps(PROJECT.config),
         made_of=report_made_of,
     shell:
         "exec python -m plumbline.report --configuration {params.configuration:q} --made-of {params.made_of:q} "
@@ -23,9 +23,9 @@ rule report:
 rule copy_report:
     """The folder of the preset asked for."""
     input:
-        PLAN.report_index,
+        PROJECT.paths.report,
     output:
-        f"{RESULTS}/{REPORT}",
+        f"{RESULTS}/{REPORT_INDEX}",
     log:
         f"{LOGS}/copy/report.log",
     localrule: True

@@ -31,9 +31,9 @@ rule table:
         mem_mb=800,
         launch="python",
     params:
-        preset=PLAN.name,
+        preset=PROJECT.name,
         work=WORK,
-        source=PLAN.config["data"]["source"],
+        source=PROJECT.config["data"]["source"],
         expected=target_runs("table"),
         made_of=made_of("table"),
     shell:
@@ -67,9 +67,9 @@ rule figure:
         mem_mb=800,
         launch="python",
     params:
-        preset=PLAN.name,
+        preset=PROJECT.name,
         work=WORK,
-        source=PLAN.config["data"]["source"],
+        source=PROJECT.config["data"]["source"],
         expected=target_runs("figure"),
         made_of=made_of("figure"),
     shell:
@@ -102,9 +102,9 @@ rule claims:
         mem_mb=800,
         launch="python",
     params:
-        preset=PLAN.name,
+        preset=PROJECT.name,
         work=WORK,
-        source=PLAN.config["data"]["source"],
+        source=PROJECT.config["data"]["source"],
         expected=study_runs,
         made_of=made_of("claims"),
     shell:
@@ -123,9 +123,9 @@ rule deviations:
     conda:
         "../../envs/plumbline.yaml"
     params:
-        preset=PLAN.name,
-        source=PLAN.config["data"]["source"],
-        evaluation=PLAN.evaluation_source,
+        preset=PROJECT.name,
+        source=PROJECT.config["data"]["source"],
+        evaluation=PROJECT.evaluation_source,
         made_of=made_of("deviations"),
     shell:
         "exec python -m plumbline.results.deviations {wildcards.study:q} --preset {params.preset:q} "
@@ -136,7 +136,7 @@ rule deviations:
 rule audit:
     """Printed numbers that follow from other printed numbers, recomputed with rounding intervals."""
     input:
-        PLAN.audited_files(),
+        PROJECT.targets.audited_files(),
     output:
         csv=report(
             f"{MADE}/audit.csv",

@@ -4,7 +4,7 @@
 rule trial:
     """Losses at every seed, their difference, and what so many seeds can find."""
     input:
-        PLAN.trial_files(),
+        PROJECT.targets.trial_files(),
     output:
         multiext(f"{MADE}/trial/{{trial}}/trial", csv=".csv", md=".md"),
     log:
@@ -12,16 +12,16 @@ rule trial:
     benchmark:
         f"{BENCHMARKS}/trial/{{trial}}.jsonl"
     wildcard_constraints:
-        trial=one_of([PLAN.trial.name] if PLAN.trial else []),
+        trial=one_of([PROJECT.trial.name] if PROJECT.trial else []),
     conda:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
         mem_mb=800,
     params:
-        configuration=json.dumps(PLAN.config),
+        configuration=json.dumps(PROJECT.config),
         work=WORK,
-        made_of=lambda wildcards: PLAN.trial_made_of(),
+        made_of=lambda wildcards: PROJECT.fingerprints.trial(),
     shell:
         "exec python -m plumbline.experiment.trial --configuration {params.configuration:q} --work {params.work:q} --made-of {params.made_of:q} "
         "--out {output.csv:q} > {log:q} 2>&1"

@@ -7,7 +7,7 @@ Its runs are made by the rules of every study; before the first of them the meth
 rule verdict:
     """The page, its numbers, and an entry in the ledger for each method."""
     input:
-        lambda wildcards: PLAN.verdict_files(),
+        lambda wildcards: PROJECT.verdicts.files(),
     output:
         # Compared with the ledger before it is replaced, so not removed beforehand.
         page=update(f"{MADE}/verdict/{{mine}}.md"),
@@ -17,21 +17,21 @@ rule verdict:
     benchmark:
         f"{BENCHMARKS}/verdict/{{mine}}.jsonl"
     wildcard_constraints:
-        mine=one_of([PLAN.mine.name] if PLAN.mine else []),
+        mine=one_of([PROJECT.mine.name] if PROJECT.mine else []),
     conda:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
         mem_mb=1500,
     params:
-        file=PLAN.config.get("mine", ""),
-        preset=PLAN.name,
+        file=PROJECT.config.get("mine", ""),
+        preset=PROJECT.name,
         work=WORK,
-        source=PLAN.config["data"]["source"],
-        checks=PLAN.verdict_checks,
-        ledger=PLAN.verdict_ledger,
-        expected=PLAN.verdict_expected(),
-        made_of=PLAN.verdict_made_of(),
+        source=PROJECT.config["data"]["source"],
+        checks=PROJECT.paths.verdict_checks,
+        ledger=PROJECT.paths.verdict_ledger,
+        expected=PROJECT.verdicts.expected(),
+        made_of=PROJECT.fingerprints.verdict(),
     shell:
         "exec python -m plumbline.verdict.own {params.file:q} --preset {params.preset:q} --work {params.work:q} "
         "--source {params.source:q} --checks {params.checks:q} --ledger {params.ledger:q} "
@@ -49,12 +49,12 @@ rule copy_verdict:
     log:
         f"{LOGS}/copy/verdict.{{mine}}.log",
     wildcard_constraints:
-        mine=one_of([PLAN.mine.name] if PLAN.mine else []),
+        mine=one_of([PROJECT.mine.name] if PROJECT.mine else []),
     localrule: True
     conda:
         "../../envs/plumbline.yaml"
     params:
-        ledger=f"s#^Ledger: `ledger.jsonl`#Ledger: `../{PLAN.name}/verdict/ledger.jsonl`#",
+        ledger=f"s#^Ledger: `ledger.jsonl`#Ledger: `../{PROJECT.name}/verdict/ledger.jsonl`#",
     shell:
         "sed {params.ledger:q} {input.page:q} > {output.page:q} 2> {log:q} && "
         "cp {input.numbers:q} {output.numbers:q} >> {log:q} 2>&1"

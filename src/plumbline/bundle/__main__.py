@@ -17,8 +17,8 @@ from plumbline.core import fingerprint_file, process_record
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import pretty_json, sha256_file
+from plumbline.project import Project, load
 from plumbline.project.bundles import Product
-from plumbline.project.project import Plan, plan
 from plumbline.results.tables.table import PRESET_NOTES
 from plumbline.specs.config import PRESETS, load_config
 
@@ -53,7 +53,7 @@ def main() -> None:
     config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
     config |= {"preset": given.preset} if given.preset else {}
     config |= {"studies": given.study} if given.study else {}
-    planned = plan(config | {"mine": "", "trial": {}})
+    planned = load(config | {"mine": "", "trial": {}})
     said, lacking = pack(planned, given.out, as_it_is=given.as_it_is)
     fingerprint_file.write(given.out, given.made_of)
     for product in lacking:
@@ -63,33 +63,36 @@ def main() -> None:
     print(given.out)
 
 
-def pack(planned: Plan, out: Path, *, as_it_is: bool = False) -> tuple[contents.Contents, list[Product]]:
+def pack(planned: Project, out: Path, *, as_it_is: bool = False) -> tuple[contents.Contents, list[Product]]:
     """Write the archive of a plan; what it says of itself, and the products that are not there.
 
     Raises:
         PlumblineError: a product is not there (and `as_it_is` does not allow that), does not say what it was made of,
             or what is to be packed holds texts.
     """
-    folder = planned.root / planned.results
-    products = planned.bundle_products
+    folder = planned.root / planned.paths.results
+    products = planned.bundles.products
     lacking = [one for one in products if not all((folder / name).is_file() for name in one.files)]
     products = [one for one in products if one not in lacking]
     if lacking and not as_it_is:
         raise PlumblineError(
-            f"{planned.results}: {len(lacking)} products are not there, such as {lacking[0]}; make them (snakemake "
+            f"{planned.paths.results}: {len(lacking)} products are not there, such as {lacking[0]}; make them (snakemake "
             "bundle does), or pack what is there with --as-it-is"
         )
     work = _within(planned)
-    read = {path: f"{work}/{planned.name}/{path.removeprefix(f'{planned.work}/')}" for path in planned.bundled_work()}
+    read = {
+        path: f"{work}/{planned.name}/{path.removeprefix(f'{planned.paths.work}/')}"
+        for path in planned.bundles.work_files()
+    }
     for path in read:
         if path.endswith("/examples.parquet"):
             require_no_texts(planned.root / path)
     said = _contents(planned, products, work, [path for path in read if path.endswith(".json")])
     files: dict[str, bytes | Path] = {name: _packed(planned.root / path) for path, name in read.items()}
-    configuration = planned.bundled_configuration()
+    configuration = planned.bundles.configuration_files()
     configuration += [LOCK] if (planned.root / LOCK).is_file() else []
     files |= {path: planned.root / path for path in configuration}
-    results = frozenset(f"{planned.results}/{name}" for product in products for name in product.files)
+    results = frozenset(f"{planned.paths.results}/{name}" for product in products for name in product.files)
     files |= {name: planned.root / name for name in results}
     files[contents.NAME] = msgspec.json.format(msgspec.json.encode(said, order="sorted"), indent=1) + b"\n"
     files["README.md"] = _readme(said).encode()
@@ -119,17 +122,17 @@ def _packed(path: Path) -> bytes | Path:
     return pretty_json(process_record.travelling(manifest)).encode()
 
 
-def _made(planned: Plan, product: Product) -> contents.Made:
-    folder = planned.root / planned.results
+def _made(planned: Project, product: Product) -> contents.Made:
+    folder = planned.root / planned.paths.results
     says = next(name for name in product.files if name.endswith(".json"))
     made_of = (fingerprint_file.read(folder / says) or {}).get(fingerprint_file.KEY)
     if not made_of:
         raise PlumblineError(
-            f"{planned.results}/{says} does not say what {product} was made of (by hand?); have it made by Snakemake"
+            f"{planned.paths.results}/{says} does not say what {product} was made of (by hand?); have it made by Snakemake"
         )
-    if made_of != planned.made_of(product.study, product.kind, product.target or None):
+    if made_of != planned.fingerprints.product(product.study, product.kind, product.target or None):
         raise PlumblineError(
-            f"{planned.results}/{says}: {product} was made of something else than it would be made of here (other code "
+            f"{planned.paths.results}/{says}: {product} was made of something else than it would be made of here (other code "
             "or configuration); have it made again by Snakemake (snakemake bundle does that)"
         )
     return contents.Made(
@@ -141,21 +144,21 @@ def _made(planned: Plan, product: Product) -> contents.Made:
     )
 
 
-def _within(planned: Plan) -> str:
+def _within(planned: Project) -> str:
     """Where heavy files lie in the archive: as in the project, or, where they lie outside of it, below `WORK`."""
     path = PurePosixPath(planned.config["work"])
     return WORK if path.is_absolute() or ".." in path.parts else str(path)
 
 
-def _contents(planned: Plan, products: Iterable[Product], work: str, facts: Iterable[str]) -> contents.Contents:
+def _contents(planned: Project, products: Iterable[Product], work: str, facts: Iterable[str]) -> contents.Contents:
     commit, committed, edited = contents.checkout(planned.root)
     ends = [(fingerprint_file.read(planned.root / path) or {}).get("finished") for path in facts]
     own = {"studies": list(planned.studies), "work": work, "mine": "", "trial": {}}
     return contents.Contents(
         format=contents.FORMAT,
         configuration=planned.config | own,
-        called=planned.work,
-        results=planned.results,
+        called=planned.paths.work,
+        results=planned.paths.results,
         commit=commit,
         committed=committed,
         edited=edited,

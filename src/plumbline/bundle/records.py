@@ -17,7 +17,7 @@ from plumbline.bundle import archive, contents, rebuild
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_bytes, sha256_file
-from plumbline.project.bundles import NAME
+from plumbline.project.paths import BUNDLE
 
 #: The folder of records, and the file of each that says what it is.
 FOLDER, SAYS = Path("records"), "record.json"
@@ -83,7 +83,7 @@ def keep(folder: Path, bundle: Path, words: str) -> Path:
     if said.commit is None or said.edited:
         raise PlumblineError(f"{bundle} was made from sources that are in no commit; commit them, and make it again")
     folder.mkdir(parents=True)
-    shutil.copyfile(bundle, folder / NAME)
+    shutil.copyfile(bundle, folder / BUNDLE)
     kept = Record(
         words=words,
         commit=said.commit,
@@ -107,7 +107,7 @@ def read(folder: Path) -> Record:
         kept = msgspec.json.decode((folder / SAYS).read_bytes(), type=Record)
     except (OSError, msgspec.DecodeError) as error:
         raise PlumblineError(f"{folder / SAYS} does not say what the record is of ({error})") from error
-    bundle = folder / NAME
+    bundle = folder / BUNDLE
     if not bundle.is_file() or sha256_file(bundle) != kept.sha256:
         raise PlumblineError(f"{bundle} is not the archive that {SAYS} names; restore it from the repository")
     said = contents.parse(archive.read_one(bundle, contents.NAME), str(bundle))
@@ -121,7 +121,7 @@ def check(folder: Path, jobs: int = 1) -> int:
     kept = read(folder)
     print(f"{folder.name}: {kept.words}", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
-        found = rebuild.rebuild(folder / NAME, Path(scratch) / "rebuilt", jobs=jobs, at_commit=True)
+        found = rebuild.rebuild(folder / BUNDLE, Path(scratch) / "rebuilt", jobs=jobs, at_commit=True)
         print(rebuild.told(found))
     return 0 if found.whole else 1
 

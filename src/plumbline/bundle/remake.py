@@ -20,13 +20,13 @@ def main() -> None:
     """The request: {configuration, work, called, results, products, any_commit, answer}."""
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     import plumbline
-    from plumbline.project.project import plan
+    from plumbline.project import load
 
-    planned = plan(request["configuration"])
+    planned = load(request["configuration"])
     answer: dict[str, Any] = {"package": str(Path(plumbline.__file__).parent), "other": [], "failed": {}}
     products = request["products"]
     # What each product would be made of here: its code, what it shows of the configuration, and its runs.
-    now = [planned.made_of(each["study"], each["kind"], each["target"] or None) for each in products]
+    now = [planned.fingerprints.product(each["study"], each["kind"], each["target"] or None) for each in products]
     answer["other"] = [_name(each) for each, made_of in zip(products, now) if each["made_of"] != made_of]
     if request["any_commit"] or not answer["other"]:
         for each, made_of in zip(products, now):
@@ -52,7 +52,7 @@ def _command(request: dict, planned, product: dict, made_of: str) -> list[str]:
     asked = ["--preset", config["preset"], "--source", config["data"]["source"]]
     if kind == "deviations":
         return ["plumbline.results.deviations", study, *asked, "--evaluation", planned.evaluation_source, *out]
-    runs = planned.target_expected(study, target) if target else planned.study_expected(study)
+    runs = planned.targets.expected(study, target) if target else planned.targets.study_expected(study)
     read = ["--work", request["work"], "--planned", runs]
     if request["called"] != request["work"]:
         read += ["--called", request["called"]]

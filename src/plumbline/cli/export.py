@@ -13,7 +13,7 @@ from pathlib import Path
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.project.project import plan
+from plumbline.project import load
 from plumbline.specs.config import PRESETS, load_config
 
 
@@ -62,21 +62,21 @@ def find(run: str, preset: str | None) -> Found:
             raise PlumblineError(f"--preset: {folder} is a folder, whose manifest says its preset; leave it out")
         return Found(folder)
     config = load_config()
-    planned = plan(config | {"preset": preset or config["preset"]})
+    planned = load(config | {"preset": preset or config["preset"]})
     named = planned.runs.get(run)
     if named is None:
         known = nearest(run, planned.runs)
         raise PlumblineError(
             f"{run} is no folder, and no run at preset {planned.name} (plumbline ls runs lists them){known}"
         )
-    outcome = planned.run_file(named, "outcome.json")
+    outcome = planned.paths.run(named, "outcome.json")
     if not (planned.root / outcome).is_file():
         raise PlumblineError(
             f"{run} has not finished at preset {planned.name}; "
             f"snakemake {outcome} --config preset={planned.name} makes it"
         )
-    scores = planned.root / planned.scores_file(named)
-    tokenizer = planned.root / planned.tokenizer_file(named.spec.data.corpus)
+    scores = planned.root / planned.paths.scores(named)
+    tokenizer = planned.root / planned.paths.tokenizer(named.spec.data.corpus)
     return Found((planned.root / outcome).parent, tokenizer, scores if scores.is_file() else None)
 
 

@@ -16,7 +16,7 @@ import yaml
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import parse_json
-from plumbline.project.project import plan
+from plumbline.project import load
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs.config import PRESETS, load_config
 from plumbline.specs.spec import RunSpec
@@ -104,7 +104,7 @@ def main() -> int:
         config = invocation.changed(config, given.config)
     if given.preset:
         config["preset"] = given.preset
-    planned = plan(config)
+    planned = load(config)
     if given.run.count("/") != 3 or given.run not in planned.runs:
         known = nearest(given.run, planned.runs)
         raise PlumblineError(
@@ -118,7 +118,7 @@ def main() -> int:
             f"context {run.spec.model.context}); change them in the study's YAML"
         )
     _require_own_folder(given.out, spec)
-    packs = {"data": planned.pack_manifest(run), "validation": planned.validation_manifest(run)}
+    packs = {"data": planned.paths.pack_manifest(run), "validation": planned.paths.validation_manifest(run)}
     for manifest in packs.values():
         if not Path(manifest).exists():
             folder = Path(manifest).parent

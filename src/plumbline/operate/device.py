@@ -117,7 +117,7 @@ def _lock(path: Path) -> int | None:
 
 def needed(wildcards: Any) -> int:
     """How many devices of this machine the run of a job's wildcards gets: one, or all where its size is whole nodes."""
-    from plumbline.project.project import size_of
+    from plumbline.project.profiles import size_of
 
     return 1 if size_of(wildcards) == "one_gpu" else len(devices())
 

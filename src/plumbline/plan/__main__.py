@@ -15,7 +15,7 @@ from plumbline.core.files import atomic_write_text
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import table
-from plumbline.project.project import plan
+from plumbline.project import load
 from plumbline.specs.config import PRESETS, load_config, studies
 from plumbline.specs.study_config import Study
 
@@ -55,8 +55,8 @@ def main() -> None:
     machine = machines.load(config["machine"])
     if given.price is not None:
         machine = machines.priced(machine, given.price)
-    planned = plan(config)
-    known = counts.update(Path(planned.counts_file), planned.runs.values())
+    planned = load(config)
+    known = counts.update(Path(planned.paths.counts), planned.runs.values())
     priced = estimator(planned, machine, sizes=counts.Counted(known))
     frame = table(priced)
     print(page.terminal(priced, frame))
@@ -80,7 +80,7 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
     name = given.study or config["main_study"]
     if given.study and given.study not in (there := studies()):
         raise PlumblineError(f"--study: there is no study {name!r}{nearest(name, there)} (there are {there})")
-    planned = plan(config | {"studies": [name], "main_study": name, "trial": {}})
+    planned = load(config | {"studies": [name], "main_study": name, "trial": {}})
     against = given.against or planned.study(name).reference
     if against is None:
         raise PlumblineError(f"--fit: the study {name!r} has no reference; name the baseline with --against")
@@ -95,7 +95,7 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
         gain=given.gain or 0.0,
     )
     runs = [*planned.runs.values(), *noise.earlier(planned, name)]
-    known = counts.update(Path(planned.counts_file), runs)
+    known = counts.update(Path(planned.paths.counts), runs)
     priced = estimator(planned, machines.load(config["machine"]), sizes=counts.Counted(known), calibrate_on=runs)
     sigmas = (*noise.measured(planned, runs, against), *noise.assumed(planned.root))
     return fit_page.terminal(fit.Fit(estimator=priced, asked=asked, sigmas=sigmas), given.profile)

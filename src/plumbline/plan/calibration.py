@@ -13,7 +13,7 @@ from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
 from plumbline.plan.size import Sizes, training_tokens
 from plumbline.plan.warn import warn
-from plumbline.project.project import Plan
+from plumbline.project import Project
 from plumbline.specs.study_config import Run
 from plumbline.specs.trial import own_scale
 
@@ -53,9 +53,9 @@ _UNBELIEVABLE = 1e11
 _MOST_BYTES = 1e15
 
 
-def measure(plan: Plan, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> Calibration:
+def measure(plan: Project, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> Calibration:
     """Read manifests and Snakemake's benchmark files of those of `runs` that `machine` has finished."""
-    work = Path(plan.work)
+    work = Path(plan.paths.work)
     speeds: dict[tuple[str, str], list[float]] = {}
     memory: dict[tuple[str, str], int] = {}
     starts, evaluations, read = [], [], {}
@@ -70,7 +70,7 @@ def measure(plan: Plan, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> 
         job, evaluation = (job_seconds(work, rule, run) for rule in ("pretrain", "evaluate"))
         if job is not None and manifest["attempts"] == 1:
             starts.append(max(0.0, job - seconds))
-        if run.spec.suite and evaluation is not None and Path(plan.scores_file(run)).exists():
+        if run.spec.suite and evaluation is not None and Path(plan.paths.scores(run)).exists():
             evaluations.append((run, size.forward, evaluation))
         read[run.key] = (seconds, job, evaluation)
         if type(most := manifest.get("peak_memory_bytes")) is int and 0 < most < _MOST_BYTES:

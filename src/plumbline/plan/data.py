@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plumbline.data.budget import MARGIN_PERCENT
 from plumbline.plan.evaluation import bytes_per_token
-from plumbline.project.project import Plan
+from plumbline.project import Project
 from plumbline.specs.study_config import Run
 
 #: Tokens of the corpora that packages hold, for packs of `all` sequences (counted; manifests' `available`).
@@ -18,7 +18,7 @@ DOCUMENT_BYTES, TOKENIZER_BYTES, TOKENIZED, PACKED = 8e6, 4e6, 3e5, 4e7
 START_SECONDS = 15.0
 
 
-def tokens(plan: Plan, name: str) -> float | None:
+def tokens(plan: Project, name: str) -> float | None:
     """Tokens of a corpus that its packs need; None if the configuration does not tell."""
     corpus = plan.corpora[name]
     sizes = [*corpus.packs.values(), corpus.validation]
@@ -29,14 +29,14 @@ def tokens(plan: Plan, name: str) -> float | None:
     return float((max(known) + held_out) * max(plan.contexts[name], default=0))
 
 
-def seconds(plan: Plan, runs: Iterable[Run]) -> float | None:
+def seconds(plan: Project, runs: Iterable[Run]) -> float | None:
     """From nothing to the packs of `runs`, the tokenising scattered as the preset says; 0 once they are there.
 
     Corpora are made side by side, so that the longest counts. None if the size of one is not known.
     """
     stages = [0.0]
     for name, theirs in _by_corpus(runs).items():
-        if all(Path(plan.pack_manifest(run)).exists() for run in theirs):
+        if all(Path(plan.paths.pack_manifest(run)).exists() for run in theirs):
             continue
         stage = _stage(plan, name)
         if stage is None:
@@ -45,24 +45,24 @@ def seconds(plan: Plan, runs: Iterable[Run]) -> float | None:
     return max(stages)
 
 
-def disk_bytes(plan: Plan, runs: Iterable[Run]) -> float:
+def disk_bytes(plan: Project, runs: Iterable[Run]) -> float:
     """What the corpora of `runs` take; one of unknown size is not in it."""
     return sum(corpus_bytes(plan, name) for name in _by_corpus(runs))
 
 
-def corpus_bytes(plan: Plan, name: str) -> float:
+def corpus_bytes(plan: Project, name: str) -> float:
     """Documents, tokenised shards, and a pack for each context, of a corpus; 0 where its size is not known. Documents
     of a hub twice, as they are while they are shuffled, with the margin that is read of them."""
     vocabulary = plan.corpora[name].tokenizer.vocabulary
     entry = 2 if vocabulary <= 2**16 else 4
     copies = 1 + len(plan.contexts[name])
     there = tokens(plan, name) or 0.0
-    read = plan.budget_tokens(name)
+    read = plan.inputs.budget_tokens(name)
     text = there if read is None else 2 * read * (100 + MARGIN_PERCENT) / 100
     return there * entry * copies + text * bytes_per_token(vocabulary)
 
 
-def _stage(plan: Plan, name: str) -> float | None:
+def _stage(plan: Project, name: str) -> float | None:
     total, tokenizer = tokens(plan, name), plan.corpora[name].tokenizer
     if total is None:
         return None

@@ -15,7 +15,7 @@ from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
 from plumbline.plan.size import Size, Sizes, probe_points, training_tokens
 from plumbline.plan.warn import warn
-from plumbline.project.project import Plan
+from plumbline.project import Project
 from plumbline.results.measurements import measured
 from plumbline.specs.config import ROOT
 from plumbline.specs.measurement import Measurement
@@ -32,7 +32,7 @@ WEIGHT_BYTES, CHECKPOINT_SPEED = 4, 3e8
 class Estimator:
     """Prices the runs of one configuration on one machine."""
 
-    plan: Plan
+    plan: Project
     machine: Machine
     calibration: Calibration
     sizes: Sizes
@@ -40,7 +40,7 @@ class Estimator:
     @property
     def work(self) -> Path:
         """The preset's folder of runs and scores."""
-        return Path(self.plan.work)
+        return Path(self.plan.paths.work)
 
     def speed(self, run: Run) -> float:
         """Operations a second on one device: measured at the run's scale, else at others (of its study, if there are
@@ -129,19 +129,19 @@ class Estimator:
 
     def scored(self, run: Run) -> bool:
         """Whether a run has been carried out and evaluated."""
-        return self.trained(run) and Path(self.plan.scores_file(run)).exists()
+        return self.trained(run) and Path(self.plan.paths.scores(run)).exists()
 
     def probed(self, run: Run) -> bool:
         """Whether a run has been carried out and its probes were read."""
-        return self.trained(run) and Path(self.plan.probes_file(run)).exists()
+        return self.trained(run) and Path(self.plan.paths.probes(run)).exists()
 
     def measured(self, one: Measurement) -> bool:
         """Whether a measurement was made, of its present code and options."""
-        path = Path(self.plan.measured_file(one))
+        path = Path(self.plan.paths.measurement(one))
         if not path.exists():
             return False
         try:
-            return measured.made_with(path)["made_of"] == self.plan.measurement_made_of(one)
+            return measured.made_with(path)["made_of"] == self.plan.fingerprints.measurement(one)
         except PlumblineError as problem:
             warn(f"{problem}; it counts as not done")
             return False
@@ -152,7 +152,7 @@ class Estimator:
             [key, run.spec.run_id, run.size, self.trained(run), self.scored(run), self.probed(run)]
             for key, run in self.plan.runs.items()
         ]
-        done = [[key, one.minutes, self.measured(one)] for key, one in self.plan.measurements.items()]
+        done = [[key, one.minutes, self.measured(one)] for key, one in self.plan.measurements.all.items()]
         # Seconds as they were read, not the speeds made of them, which a plan's own counts would change.
         return sha256_text(canonical_json([self.plan.config, self.machine.name, runs, done, self.calibration.seconds]))[
             :16
@@ -160,7 +160,7 @@ class Estimator:
 
 
 def estimator(
-    plan: Plan,
+    plan: Project,
     machine: Machine | None = None,
     *,
     sizes: Sizes | None = None,
@@ -178,6 +178,6 @@ def estimator(
         PlumblineError: the configuration names a machine that is not in config/machines.yaml.
     """
     machine = machine or machines.load(plan.config["machine"], root)
-    sizes = sizes or counts.Counted(counts.read(Path(plan.counts_file)))
+    sizes = sizes or counts.Counted(counts.read(Path(plan.paths.counts)))
     runs = plan.runs.values() if calibrate_on is None else calibrate_on
     return Estimator(plan=plan, machine=machine, calibration=measure(plan, machine, sizes, runs), sizes=sizes)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from plumbline.evaluate.packaged import MEMBERS
 from plumbline.plan.warn import warn
-from plumbline.project.project import Plan
+from plumbline.project import Project
 from plumbline.specs import suites
 from plumbline.specs.study_config import Run
 from plumbline.specs.suites import Suite
@@ -17,10 +17,10 @@ from plumbline.specs.suites import Suite
 HARNESS_SECONDS_PER_ITEM = 0.002
 
 
-def amount(plan: Plan, run: Run) -> tuple[int, float] | None:
+def amount(plan: Project, run: Run) -> tuple[int, float] | None:
     """Items and tokens of the evaluation of a run whose study has a suite; None: a task's size is not known."""
     model, limit = run.spec.model, plan.preset["evaluation"]["limit"]
-    items = Path(plan.items_index(run.spec.data.corpus, run.spec.suite))
+    items = Path(plan.paths.items(run.spec.data.corpus, run.spec.suite))
     suite = suites.suite(run.spec.suite, plan.root)
     return suite_size(suite, limit, items, model.context, model.vocabulary, _packaged(plan, suite))
 
@@ -56,7 +56,7 @@ def suite_size(
     return number, tokens
 
 
-def _packaged(plan: Plan, suite: Suite) -> dict[str, int]:
+def _packaged(plan: Project, suite: Suite) -> dict[str, int]:
     """Items of each task where they come from packages, and are made where no package has them."""
     if plan.evaluation_source != "packaged":
         return {}

@@ -14,7 +14,7 @@ import msgspec
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.judge import sigma_interval
 from plumbline.plan.calibration import finished
-from plumbline.project.project import Plan
+from plumbline.project import Project
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run
 from plumbline.specs.trial import own_scale
@@ -57,10 +57,10 @@ def unknown(scale: str, elsewhere: Iterable[Noise] = ()) -> str:
     return f"no two seeds of the baseline are finished here at scale {scale}{known}"
 
 
-def earlier(plan: Plan, study: str) -> list[Run]:
+def earlier(plan: Project, study: str) -> list[Run]:
     """The runs of a study's trials that are finished here, whatever the configuration says now."""
     found = []
-    for path in sorted((Path(plan.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
+    for path in sorted((Path(plan.paths.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
         try:
             spec = RunSpec.from_dict(json.loads(path.read_text(encoding="utf-8"))["spec"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -71,9 +71,9 @@ def earlier(plan: Plan, study: str) -> list[Run]:
     return found
 
 
-def measured(plan: Plan, runs: Iterable[Run], against: str) -> tuple[Noise, ...]:
+def measured(plan: Project, runs: Iterable[Run], against: str) -> tuple[Noise, ...]:
     """The noise of `against` wherever two seeds or more of one spec completed."""
-    work = Path(plan.work)
+    work = Path(plan.paths.work)
     alike: dict[str, dict[str, tuple[Run, float]]] = defaultdict(dict)
     for run in runs:
         if run.spec.method == against and finished(run, work) is not None:

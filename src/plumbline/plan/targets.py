@@ -35,17 +35,17 @@ def table(estimator: Estimator) -> pd.DataFrame:
         for name, entry in study.sheet["targets"].items():
             runs = study.group(*entry["runs"])
             own = {kind: {run.key: run for run in runs if kind in entry["reads"]} for kind in here}
-            rows.append(row(estimator, study.name, name, runs, own, plan.target_measurements(study.name, name)))
+            rows.append(row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
             here = {kind: here[kind] | own[kind] for kind in here}
         if not study.sheet["targets"]:  # a file of one's own: its page reads the scores of all runs
             here["scores"] = study.runs
-        measured = plan.target_measurements(study.name)
+        measured = plan.measurements.of_target(study.name)
         rows.append(row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
         read = {kind: read[kind] | here[kind] for kind in here}
     if plan.trial:
         rows.append(trial_row(estimator, plan.trial))
     if len(studies) > 1:
-        everything = {one.key: one for study in studies for one in plan.target_measurements(study.name).values()}
+        everything = {one.key: one for study in studies for one in plan.measurements.of_target(study.name).values()}
         once = {key: run for study in studies for key, run in study.runs.items()}
         rows.append(row(estimator, "(all)", "(all studies)", list(once.values()), read, everything))
     return pd.DataFrame(rows)

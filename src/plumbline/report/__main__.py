@@ -10,7 +10,7 @@ from typing import Any
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
-from plumbline.project.project import plan
+from plumbline.project import load
 from plumbline.report import site
 from plumbline.specs.config import PRESETS, load_config
 
@@ -38,8 +38,8 @@ def main() -> None:
         PlumblineError: `--out` is no index.html, or its folder holds something that is no report.
     """
     given = arguments().parse_args()
-    planned = plan(_configuration(given))
-    out = given.out or Path(planned.report_index)
+    planned = load(_configuration(given))
+    out = given.out or Path(planned.paths.report)
     _require_own_folder(out)
     pages = site.build(planned, out)
     fingerprint_file.write(out, given.made_of)

@@ -25,7 +25,7 @@ SHOWN = {
 def page(found: Found) -> Page:
     """All claims that have been judged, a table a study."""
     sources = Sources(found=found, root="")
-    studies = [study for study in found.plan.studies.values() if found.plan.has_claims(study.name)]
+    studies = [study for study in found.plan.studies.values() if found.plan.targets.has_claims(study.name)]
     made = {study.name: grid(found, study, sources) for study in studies}
     missing = [_path(found, study) for study in studies if made[study.name] is None]
     content = {
@@ -73,7 +73,7 @@ def along(found: Found, study: Study) -> dict[Path, str]:
 def read(found: Found, study: Study) -> list[dict[str, str]]:
     """The rows of a study's claims; none where they were not judged."""
     path = _path(found, study)
-    if not found.plan.has_claims(study.name) or not path.exists():
+    if not found.plan.targets.has_claims(study.name) or not path.exists():
         return []
     with open(path, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import fingerprint_file
-from plumbline.project.project import ENDINGS, Plan
+from plumbline.project import Project
+from plumbline.project.targets import ENDINGS
 from plumbline.results.measurements import measured
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING
 from plumbline.results.tables import provenance
@@ -77,7 +78,7 @@ class Product:
 class Found:
     """A plan, and what of it is there. Paths are from the project's root, in which a report is made."""
 
-    plan: Plan
+    plan: Project
 
     @cached_property
     def studies(self) -> dict[str, Study]:
@@ -112,7 +113,7 @@ class Found:
         """Tables, figures, claims and deviations, in the study's order; a file of one's own has none."""
         if study.name not in self.plan.studies:
             return []
-        folder = Path(self.plan.results) / study.name
+        folder = Path(self.plan.paths.results) / study.name
         made = [
             Product(
                 study=study.name,
@@ -124,7 +125,7 @@ class Found:
             for name, entry in study.sheet["targets"].items()
         ]
         more = {"deviations": folder / "deviations.md"}
-        if self.plan.has_claims(study.name):
+        if self.plan.targets.has_claims(study.name):
             more = {"claims": folder / "claims.csv"} | more
         claimed = len(study.group(*study.claimed_groups))
         made += [
@@ -151,7 +152,7 @@ class Found:
 
     def _named(self, key: str) -> RunFound:
         """A run that a table or claim names and the configuration does not."""
-        folder = Path(self.plan.work) / "runs" / key
+        folder = Path(self.plan.paths.work) / "runs" / key
         outcome, manifest = (fingerprint_file.read(folder / f"{name}.json") or {} for name in ("outcome", "manifest"))
         state = str(outcome.get("outcome", MISSING))
         return RunFound(
@@ -159,11 +160,11 @@ class Found:
         )
 
     def _measured(self, key: str) -> RunFound:
-        frame = measured.place(Path(self.plan.work), key)
+        frame = measured.place(Path(self.plan.paths.work), key)
         facts = fingerprint_file.read(measured.beside(frame)) or {}
         state = MEASURED if facts and frame.exists() else MISSING
-        log = Path(self.plan.logs) / "measure" / f"{key.partition('/')[2].replace('/', '.')}.log"
+        log = Path(self.plan.paths.logs) / "measure" / f"{key.partition('/')[2].replace('/', '.')}.log"
         return RunFound(key=key, state=state, folder=frame, log=log, manifest=facts, label=key)
 
     def _log(self, key: str) -> Path:
-        return Path(self.plan.logs) / "pretrain" / f"{key.replace('/', '.')}.log"
+        return Path(self.plan.paths.logs) / "pretrain" / f"{key.replace('/', '.')}.log"

@@ -78,7 +78,7 @@ def grid(runs: Iterable[RunFound], root: str) -> Grid:
 
 def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
     """The page of a run or measurement; `used_in`: (name, path from the report's folder) of the tables it is behind."""
-    of_scores = Path(found.plan.scores_file(run.planned)) if run.planned else None
+    of_scores = Path(found.plan.paths.scores(run.planned)) if run.planned else None
     content: dict[str, Any] = {
         "run": run,
         "unreadable": [path for path in (run.folder / METRICS, of_scores) if path and unreadable(path)],
@@ -215,7 +215,7 @@ def _plain(value: Any) -> str:
 def _scores(found: Found, run: RunFound) -> Grid | None:
     if run.planned is None:
         return None
-    path = Path(found.plan.scores_file(run.planned))
+    path = Path(found.plan.paths.scores(run.planned))
     if not path.exists() or run.state == MEASURED:
         return None
     if unreadable(path):

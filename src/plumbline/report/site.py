@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from plumbline.core.files import exchange
-from plumbline.project.project import Plan
+from plumbline.project import Project
 from plumbline.report import audit, claims, overview, plan, prose, run, study, verdicts
 from plumbline.report.found import Found
 from plumbline.report.grid import BADGES
@@ -62,7 +62,7 @@ class Site:
             shutil.copyfile(source, target)
 
 
-def build(planned: Plan, out: Path) -> int:
+def build(planned: Project, out: Path) -> int:
     """The report of what is there of a plan, as the folder of `out` (its first page), which is replaced as a whole.
 
     Returns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plumbline.project.verdicts import FOLDER
+from plumbline.project.paths import VERDICTS
 from plumbline.report import prose
 from plumbline.report.found import Found
 from plumbline.report.page import Page
@@ -19,16 +19,16 @@ def page(found: Found) -> Page:
 
 def each(found: Found) -> list[Page]:
     """A page for each verdict of this preset."""
-    return [_page(path) for path in sorted(Path(found.plan.results).joinpath(FOLDER).glob("*.md"))]
+    return [_page(path) for path in sorted(Path(found.plan.paths.results).joinpath(VERDICTS).glob("*.md"))]
 
 
 def _page(path: Path) -> Page:
     markdown = path.read_text(encoding="utf-8")
     paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
     says = next((part for part in paragraphs if not part.startswith("#")), "").replace("`", "")
-    files = {path: f"files/{FOLDER}/{path.name}"}
+    files = {path: f"files/{VERDICTS}/{path.name}"}
     if path.with_suffix(".json").exists():
-        files[path.with_suffix(".json")] = f"files/{FOLDER}/{path.stem}.json"
+        files[path.with_suffix(".json")] = f"files/{VERDICTS}/{path.stem}.json"
     content = {
         "body": prose.html(markdown),
         "headings": prose.headings(markdown),
@@ -37,5 +37,5 @@ def _page(path: Path) -> Page:
         "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},
     }
     return Page(
-        path=f"{FOLDER}s/{path.stem}.html", title=path.stem, template="verdict.html.j2", content=content, files=files
+        path=f"{VERDICTS}s/{path.stem}.html", title=path.stem, template="verdict.html.j2", content=content, files=files
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from plumbline.operate.preflight.finding import Finding
 from plumbline.operate.preflight.planned import Job, Planned
-from plumbline.project.project import plan
+from plumbline.project import load
 from plumbline.specs.config import load_config
 
 TEXTS = Job(rule="documents", wildcards={"corpus": "climbmix"}, memory=1500)
@@ -26,7 +26,7 @@ def evaluation(**settings: str) -> dict[str, Any]:
 
 def planned(root: Path, *jobs: Job, executor: str = "local", account: str = "", **settings: Any) -> Planned:
     config = load_config() | {"preset": "smoke", "studies": ["transfer"]} | settings
-    return Planned(plan=plan(config, root), jobs=jobs, executor=executor, account=account, memory_limit=5500)
+    return Planned(plan=load(config, root), jobs=jobs, executor=executor, account=account, memory_limit=5500)
 
 
 def program(folder: Path, name: str, script: str) -> None:

@@ -138,7 +138,7 @@ def test_offline_nothing_is_read_from_the_hub(
 def test_the_hub_is_asked_for_the_commit_that_will_be_read(root: Path, asked: list[tuple[str, str]]) -> None:
     of = planned(root, TEXTS, **FROM_HUB)
     assert f"{COMMIT[:10]}, the newest, which the first fetch" in said(hub.look(of), "ok")
-    lock = root / of.plan.corpus_folder("climbmix") / "documents/hub.lock"
+    lock = root / of.plan.paths.corpus("climbmix") / "documents/hub.lock"
     lock.parent.mkdir(parents=True)
     lock.write_text(json.dumps({"path": "OptimalScale/ClimbMix", "configuration": "", "commit": "f" * 40}))
     said(hub.look(of), "ok")

@@ -15,18 +15,18 @@ from typing import Any
 from plumbline import __version__
 from plumbline.core import fingerprint_file
 from plumbline.operate.console.rule_names import HIDDEN
-from plumbline.project.project import Plan
+from plumbline.project import Project
 from plumbline.specs.config import PROJECT
 
 #: The account that profiles/slurm names until a site puts its own there.
 PLACEHOLDER = "plumbline"
 
 #: Who is told of a plan in the place of a person: `plumbline.operate.preflight`.
-_TOLD: list[list[tuple[Any, Plan]]] = []
+_TOLD: list[list[tuple[Any, Project]]] = []
 
 
 @contextlib.contextmanager
-def told_to(listener: list[tuple[Any, Plan]]) -> Iterator[None]:
+def told_to(listener: list[tuple[Any, Project]]) -> Iterator[None]:
     """For the time of a block, plans are put into `listener`, and nothing is refused or warned of here."""
     _TOLD.append(listener)
     try:
@@ -35,7 +35,7 @@ def told_to(listener: list[tuple[Any, Plan]]) -> Iterator[None]:
         _TOLD.pop()
 
 
-def watch(workflow: Any, plan: Plan) -> None:
+def watch(workflow: Any, plan: Project) -> None:
     """Let a plan of `workflow` be looked at when its jobs are known: called once, when its rules are read."""
     if not workflow.is_main_process:
         return
@@ -54,7 +54,7 @@ def watch(workflow: Any, plan: Plan) -> None:
     workflow._build_dag = built
 
 
-def look(plan: Plan, jobs: list[Any]) -> None:
+def look(plan: Project, jobs: list[Any]) -> None:
     """Refuse, or warn of, what the jobs of a plan lack.
 
     Raises:
@@ -76,7 +76,7 @@ def look(plan: Plan, jobs: list[Any]) -> None:
         raise ApiError("\n".join(refused))
     warnings = (
         own.flagged(planned)
-        + sharing.withheld(plan.work, jobs)
+        + sharing.withheld(plan.paths.work, jobs)
         + [found.words for found in (*packages.tools(planned), *hub.offline(planned)) if found.state == STOP]
     )
     if placeholder(name := account(jobs)):

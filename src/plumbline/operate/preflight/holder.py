@@ -26,7 +26,7 @@ def trainers(planned: Planned) -> list[Finding]:
     """Runs that somebody is training already, whose lease a second trainer would wait for."""
     found = []
     for run in planned.runs():
-        path = Path(planned.plan.work) / "state" / run.key / run_lock.NAME
+        path = Path(planned.plan.paths.work) / "state" / run.key / run_lock.NAME
         holder = process_record.read(path)
         if holder and process_record.here(holder) and not process_record.gone(holder):
             words = f"{run.key} is being trained by {run_lock.who(path)}; a second trainer waits, and gives up"

@@ -117,7 +117,7 @@ def _wanted(planned: Planned, *, locks: bool = True) -> list[Wanted]:
         read = plan.corpora[name]
         if read.source != "hub" or folders.is_folder(read.hub.path):
             continue
-        out, revision = Path(plan.corpus_folder(name)) / "documents", read.hub.revision
+        out, revision = Path(plan.paths.corpus(name)) / "documents", read.hub.revision
         if locks and not revision:
             revision = hub.locked(out, read.hub.path, read.hub.configuration) or ""
         otherwise = "set data.source to local (docs/your-own-data.md), or let hub.path be a copy of the data set"

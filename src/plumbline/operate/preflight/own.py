@@ -24,13 +24,13 @@ def refused(planned: Planned) -> list[str]:
     plan = planned.plan
     if plan.mine is None or not _asked(planned):
         return []
-    path = Path(plan.verdict_checks)
-    if checks.kept(path, plan.checks_made_of()) is None:
+    path = Path(plan.paths.verdict_checks)
+    if checks.kept(path, plan.fingerprints.checks()) is None:
         command = [sys.executable, "-m", "plumbline.experiment.checks", plan.mine.path, "--preset", plan.name]
         command += ["--source", plan.config["data"]["source"], "--out", str(path)]
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
-        if checks.kept(path, plan.checks_made_of()) is None:
+        if checks.kept(path, plan.fingerprints.checks()) is None:
             if done.returncode == 0:
                 return [f"{plan.mine.path}: it, or a component's code, was edited while it was checked; ask again"]
             return [f"{plan.mine.path}: it could not be checked: {done.stderr.strip()[-2000:]}"]
@@ -53,5 +53,5 @@ def _sentences(planned: Planned, kind: str) -> list[str]:
     plan = planned.plan
     if plan.mine is None or not _asked(planned):
         return []
-    found = checks.kept(Path(plan.verdict_checks), plan.checks_made_of())
+    found = checks.kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
     return [] if found is None else checks.sentences(found, plan.mine.path, kind)

@@ -60,7 +60,7 @@ def tools(planned: Planned) -> list[Finding]:
 
 
 def _place(planned: Planned, name: str) -> str:
-    return f"{planned.plan.work}/packages/{name}.deb"
+    return f"{planned.plan.paths.work}/packages/{name}.deb"
 
 
 def _python(pin: Pin) -> Finding | str | None:
@@ -123,7 +123,7 @@ def _behind_proxy() -> bool:
 
 def _not_served(planned: Planned, label: str, pins: list[Pin], why: str) -> Finding:
     names = ", ".join(pin.requirement for pin in pins)
-    places = ", ".join(f"{planned.plan.package_file(pin.name)} (sha256 {pin.sha256[:12]}...)" for pin in pins)
+    places = ", ".join(f"{planned.plan.paths.package(pin.name)} (sha256 {pin.sha256[:12]}...)" for pin in pins)
     what = "the file at" if len(pins) == 1 else "the files at"
     otherwise = " and ".join(dict.fromkeys(pin.without for pin in pins))
     words = f"{names} cannot be fetched: {why}. Check the network and the index, or put {what} {places}, or {otherwise}"

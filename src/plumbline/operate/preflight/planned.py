@@ -14,7 +14,7 @@ from typing import Any
 
 from plumbline.operate.console.rule_names import HIDDEN
 from plumbline.operate.preflight import before_first_job
-from plumbline.project.project import Plan
+from plumbline.project import Project
 from plumbline.specs.study_config import Run
 
 #: Snakemake's executors that work on this machine.
@@ -56,7 +56,7 @@ class Planned:
     `account`: what jobs give SLURM; `memory_limit`: MB that all jobs at one time may ask for, None for no limit.
     """
 
-    plan: Plan
+    plan: Project
     jobs: tuple[Job, ...]
     executor: str = "local"
     account: str = ""
@@ -98,7 +98,7 @@ def ask(words: Sequence[str]) -> Asked:
     from snakemake import cli
 
     argv = ["--dry-run", "--quiet", "rules", "progress", "--nocolor", *words]
-    seen: list[tuple[Any, Plan]] = []
+    seen: list[tuple[Any, Project]] = []
     said, before, path = io.StringIO(), sys.argv, os.environ.get("PATH", "")
     sys.argv, code, executor = ["snakemake", *argv], 0, "local"
     try:
@@ -123,7 +123,7 @@ def ask(words: Sequence[str]) -> Asked:
     return Asked(planned=_planned(*seen[0], executor), refused=refused)
 
 
-def _planned(workflow: Any, plan: Plan, executor: str) -> Planned:
+def _planned(workflow: Any, plan: Project, executor: str) -> Planned:
     jobs = list(workflow.dag.needrun_jobs())
     limit = workflow.global_resources.get("mem_mb")
     limit = getattr(limit, "value", limit)

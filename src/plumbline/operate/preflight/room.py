@@ -27,7 +27,7 @@ def look(planned: Planned) -> list[Finding]:
 def disk(planned: Planned) -> Finding:
     """What is to do takes so much, of which a part lies there already; and `work` can be written."""
     plan = planned.plan
-    where, folder = f"work: {plan.config['work']}", _nearest(Path(plan.work))
+    where, folder = f"work: {plan.config['work']}", _nearest(Path(plan.paths.work))
     if not os.access(folder, os.W_OK | os.X_OK):
         words = f"config/config.yaml: {where}: {folder} cannot be written; name another folder: --config work=..."
         return Finding(state=STOP, what="disk", words=words)
@@ -36,8 +36,8 @@ def disk(planned: Planned) -> Finding:
     runs = planned.runs()
     takes = targets.runs_bytes(estimator(plan, root=plan.root), runs)
     takes += sum(data.corpus_bytes(plan, name) for name in corpora)
-    there = [Path(plan.corpus_folder(name)) for name in corpora]
-    there += [Path(plan.work) / part / run.key for run in runs for part in ("state", "runs")]
+    there = [Path(plan.paths.corpus(name)) for name in corpora]
+    there += [Path(plan.paths.work) / part / run.key for run in runs for part in ("state", "runs")]
     takes = max(0.0, takes - sum(_bytes(place) for place in there))
     free = shutil.disk_usage(folder).free
     words = f"{where}: about {_gb(takes)} to write, {_gb(free)} free"
