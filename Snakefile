@@ -35,8 +35,8 @@ wildcard_constraints:
     suite=one_of(spec.suite for spec in SPECS),
     split="train|validation",
     context=r"\d+",
-    table=one_of(PROJECT.targets("table")),
-    figure=one_of(PROJECT.targets("figure")),
+    table=one_of(PROJECT.targets.names("table")),
+    figure=one_of(PROJECT.targets.names("figure")),
 
 
 include: "workflow/rules/data.smk"
@@ -56,7 +56,7 @@ rule all:
     """Every target of every study that config/config.yaml names."""
     default_target: True
     input:
-        PROJECT.all_targets(),
+        PROJECT.targets.everything(),
 
 
 rule smoke:

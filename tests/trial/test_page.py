@@ -26,7 +26,7 @@ def whole(tmp_path: Path) -> project.Project:
     return project.load(load_config() | {"studies": ["transfer"], "work": str(tmp_path / "work"), "trial": GIVEN})
 
 
-def frames(whole: Project, losses: dict[str, list[float]]) -> RunFrames:
+def frames(whole: project.Project, losses: dict[str, list[float]]) -> RunFrames:
     """What the runs leave; infinite: the run diverged."""
     for key, run in whole.trial.runs.items():
         loss = losses[run.spec.method][run.spec.init_seed - 42]
@@ -41,7 +41,7 @@ def frames(whole: Project, losses: dict[str, list[float]]) -> RunFrames:
     return load(expected, whole.paths.work, scores=False)
 
 
-def test_a_page_names_its_size_the_losses_and_what_they_can_find(whole: Project) -> None:
+def test_a_page_names_its_size_the_losses_and_what_they_can_find(whole: project.Project) -> None:
     text = trial_page.markdown(whole.trial, frames(whole, NULL), Path("results/demo/trial/x.csv"))
     said = " ".join(text.split())
     assert text.startswith("# A first look, not a verdict: QK-Norm against Baseline\n")
@@ -55,7 +55,7 @@ def test_a_page_names_its_size_the_losses_and_what_they_can_find(whole: Project)
     assert max(len(line) for line in text.splitlines() if line[:1] not in ("|", " ")) <= trial_page.WIDTH
 
 
-def test_what_seeds_tell_apart_is_said_with_its_direction(whole: Project) -> None:
+def test_what_seeds_tell_apart_is_said_with_its_direction(whole: project.Project) -> None:
     text = " ".join(trial_page.markdown(whole.trial, frames(whole, GAIN), Path("x.csv")).split())
     assert "QK-Norm minus Baseline: -0.200 nats" in text and "By these seeds the two differ: QK-Norm is better." in text
 
@@ -69,7 +69,7 @@ def test_another_recipe_than_the_baselines_is_named(tmp_path: Path) -> None:
     assert "is not trained by that recipe: `optimizer.learning_rate` is 100.0 (baseline: 0" in " ".join(text.split())
 
 
-def test_a_run_that_diverged_is_no_loss_and_no_difference(whole: Project) -> None:
+def test_a_run_that_diverged_is_no_loss_and_no_difference(whole: project.Project) -> None:
     read = frames(whole, NULL | {"qknorm": [6.11, math.inf, 6.09]})
     text = " ".join(trial_page.markdown(whole.trial, read, Path("x.csv")).split())
     assert "Without a loss (diverged): 1 of QK-Norm." in text and "no loss" in text
@@ -77,7 +77,7 @@ def test_a_run_that_diverged_is_no_loss_and_no_difference(whole: Project) -> Non
     assert list(trial_page.rows(whole.trial, read)["outcome"]) == ["completed"] * 4 + ["diverged", "completed"]
 
 
-def test_the_csv_is_what_a_verdict_reads(whole: Project, tmp_path: Path) -> None:
+def test_the_csv_is_what_a_verdict_reads(whole: project.Project, tmp_path: Path) -> None:
     """The command that the page names, on the file beside it."""
     csv, read = tmp_path / "x.csv", frames(whole, GAIN)
     trial_page.rows(whole.trial, read).to_csv(csv, index=False)

@@ -26,5 +26,5 @@ rule measure:
         preset=PROJECT.name,
         made_of=measurement_made_of,
     shell:
-        "exec {resources.launch} -m plumbline.results.measure {wildcards.study:q} {wildcards.measurement:q} "
+        "exec {resources.launch} -m plumbline.results.measurements.measure {wildcards.study:q} {wildcards.measurement:q} "
         "--preset {params.preset:q} --out {output.parquet:q} > {log:q} 2>&1"

@@ -33,7 +33,7 @@ rule verdict:
         expected=PROJECT.verdicts.expected(),
         made_of=PROJECT.fingerprints.verdict(),
     shell:
-        "exec python -m plumbline.verdict.own {params.file:q} --preset {params.preset:q} --work {params.work:q} "
+        "exec python -m plumbline.experiment.own {params.file:q} --preset {params.preset:q} --work {params.work:q} "
         "--source {params.source:q} --checks {params.checks:q} --ledger {params.ledger:q} "
         "--planned {params.expected:q} --made-of {params.made_of:q} --out {output.page:q} > {log:q} 2>&1"
 

@@ -1,4 +1,4 @@
-"""``python -m plumbline.trial``: the page of the trial that a configuration asks for, from its finished runs."""
+"""``python -m plumbline.experiment.trial``: the page of the trial that a configuration asks for, from its finished runs."""
 
 from __future__ import annotations
 
