@@ -3,8 +3,8 @@
     python benchmarks/verdict_numbers.py                  # 70 s of one core; verdict_numbers.md
     python benchmarks/verdict_numbers.py --repetitions 100 --out /tmp/quick.md
 
-Files are written, read and judged by what `python -m plumbline.experiment` calls; users' tries go through ledgers on the
-disk. Runs are drawn from a normal law unless another is named. Shares come with their binomial standard error.
+Files are written, read and judged by what `python -m plumbline.experiment` calls; users' tries go through ledgers on
+the disk. Runs are drawn from a normal law unless another is named. Shares come with their binomial standard error.
 """
 
 from __future__ import annotations

@@ -22,5 +22,8 @@ def test_every_name_is_there_and_on_the_page(repository: Path) -> None:
 
 
 def test_a_study_and_a_verdict_wait_for_no_torch(repository: Path) -> None:
-    code = "import sys; from plumbline import api; api.load_study, api.judge, api.load_project; print('torch' in sys.modules)"
+    code = (
+        "import sys; from plumbline import api; api.load_study, api.judge, api.load_project; "
+        "print('torch' in sys.modules)"
+    )
     assert subprocess.check_output([sys.executable, "-c", code], cwd=repository, text=True) == "False\n"

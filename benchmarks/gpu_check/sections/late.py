@@ -1,8 +1,8 @@
 """Steps of the trainer in which the host never waits for the device: one that does is an error here.
 
 Each method of the transfer study, and the baseline under Muon, takes steps whose losses are read late
-(`plumbline.train.monitoring.deferred_metrics`), once its kernels are compiled, while torch raises at whatever waits. A processor has no queue
-to wait for: there it is seen that the steps are taken, and nothing else.
+(`plumbline.train.monitoring.deferred_metrics`), once its kernels are compiled, while torch raises at whatever waits. A
+processor has no queue to wait for: there it is seen that the steps are taken, and nothing else.
 """
 
 from __future__ import annotations

@@ -69,6 +69,7 @@ def pack(planned: Project, out: Path, *, as_it_is: bool = False) -> tuple[conten
     Raises:
         PlumblineError: a product is not there (and `as_it_is` does not allow that), does not say what it was made of,
             or what is to be packed holds texts.
+
     """
     folder = planned.root / planned.paths.results
     products = planned.bundles.products
@@ -76,7 +77,8 @@ def pack(planned: Project, out: Path, *, as_it_is: bool = False) -> tuple[conten
     products = [one for one in products if one not in lacking]
     if lacking and not as_it_is:
         raise PlumblineError(
-            f"{planned.paths.results}: {len(lacking)} products are not there, such as {lacking[0]}; make them (snakemake "
+            f"{planned.paths.results}: {len(lacking)} products are not there, such as {lacking[0]}; make them "
+            "(snakemake "
             "bundle does), or pack what is there with --as-it-is"
         )
     work = _within(planned)
@@ -105,6 +107,7 @@ def require_no_texts(path: Path) -> None:
 
     Raises:
         PlumblineError: there is such an item.
+
     """
     from plumbline.core import frames
 
@@ -128,11 +131,13 @@ def _made(planned: Project, product: Product) -> contents.Made:
     made_of = (fingerprint_file.read(folder / says) or {}).get(fingerprint_file.KEY)
     if not made_of:
         raise PlumblineError(
-            f"{planned.paths.results}/{says} does not say what {product} was made of (by hand?); have it made by Snakemake"
+            f"{planned.paths.results}/{says} does not say what {product} was made of (by hand?); have it made by "
+            "Snakemake"
         )
     if made_of != planned.fingerprints.product(product.study, product.kind, product.target or None):
         raise PlumblineError(
-            f"{planned.paths.results}/{says}: {product} was made of something else than it would be made of here (other code "
+            f"{planned.paths.results}/{says}: {product} was made of something else than it would be made of here "
+            "(other code "
             "or configuration); have it made again by Snakemake (snakemake bundle does that)"
         )
     return contents.Made(

@@ -29,6 +29,7 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
 
     Raises:
         PlumblineError: the index cannot be reached or lacks that version, or the hash differs.
+
     """
     if out.is_file():
         if sha256_file(out) == sha256:
@@ -43,7 +44,8 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
             os.replace(archive, _rejected(out))
             raise PlumblineError(
                 f"{requirement}: sha256 of {archive.name} is {found}, pinned is {sha256}; the file was not used and "
-                f"is kept as {_rejected(out)}. Check the pin in plumbline/data/pinned_packages.py and the index, or put the "
+                f"is kept as {_rejected(out)}. Check the pin in plumbline/data/pinned_packages.py and the index, or "
+                "put the "
                 f"right file at {out}"
             )
         # Written anew, so that group and mode are those of a file made in its folder and not the downloader's.

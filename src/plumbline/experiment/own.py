@@ -1,4 +1,5 @@
-"""``python -m plumbline.experiment.own my/cosine.yaml``: the verdict on a modification of one's own, of its finished runs.
+"""``python -m plumbline.experiment.own my/cosine.yaml``: the verdict on a modification of one's own, of its finished
+runs.
 
 ``snakemake results/verdict/cosine.md --config mine=my/cosine.yaml`` makes the runs that are missing, and calls this.
 What decides is the same test as of any numbers (`plumbline.experiment.judge`); each method is entered in the ledger.
@@ -38,6 +39,7 @@ class Request:
         work: the preset's folder of runs and scores.
         checks: what was found before the runs; made anew where it is of another state of the code.
         planned: digest of the runs that the job was planned with; "" to go by those of the file as it is now.
+
     """
 
     mine: own.Mine
@@ -56,6 +58,7 @@ def write(request: Request) -> str:
 
     Raises:
         PlumblineError: one of these; or the page to be replaced was made with a ledger that this one does not go on.
+
     """
     mine = request.mine
     groups = list(mine.study.sheet["runs"])

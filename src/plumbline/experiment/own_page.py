@@ -33,6 +33,7 @@ class Result:
         found: the report of the checks before the runs.
         tries: baseline, as the ledger has it -> what every p is multiplied by.
         statement: the line that binds the page to the ledger.
+
     """
 
     seen: Seen
@@ -127,7 +128,8 @@ def _checks(result: Result) -> str:
     begins = f" With their baseline's logits start: {', '.join(starts)}." if starts else ""
     return (
         f"Before anything was trained, {', '.join(result.found['checks'])} held for "
-        f"{formatting.listed([name(method) for method in found])}, tried on models of {size['layers']} layers and width "
+        f"{formatting.listed([name(method) for method in found])}, tried on models of {size['layers']} layers and "
+        "width "
         f"{size['width']} with inputs of 2 tokens up to their context.{begins} Data: every run of a comparison reads "
         "the same sequences in the same order, and evaluates at the same steps; a method that does not is refused."
     )

@@ -86,6 +86,7 @@ def table_page(judged: Mapping[str, Judgement], baseline: str, metric: str, *, r
     Args:
         read: what was read from where, a sentence.
         ledger: the ledger's section.
+
     """
     every = list(judged.values())
     terms = every[0].terms
@@ -228,7 +229,8 @@ def limits(every: Sequence[Judgement], terms: Terms) -> list[str]:
         )
         limits += [
             f"{name(each.name)}: Welch's test, which does not assume one sigma, gives p = {formatting.p(each.welch.p)} "
-            f"before correction: on the other side of {terms.alpha:g} / {each.tries} than p = {formatting.p(each.p)}. Look "
+            f"before correction: on the other side of {terms.alpha:g} / {each.tries} than p = {formatting.p(each.p)}. "
+            "Look "
             "at the seeds of both."
             for each in every
             if not math.isnan(each.welch.p)

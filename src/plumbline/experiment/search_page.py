@@ -35,7 +35,8 @@ def search_sentence(judged: SearchJudgement, metric: str) -> str:
         )
     if judged.outcome is Outcome.OPEN:
         return (
-            f"The search's gain {gain} cannot be decided with {formatting.counted(len(judged.start_runs), 'run')} of the "
+            f"The search's gain {gain} cannot be decided with {formatting.counted(len(judged.start_runs), 'run')} of "
+            "the "
             f"start ({level}): {alone}; were sigma known to be that, {percent(judged.p_face)}."
         )
     return f"The search's gain {gain} does not survive ({level}): {alone}."

@@ -1,4 +1,4 @@
-"""``python -m plumbline.experiment.trial``: the page of the trial that a configuration asks for, from its finished runs."""
+"""Writes the page of the trial that a configuration asks for: ``python -m plumbline.experiment.trial``."""
 
 from __future__ import annotations
 

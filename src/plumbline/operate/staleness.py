@@ -1,8 +1,9 @@
 """What is there but was made with other code, settings or data than those of now.
 
 Snakemake compares parameters with what it wrote down in `.snakemake`, which may be lost, or may never have come along
-with `work/`. Products say themselves what they were made of (`plumbline.core.fingerprint_file`), and that is compared here, for the
-jobs that a plan asks for: those that disagree are made anew, with a sentence on stderr. Nothing is written or removed.
+with `work/`. Products say themselves what they were made of (`plumbline.core.fingerprint_file`), and that is compared
+here, for the jobs that a plan asks for: those that disagree are made anew, with a sentence on stderr. Nothing is
+written or removed.
 
 A corpus made with edited code may well come out the same, and runs on it are weeks of work. So what reads a corpus
 waits for its bytes (`held`): pretraining, probing and evaluation compare the fingerprints of what they read, at the
@@ -33,6 +34,7 @@ def watch(workflow: Any) -> None:
     """Let a plan of `workflow` see them: called once, when its rules are read.
 
     Snakemake's own --forcerun makes a target of each file that it is given; these are forced if they are asked for.
+
     """
     if not workflow.is_main_process:
         return
@@ -96,6 +98,7 @@ def stale(job: Any, is_known: Callable[[Any], bool]) -> bool:
 
     `is_known`: whether Snakemake remembers what it was made with. If it does not, and the product does not say either
     (it is older than this), it is made anew, unless it is a run's.
+
     """
     if not job.output or not Path(job.output[0]).exists():
         return False
@@ -111,6 +114,7 @@ def held(
     `made_of`: what it would be made of now, ``<code>-<asked>``. `files`: those of the user's own that it comes from;
     one that is newer must have a checksum that documents.json (`facts`) recorded: it was touched, or copied.
     `own_code`: its own code must be the same too.
+
     """
     place = _place(product)
     if not Path(product).exists() or not place.exists():

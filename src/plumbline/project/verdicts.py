@@ -44,6 +44,7 @@ class Verdicts:
 
         Raises:
             PlumblineError: it is one.
+
         """
         parts = path.split("/")[1:]
         if VERDICTS not in parts[:2] or len(parts) > 3:
@@ -52,6 +53,7 @@ class Verdicts:
         if self.configuration.mine is None:
             raise PlumblineError(f"{path} is a verdict on a file of your own: add --config mine=my/{name}.yaml")
         raise PlumblineError(
-            f"{path}: the verdict on {self.configuration.mine.path} is {'/'.join(path.split('/')[:-1])}/{self.configuration.mine.name}.md"
+            f"{path}: the verdict on {self.configuration.mine.path} is "
+            f"{'/'.join(path.split('/')[:-1])}/{self.configuration.mine.name}.md"
             f"{nearest(name, [self.configuration.mine.name])}"
         )

@@ -1,4 +1,4 @@
-"""Fingerprints what a study measures beside its runs: its code, its options, and the specs of the runs that it names."""
+"""Fingerprints what a study measures beside its runs: code, options, and the specs of the runs that it names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What a Snakemake that begins will take: seconds of each of its jobs by the plan's model, and of the whole.
 
 The Snakefile calls `announce` when the jobs are known and none has begun. The forecast travels as a record of
-Snakemake's own logger: the console (`plumbline.operate.console.console`) finds it there, every other reader a line of text.
+Snakemake's own logger: the console (`plumbline.operate.console.console`) finds it there, every other reader a line of
+text.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ def foresee(
 
     The whole is the data stage's time, and after it what the scarcest resource makes of the other jobs, or the
     longest chain of jobs of one run. On a `cluster` the machine's number of devices is one of the resources.
+
     """
     limits = {name: limit for name, limit in limits.items() if isinstance(limit, int) and 0 < limit < maxsize}
     seconds: dict[int, float] = {}

@@ -16,7 +16,8 @@ another namespace, is never overruled, unless a person says that it is gone: `sn
 What locks nothing is let through: dry runs, --lint, --summary and the like, `plumbline plan`, the jobs themselves, and
 --nolock, which neither holds the directory nor asks who does (trainers are then kept apart by their leases alone).
 
-`python -m plumbline.operate.locks.workflow_lock` clears what a dead Snakemake left; the Makefile calls it before a start.
+`python -m plumbline.operate.locks.workflow_lock` clears what a dead Snakemake left; the Makefile calls it before a
+start.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ def guard() -> None:
 
     It is here that one can tell who carries something out: when a Snakefile is read, a dry run looks like any other;
     `onstart` comes after the lock, and who fails there has the locks of all removed.
+
     """
     from snakemake.exceptions import ApiError  # said without a traceback
     from snakemake.persistence import PersistenceBase
@@ -91,6 +93,7 @@ def hold(persistence: Path, command: str) -> Iterator[None]:
 
     Raises:
         PlumblineError: somebody else holds it, or may.
+
     """
     with _flock(persistence) as locked:
         if cleared := _clear(persistence, locked):
@@ -120,6 +123,7 @@ def clear(directory: Path) -> str | None:
 
     Raises:
         PlumblineError: somebody holds the directory, or may.
+
     """
     persistence = directory / ".snakemake"
     if not (_locks(persistence) or os.path.lexists(persistence / RECORD)):
@@ -133,6 +137,7 @@ def left_behind(directory: Path) -> str | None:
 
     Raises:
         PlumblineError: as of `clear`.
+
     """
     persistence = directory / ".snakemake"
     if not (_locks(persistence) or os.path.lexists(persistence / RECORD)):
@@ -147,6 +152,7 @@ def overrule(persistence: Path) -> None:
 
     Raises:
         PlumblineError: it is not.
+
     """
     with _flock(persistence) as locked:
         record = process_record.read(persistence / RECORD)
@@ -203,6 +209,7 @@ def _judge(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] | None
 
     Raises:
         PlumblineError: it may be alive.
+
     """
     path = persistence / RECORD
     record = process_record.read(path)
@@ -221,7 +228,8 @@ def _judge(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] | None
         who = f"nobody knows which: {path} {process_record.fault(path)}, and is set aside"
         if not (locked and _filesystem(persistence) in OF_ONE_KERNEL):
             raise PlumblineError(
-                f"{path} {process_record.fault(path)}, so that nobody knows whether {persistence.parent} is held. {_UNLOCK}"
+                f"{path} {process_record.fault(path)}, so that nobody knows whether {persistence.parent} is held. "
+                f"{_UNLOCK}"
             )
     return record, who
 

@@ -22,6 +22,7 @@ class Evidence:
     measurements, that gave a value.
 
     A study with accessors of its own calls its class the same.
+
     """
 
     def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
@@ -65,8 +66,8 @@ class Measures(dict[str, Measure]):
     ) -> Callable:
         """Register a function (evidence, claim) -> values for the claims `ids`.
 
-        `near`: how near each value must be. `compare`: by which rule of `plumbline.results.claims.checkers` values are held
-        against the printed ones, where it is not that of the claim's kind.
+        `near`: how near each value must be. `compare`: by which rule of `plumbline.results.claims.checkers` values are
+        held against the printed ones, where it is not that of the claim's kind.
         """
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,11 +23,13 @@ Value = float | int | str | None
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
-    """A column: `kind` says whose value it is, `format` how a number is printed (see `plumbline.results.tables.formats`).
+    """A column: `kind` says whose value it is, `format` how a number is printed (see
+    `plumbline.results.tables.formats`).
 
     A column without a format holds words. `readable`: in the renderings for people, not in the csv alone; `narrow`: in
     the one of 80 columns too. `noise`: the column whose cell in the same row is its standard deviation over seeds.
     `once`: where rows that follow each other have the same in all such columns, people read it in the first one alone.
+
     """
 
     name: str
@@ -50,6 +52,7 @@ class Cell:
     """A value and what is behind it: the keys of runs and measurements, or a text.
 
     `word`: why a numeric cell is empty. `text`: how a document prints the number.
+
     """
 
     value: Value
@@ -157,6 +160,7 @@ def reference_of(study: Study, target: str) -> str:
 
     Raises:
         PlumblineError: the study has no noise floor.
+
     """
     if study.reference is None:
         raise PlumblineError(
@@ -188,6 +192,7 @@ def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PR
     """What must stand above every table: the preset, and for a table of scores (`frames`) whose tasks they are.
 
     `demo`: what a study's demo is worth, where it was sized to answer something.
+
     """
     notes = PRESET_NOTES | {"demo": demo}
     warnings = [f"Preset: {study.preset}. " + notes[study.preset]]

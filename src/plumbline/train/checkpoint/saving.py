@@ -1,8 +1,9 @@
 """Writing a run's checkpoints beside its training, one at a time.
 
 What is written is a copy in the host's memory, so that steps go on changing the tensors meanwhile. A thread writes,
-syncs, hashes and renames (`plumbline.train.checkpoint.writer`); what goes wrong there is raised in the loop, at the next step at
-the latest. A kill at any moment leaves a temporary directory, which the next start clears, or a whole checkpoint.
+syncs, hashes and renames (`plumbline.train.checkpoint.writer`); what goes wrong there is raised in the loop, at the
+next step at the latest. A kill at any moment leaves a temporary directory, which the next start clears, or a whole
+checkpoint.
 
 A model in one piece is the leader's to write, and no other rank is asked. Of a sharded one every rank writes its rows,
 and only when all have done so may the checkpoint get its name: the ranks ask one another 1, 2, 4, 8 ... steps after
@@ -64,6 +65,7 @@ class Saving:
 
         Raises:
             Exception: as `wait`, without `beside`.
+
         """
         copies = snapshot.copied(saved.files, self.ranks.device) if beside else (saved.files, lambda: None)
         saved, there = replace(saved, files=copies[0]), copies[1]
@@ -79,6 +81,7 @@ class Saving:
 
         Raises:
             Exception: as `wait`.
+
         """
         if self._shards is not None:
             self._steps += 1
@@ -95,6 +98,7 @@ class Saving:
 
         Raises:
             NoRoom, LeaseError, OSError, RuntimeError: it could not be written.
+
         """
         if self._shards is not None:
             self._name()

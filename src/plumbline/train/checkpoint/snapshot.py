@@ -1,4 +1,5 @@
-"""Tensors of a run to and from files: whole by one rank, or each rank's rows by itself (`plumbline.train.checkpoint.shards`).
+"""Tensors of a run to and from files: whole by one rank, or each rank's rows by itself
+(`plumbline.train.checkpoint.shards`).
 
 Either form can be read into either kind of model: a run that was saved by N ranks resumes on M, sharded or not.
 """
@@ -67,6 +68,7 @@ def copied(files: list[File], device: torch.device) -> tuple[list[File], Callabl
     """The same with tensors of their own in the host's memory, and what waits until they are there.
 
     From a GPU they are copied into pinned memory in the order of its work, so that the caller need not wait.
+
     """
     copies = [replace(file, tensors={name: _copy(value) for name, value in file.tensors.items()}) for file in files]
     if device.type != "cuda":
@@ -94,6 +96,7 @@ def on_every_rank(ranks: Ranks, write: Callable[[], None]) -> None:
     Raises:
         NoRoom: on another rank, for want of room.
         RuntimeError: on another rank, for anything else.
+
     """
     failure: Exception | None = None
     try:
@@ -128,6 +131,7 @@ def load(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> None
 
     Raises:
         PlumblineError: the names are not the model's, or the state is in a form that is not read.
+
     """
     if (directory / SHARDS).is_dir():
         _load_shards(directory / SHARDS, model, optimizer)
@@ -147,6 +151,7 @@ def place(model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
 
     Raises:
         PlumblineError: the names are not the model's.
+
     """
     parameters = dict(model.named_parameters())
     if tensors.keys() != parameters.keys():

@@ -54,8 +54,8 @@ def without_password(uri: str) -> str:
 
 
 class MlflowSink:
-    """The trainer's end: a `plumbline.train.monitoring.progress.Sink` that never raises and never waits, but `PATIENCE` at its
-    end."""
+    """The trainer's end: a `plumbline.train.monitoring.progress.Sink` that never raises and never waits, but `PATIENCE`
+    at its end."""
 
     def __init__(self, where: str, state: Path, spec: RunSpec, say: Callable[[str], None]) -> None:
         """`where`: a tracking URI, or a folder; `say` tells a person."""
