@@ -24,7 +24,7 @@ LOSS = "validation_loss"
 
 
 def rows(trial: Trial, frames: RunFrames) -> pd.DataFrame:
-    """Make a row of each run: its loss in nats a token (NaN of one that has none), as `plumbline verdict` reads them."""
+    """Make a row of each run with its loss in nats a token (NaN of one without), as `plumbline verdict` reads them."""
     named = {"study": trial.study.name, "preset": trial.study.preset}
     found = []
     for key, run in trial.runs.items():

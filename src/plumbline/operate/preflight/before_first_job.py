@@ -7,32 +7,17 @@ tools, a network, an account) is a warning here; `python -m plumbline.operate.pr
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 from plumbline import __version__
 from plumbline.core import fingerprint_file
-from plumbline.operate.console.rule_names import HIDDEN
+from plumbline.operate.preflight import planned
 from plumbline.project import Project
 from plumbline.specs.config import PROJECT
 
 #: The account that profiles/slurm names until a site puts its own there.
 PLACEHOLDER = "plumbline"
-
-#: Who is told of a plan in the place of a person: `plumbline.operate.preflight`.
-_TOLD: list[list[tuple[Any, Project]]] = []
-
-
-@contextlib.contextmanager
-def told_to(listener: list[tuple[Any, Project]]) -> Iterator[None]:
-    """For the time of a block, plans are put into `listener`, and nothing is refused or warned of here."""
-    _TOLD.append(listener)
-    try:
-        yield
-    finally:
-        _TOLD.pop()
 
 
 def watch(workflow: Any, plan: Project) -> None:
@@ -46,9 +31,7 @@ def watch(workflow: Any, plan: Project) -> None:
         # Who only looks (--summary, --rulegraph, --unlock, --touch) makes nothing.
         if workflow.execution_settings is None or workflow.touch:
             return
-        if _TOLD:
-            _TOLD[-1].append((workflow, plan))
-        else:
+        if not planned.tell(workflow, plan):
             look(plan, list(workflow.dag.needrun_jobs()))
 
     workflow._build_dag = built
@@ -65,21 +48,20 @@ def look(plan: Project, jobs: list[Any]) -> None:
 
     from plumbline.operate.preflight import folders, hub, own, packages, sharing
     from plumbline.operate.preflight.finding import STOP
-    from plumbline.operate.preflight.planned import Job, Planned
 
     # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
-    known = tuple(Job(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
-    planned = Planned(plan=plan, jobs=known)
-    refused = [found.words for found in folders.look(planned) if found.state == STOP]
-    refused += own.refused(planned) + sharing.refused(jobs)
+    known = tuple(planned.Job(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
+    asked = planned.Planned(plan=plan, jobs=known)
+    refused = [found.words for found in folders.look(asked) if found.state == STOP]
+    refused += own.refused(asked) + sharing.refused(jobs)
     if refused:
         raise ApiError("\n".join(refused))
     warnings = (
-        own.flagged(planned)
+        own.flagged(asked)
         + sharing.withheld(plan.paths.work, jobs)
-        + [found.words for found in (*packages.tools(planned), *hub.offline(planned)) if found.state == STOP]
+        + [found.words for found in (*packages.tools(asked), *hub.offline(asked)) if found.state == STOP]
     )
-    if placeholder(name := account(jobs)):
+    if placeholder(name := planned.account(jobs)):
         warnings.append(account_words(name))
     written = (fingerprint_file.read(plan.root / PROJECT) or {}).get("version", __version__)
     if written != __version__:
@@ -89,12 +71,6 @@ def look(plan: Project, jobs: list[Any]) -> None:
         )
     for words in warnings:
         print(f"warning: {words}", file=sys.stderr)
-
-
-def account(jobs: Iterable[Any]) -> str:
-    """The account that Snakemake's jobs give SLURM; empty where they give none."""
-    job = next((job for job in jobs if job.rule.name not in HIDDEN), None)
-    return str(job.resources.get("slurm_account", "")) if job is not None else ""
 
 
 def placeholder(name: str) -> bool:

@@ -8,12 +8,11 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from plumbline.operate.console.rule_names import HIDDEN
-from plumbline.operate.preflight import before_first_job
 from plumbline.project import Project
 from plumbline.specs.study_config import Run
 
@@ -93,6 +92,27 @@ class Asked:
     refused: str
 
 
+#: Who is told of a plan in the place of a person.
+_TOLD: list[list[tuple[Any, Project]]] = []
+
+
+@contextlib.contextmanager
+def _told_to(listener: list[tuple[Any, Project]]) -> Iterator[None]:
+    """For the time of a block, plans are put into `listener`, and nothing is refused or warned of."""
+    _TOLD.append(listener)
+    try:
+        yield
+    finally:
+        _TOLD.pop()
+
+
+def tell(workflow: Any, plan: Project) -> bool:
+    """Give a plan to whoever asked for it in this process; whether anybody did."""
+    if _TOLD:
+        _TOLD[-1].append((workflow, plan))
+    return bool(_TOLD)
+
+
 def ask(words: Sequence[str]) -> Asked:
     """Let Snakemake plan a command line (its words, without the program) in this process, carrying nothing out."""
     from snakemake import cli
@@ -102,7 +122,7 @@ def ask(words: Sequence[str]) -> Asked:
     said, before, path = io.StringIO(), sys.argv, os.environ.get("PATH", "")
     sys.argv, code, executor = ["snakemake", *argv], 0, "local"
     try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), before_first_job.told_to(seen):
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), _told_to(seen):
             _, given = cli.parse_args(argv)
             executor = given.executor or "local"
             if executor not in HERE and given.cores is None:
@@ -131,9 +151,15 @@ def _planned(workflow: Any, plan: Project, executor: str) -> Planned:
         plan=plan,
         jobs=tuple(map(Job.of, jobs)),
         executor=executor,
-        account=before_first_job.account(jobs),
+        account=account(jobs),
         memory_limit=limit if isinstance(limit, int) and 0 < limit < sys.maxsize else None,
     )
+
+
+def account(jobs: Iterable[Any]) -> str:
+    """The account that Snakemake's jobs give SLURM; empty where they give none."""
+    job = next((job for job in jobs if job.rule.name not in HIDDEN), None)
+    return str(job.resources.get("slurm_account", "")) if job is not None else ""
 
 
 def _sentence(said: str) -> str:

@@ -1,0 +1,108 @@
+"""Counts the rooms of this house and the arrows between them: ``python -m tests.architecture.rooms``.
+
+A room is what stands directly in the package (a folder, or a file but for ``__init__``), and beside it the benchmarks,
+the logger plugin and the workflow. An arrow runs from a room to another one that it imports anywhere, inside functions
+and for type checkers too. A room's floor is one above the highest that it imports. An arrow runs up if it is against the
+order of the contract in pyproject.toml. A circle is a set of files, or of rooms, that import each other in a loop.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import grimp
+import networkx
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = "plumbline"
+#: Packages beside it that import it, each a room.
+BESIDE = ("benchmarks", "snakemake_logger_plugin_plumbline")
+WORKFLOW = "workflow"
+
+
+@dataclass(frozen=True, kw_only=True)
+class House:
+    """What was counted. `lines`: of Python in src; `up`: each arrow against the order, as text."""
+
+    rooms: int
+    floors: int
+    arrows: int
+    up: tuple[str, ...]
+    circles: tuple[str, ...]
+    lines: int
+
+
+def room(module: str) -> str:
+    """The room of a module."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == PACKAGE and len(parts) > 1 else parts[0]
+
+
+def order(root: Path = ROOT) -> list[str]:
+    """The rooms of the package from top to bottom, as the contract has them."""
+    text = (root / "pyproject.toml").read_text(encoding="utf-8")
+    contracts = tomllib.loads(text)["tool"]["importlinter"]["contracts"]
+    return next(each["layers"] for each in contracts if each["type"] == "layers")
+
+
+def count(root: Path = ROOT) -> House:
+    """Count the house that stands in the current path's packages."""
+    graph = grimp.build_graph(PACKAGE, *BESIDE)
+    files = networkx.DiGraph()
+    files.add_nodes_from(graph.modules)
+    for module in graph.modules:
+        files.add_edges_from((module, imported) for imported in graph.find_modules_directly_imported_by(module))
+    rooms = networkx.DiGraph()
+    rooms.add_nodes_from(room(module) for module in graph.modules if module != PACKAGE)
+    # Everybody may ask the package itself for its version and that of its numerics.
+    arrows = {(room(a), room(b)) for a, b in files.edges if PACKAGE not in (a, b)} | {
+        (WORKFLOW, room(module)) for module in _imported_by_the_workflow(root, graph.modules)
+    }
+    rooms.add_edges_from((a, b) for a, b in arrows if a != b)
+    place = {name: number for number, name in enumerate(reversed(order(root)))}
+    up = (f"{a} -> {b}" for a, b in rooms.edges if a in place and b in place and place[a] < place[b])
+    return House(
+        rooms=len(rooms),
+        floors=_floors(rooms),
+        arrows=rooms.number_of_edges(),
+        up=tuple(sorted(up)),
+        circles=tuple(sorted(_circles(files) | _circles(rooms))),
+        lines=sum(len(path.read_bytes().splitlines()) for path in (root / "src").rglob("*.py")),
+    )
+
+
+def _imported_by_the_workflow(root: Path, modules: Iterable[str]) -> set[str]:
+    """Modules that rules import; Snakemake's language is not Python's, but its imports are."""
+    found = set()
+    for path in (root / WORKFLOW).rglob("*.smk"):
+        for source in re.findall(r"^from (plumbline\S*) import", path.read_text(encoding="utf-8"), re.MULTILINE):
+            found |= {module for module in modules if module == source or module.startswith(f"{source}.")}
+    return found
+
+
+def _floors(rooms: networkx.DiGraph) -> int:
+    """The length of the longest way down; rooms of one circle share a floor."""
+    return networkx.dag_longest_path_length(networkx.condensation(rooms)) + 1
+
+
+def _circles(graph: networkx.DiGraph) -> set[str]:
+    found = (sorted(each) for each in networkx.strongly_connected_components(graph) if len(each) > 1)
+    return {" <-> ".join(each) for each in found}
+
+
+def main() -> None:
+    """Print what was counted."""
+    house = count()
+    print(f"rooms {house.rooms}, floors {house.floors}, arrows {house.arrows}, lines of src {house.lines}")
+    for name, found in (("up", house.up), ("circles", house.circles)):
+        print(f"{name} {len(found)}" + "".join(f"\n  {each}" for each in found))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    main()
