@@ -8,17 +8,25 @@ export HF_DATASETS_OFFLINE ?= 1
 
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
-.PHONY: setup quick table2 demo check plan docs gpu-check gpu-check-pack test test-units test-cluster lint lock clean
+.PHONY: setup interpreter quick table2 demo check plan docs gpu-check gpu-check-pack
+.PHONY: test test-units test-cluster lint lock clean
 
 setup: .venv/complete
 
-.venv/complete: requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $(PYTHON) is older than 3.11; set PYTHON=/path/to/python3.11"; exit 1; }
+.venv/complete: requirements.lock pyproject.toml | interpreter
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 2))' || { echo "error: $(PYTHON) is older than 3.11.2; set PYTHON=/path/to/a/newer/python3"; exit 1; }
 	@echo "set-up: virtual environment and pinned packages (a few minutes, once)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# A PYTHON that was asked for is the one that everything runs on: a .venv made from another one is no set-up of it.
+WHICH := import sys; print(sys.base_prefix, sys.version.split()[0])
+interpreter:
+	@$(if $(filter file,$(origin PYTHON)),,test ! -e .venv || \
+	  test "$$($(BIN)/python -c '$(WHICH)')" = "$$($(PYTHON) -c '$(WHICH)')" || \
+	  { echo "error: .venv is not of $(PYTHON); remove it (rm -r .venv), or leave out PYTHON"; exit 1; })
 
 table2: setup
 	@$(BIN)/python -m plumbline.operate.locks.workflow_lock

@@ -16,13 +16,14 @@ import pandas as pd
 import pytest
 
 from plumbline.bundle import __main__ as verb
-from plumbline.bundle import archive, contents, rebuild
+from plumbline.bundle import archive, contents, rebuild, records
 from plumbline.core import fingerprint_file, frames
 from plumbline.core.errors import PlumblineError
 from plumbline.project import Project, load
 from plumbline.project.bundles import Product
 from plumbline.results import __main__ as results
 from plumbline.results import deviations
+from plumbline.specs import code
 from plumbline.specs.config import ROOT, load_config
 
 SCRATCH = "/scratch/somebody"
@@ -90,6 +91,14 @@ def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **chan
     return bundle
 
 
+def committed(folder: Path) -> str:
+    """A repository of what is in a folder: its one commit."""
+    git = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@t"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True)
+    return contents.checkout(folder)[0] or ""
+
+
 def test_products_come_out_equal_elsewhere(bundle: Path, tmp_path: Path) -> None:
     """Runs lay on a scratch disk that is not there any more: products go on naming it."""
     found = rebuild.rebuild(bundle, tmp_path / "out", jobs=2)
@@ -139,9 +148,55 @@ def test_other_packages_are_named(bundle: Path, tmp_path: Path) -> None:
         rebuild.rebuild(bundle, tmp_path / "out")
 
 
-def test_another_form_and_no_form_are_refused(bundle: Path, tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match="a bundle of form 2, and this version of Plumbline reads 1"):
-        rebuild.rebuild(edited(bundle, format=2), tmp_path / "out")
+@pytest.mark.parametrize("other", [contents.FORMAT - 1, contents.FORMAT + 1])
+def test_another_format_is_refused_with_the_commands_that_rebuild_it(
+    bundle: Path, tmp_path: Path, other: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = "1234abcd" * 5
+    edited(bundle, format=other, commit=commit, edited=False)
+    monkeypatch.chdir(bundle.parent)
+    with pytest.raises(PlumblineError) as refused:
+        rebuild.rebuild(Path(bundle.name), tmp_path / "out", at_commit=True)
+    said = str(refused.value)
+    assert f"a bundle of format {other}, and this version of Plumbline reads format {contents.FORMAT};" in said
+    assert f"git worktree add ../plumbline-1234abc {commit} && cd ../plumbline-1234abc && make setup && " in said
+    assert f".venv/bin/plumbline rebuild {bundle} --into rebuilt" in said
+    with pytest.raises(PlumblineError, match=r"this version of Plumbline reads format .*git worktree add"):
+        records.keep(tmp_path / "kept", bundle, "Of another version.")
+
+
+@pytest.mark.parametrize("said", [{"commit": None}, {"commit": "ab" * 20, "edited": True}, {"commit": "x; rm -r ."}])
+def test_another_format_of_no_commit_has_no_commands(said: dict[str, Any]) -> None:
+    with pytest.raises(PlumblineError, match=r"rebuild it with the sources that made it, which are in no commit$"):
+        contents.parse(json.dumps({"format": "later", **said}).encode(), "here")
+
+
+def test_the_package_of_a_bundles_commit_makes_its_products_itself(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its modules are called, and whatever the checkout has become since. A link is written as a file."""
+    package = tmp_path / "repository/src/plumbline"
+    (package / "bundle").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "renamed.py").symlink_to("/etc/hostname")
+    (package / "bundle/remake.py").write_text(
+        "import json, pathlib, shutil, sys\n"
+        "request = json.loads(pathlib.Path(sys.argv[1]).read_text())\n"
+        "package = pathlib.Path(__file__).parents[1]\n"
+        "shutil.copytree('bundled', 'results')\n"
+        "failed = {'link': 'followed'} if (package / 'renamed.py').is_symlink() else {}\n"
+        "answer = {'package': str(package), 'other': [], 'failed': failed}\n"
+        "pathlib.Path(request['answer']).write_text(json.dumps(answer))\n"
+    )
+    commit = committed(tmp_path / "repository")
+    shutil.rmtree(package / "bundle")
+    edited(bundle, commit=commit, edited=False)
+    monkeypatch.setattr(code, "PACKAGE", package)
+    found = rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
+    assert found.whole and found.verdicts and not found.failed
+
+
+def test_what_says_nothing_of_itself_is_refused() -> None:
     with pytest.raises(PlumblineError, match="does not say what is in it"):
         contents.parse(b'{"format": 1, "and": "nothing"}', "here")
 
@@ -239,9 +294,7 @@ def test_a_checkout_says_its_commit_and_whether_it_was_edited(tmp_path: Path) ->
     assert contents.checkout(tmp_path) == (None, None, None)
     (tmp_path / "src").mkdir()
     (tmp_path / "src/code.py").write_text("1\n")
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=t", "-c", "user.email=t@t"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
-        subprocess.run([*git, *words], check=True)
+    committed(tmp_path)
     commit, date, is_edited = contents.checkout(tmp_path)
     assert len(commit or "") == 40 and date and is_edited is False
     (tmp_path / "notes.md").write_text("no source")

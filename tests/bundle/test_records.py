@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from plumbline.bundle import archive, contents, crate, records
+from plumbline.bundle import archive, contents, crate, rebuild, records
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from tests.bundle.test_archive import described
@@ -40,6 +40,7 @@ def test_a_bundle_of_a_commit_is_kept_once(tmp_path: Path) -> None:
     records.keep(folder, made, "A first one.")
     kept = records.read(folder)
     assert (kept.commit, kept.words, kept.sha256) == ("ab" * 20, "A first one.", sha256_file(made))
+    assert kept.format == contents.FORMAT
     assert records.names(tmp_path / "records") == ["first"]
     with pytest.raises(PlumblineError, match="is not written over"):
         records.keep(folder, made, "Again.")
@@ -49,7 +50,7 @@ def test_a_bundle_of_a_commit_is_kept_once(tmp_path: Path) -> None:
     said = json.loads((folder / records.SAYS).read_text())
     said |= {"sha256": sha256_file(made), "commit": "cd" * 20}
     (folder / records.SAYS).write_text(json.dumps(said))
-    with pytest.raises(PlumblineError, match="says another commit"):
+    with pytest.raises(PlumblineError, match="says another format, commit or number"):
         records.read(folder)
 
 
@@ -70,3 +71,25 @@ def test_the_records_that_are_here_are_whole(repository: Path) -> None:
         with pytest.raises(PlumblineError, match="has no nothing"):  # having read all of it
             archive.read_one(folder / "bundle.tar.xz", "nothing")
         assert crate.NAME and kept.studies
+
+
+def test_a_product_of_each_record_is_made_again(repository: Path, tmp_path: Path) -> None:
+    """By the package of its commit, which today's verb calls: a page that needs no run stands for all products."""
+    for name in records.names(repository / "records"):
+        kept = repository / "records" / name / "bundle.tar.xz"
+        said = contents.parse(archive.read_one(kept, contents.NAME), name)
+        if contents.git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
+            pytest.skip(f"{said.commit}, the commit of {name}, is not in this clone's history")
+        page = next(each for each in said.products if each.kind == "deviations")
+        folder, small = tmp_path / name, tmp_path / f"{name}.tar.xz"
+        archive.unpack(kept, folder, {})
+        files: dict[str, bytes | Path] = {
+            path.relative_to(folder).as_posix(): path
+            for place in (folder / "config", folder / "workflow", *folder.glob(f"{said.results}/{page.path}.*"))
+            for path in (place, *place.rglob("*"))
+            if path.is_file()
+        }
+        files[contents.NAME] = msgspec.json.encode(msgspec.structs.replace(said, products=[page]))
+        archive.write(small, files, described())
+        found = rebuild.rebuild(small, tmp_path / f"{name}-again", at_commit=True, any_versions=True)
+        assert found.verdicts and not found.failed and rebuild.MISSING not in found.verdicts.values()

@@ -12,6 +12,7 @@ import yaml
 from snakemake.cli import parse_args as snakemake_arguments
 
 from plumbline import project
+from plumbline.operate import device
 from plumbline.plan import machines
 from plumbline.specs.config import load_config
 from plumbline.specs.study_config import Run
@@ -60,6 +61,18 @@ def test_a_run_gets_the_machines_of_its_size(profile: dict[str, Any], size: str)
         assert (wanted["threads"], wanted["mem_mb"]) == (8, 100_000)
     else:
         assert f"torchrun --nnodes={nodes} --nproc-per-node=8 " in launch
+
+
+@pytest.mark.parametrize("folder", ["profiles/slurm", "tests/cluster/small"])
+def test_torchrun_gives_its_ranks_most_of_what_slurm_gives(repository: Path, folder: str) -> None:
+    """Of the seconds between TERM and the limit torchrun keeps some for its own end; by itself it gives 30."""
+    text = (repository / folder / "config.v9+.yaml").read_text()
+    seconds = int(re.search(r"--signal=TERM@(\d+)", text)[1])
+    given = re.findall(r" env TORCH_ELASTIC_SHUTDOWN_TIMEOUT=(\d+) torchrun ", text)
+    assert given and len(given) == len(re.findall(r"\btorchrun --", text))
+    assert all(seconds / 2 < int(number) <= seconds - 20 for number in given)
+    if folder == "profiles/slurm":
+        assert set(given) == {str(device.SHUTDOWN_SECONDS)}
 
 
 @pytest.mark.parametrize("preset", ["paper", "mini"])

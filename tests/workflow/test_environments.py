@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from importlib import metadata
 from importlib.metadata import packages_distributions
@@ -16,6 +20,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+from plumbline.operate.check.environment import PYTHON
 
 #: What comes along with a CUDA build of the pinned torch; a CPU build has none of it.
 OF_CUDA = ("nvidia-", "cuda-")
@@ -62,7 +68,7 @@ def test_the_lock_is_what_the_project_needs_no_more_and_no_less(project: dict, l
 
 def test_every_pin_is_for_the_oldest_python(project: dict, lock: dict[str, Version]) -> None:
     """As pip reads it there: one that wants a later patch of it ends the set-up."""
-    oldest = project["project"]["requires-python"].removeprefix(">=") + ".0"
+    oldest = project["project"]["requires-python"].removeprefix(">=")
     wanted = {
         name: SpecifierSet(metadata.metadata(name).get("Requires-Python") or "")
         for name, version in lock.items()
@@ -98,15 +104,45 @@ def test_python_and_torch_are_the_same_everywhere(repository: Path, project: dic
     def found(pattern: str, file: str) -> list[str]:
         return re.findall(pattern, (repository / file).read_text(), flags=re.M)
 
-    [python] = found(r"^FROM python:([\d.]+)-slim", "envs/Dockerfile")
-    assert project["project"]["requires-python"] == f">={python}"
-    assert project["tool"]["mypy"]["python_version"] == python
-    assert set(found(r"python =([\d.]+)", "envs/plumbline.yaml")) == {python}
-    assert set(found(r"Python (\d\.\d+)", "README.md")) == {python}
+    python = project["project"]["requires-python"].removeprefix(">=")
+    series = python.rpartition(".")[0]
+    assert ".".join(map(str, PYTHON)) == python
+    assert found(r"^FROM python:([\d.]+)-slim", "envs/Dockerfile") == [series]
+    assert project["tool"]["mypy"]["python_version"] == series
+    assert found(r"python >=([\d.]+),<3", "envs/plumbline.yaml") == [python]
+    assert found(r"older than ([\d.]+\d)", "Makefile") == [python]
+    pages = [repository / "README.md", *repository.glob("docs/*.md"), *repository.glob("examples/*/pyproject.toml")]
+    promise = r"Python ([\d.]+) or newer|requires-python = \">=([\d.]+)\""
+    said = {"".join(words) for page in pages for words in re.findall(promise, page.read_text())}
+    assert said == {python}
     assert found(r"torch==([\d.]+)", "Makefile") == [str(lock["torch"])]
     files = [*(file for file in repository.glob("envs/*")), repository / "README.md", repository / "Makefile"]
     named = {version for file in files for version in re.findall(r"\btorch[ =]=*(\d[\d.]*\d)", file.read_text())}
     assert named <= {str(lock["torch"])}
+
+
+def test_a_python_that_is_asked_for_is_the_one_that_is_used(repository: Path, tmp_path: Path) -> None:
+    """And no set-up that another one made."""
+    python = tmp_path / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    shutil.copyfile(repository / "Makefile", tmp_path / "Makefile")
+    for name in ("requirements.lock", "pyproject.toml", ".venv/complete"):
+        (tmp_path / name).touch()
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHON", "MAKEFLAGS")}
+
+    def make(*words: str) -> tuple[int, str]:
+        command = ["make", "setup", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        return done.returncode, done.stdout
+
+    asked = f"PYTHON={sys.executable}"
+    for text, refused in (("echo /elsewhere 3.12.1", True), (f'exec {sys.executable} "$@"', False)):
+        python.write_text(f"#!/bin/sh\n{text}\n")
+        python.chmod(0o755)
+        assert make()[0] == 0
+        status, said = make(asked)
+        assert status == (2 if refused else 0)
+        assert (f".venv is not of {sys.executable}; remove it" in said) == refused
 
 
 def test_environments_install_the_lock_and_then_the_project_alone(repository: Path, project: dict) -> None:

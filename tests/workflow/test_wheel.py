@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,8 +47,7 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             shutil.copyfile(repository / path, tree / path)
     archive = folder / _run(sys.executable, "-c", _BUILD.format("sdist"), folder, cwd=tree).split()[-1]
-    with tarfile.open(archive) as packed:
-        packed.extractall(folder / "unpacked", filter="data")
+    shutil.unpack_archive(archive, folder / "unpacked")
     (source,) = (folder / "unpacked").iterdir()
     return folder / _run(sys.executable, "-c", _BUILD.format("wheel"), folder, cwd=source).split()[-1]
 

@@ -182,7 +182,7 @@ def _described(said: contents.Contents, results: frozenset[str]) -> crate.Descri
             f"Tables, figures, claims, deviations and the audit of the studies {studies} at preset "
             f"{said.asked.preset}, and what they are made of: specs, manifests, metrics, probes, scores, measurements, "
             f"timings, configuration and printed numbers. {PRESET_NOTES[said.asked.preset]} No weights, no corpus, no "
-            "items. README.md says how all products are made again from it."
+            f"items. Bundle format {said.format}. README.md says how all products are made again from it."
         ),
         date=said.finished or said.committed or "1970-01-01",
         commit=said.commit or "",
@@ -200,6 +200,8 @@ def _readme(said: contents.Contents) -> str:
         f"Studies: {', '.join(said.asked.studies)}. Made at {where}.\n\n"
         "Every table, figure, page of claims and deviations, and the audit, made again and compared byte by byte:\n\n"
         "    plumbline rebuild bundle.tar.xz --into rebuilt\n\n"
+        f"Bundle format {said.format}; a Plumbline that reads another one says how the code of this bundle's commit "
+        "rebuilds it.\n\n"
         f"`{contents.NAME}` says what was asked for and with which packages, `{crate.NAME}` what every file is.\n"
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 from importlib import metadata
 from pathlib import Path
@@ -14,8 +16,14 @@ from plumbline.core.errors import PlumblineError
 #: Its name within the archive.
 NAME = "plumbline.json"
 
-#: The form of bundles that this code writes and reads.
+#: The format of bundles that this code writes and reads. It stands for what lies where in an archive, for the fields of
+#: `Contents`, and for what the package of a bundle's commit answers to (`REMAKE`): a change of any of them is another
+#: format. In every format `NAME` has `format`, `commit` and `edited`, so that any version can say what rebuilds it.
 FORMAT = 1
+
+#: The module that makes products again, of this package or of that of a bundle's commit. It is called in the folder of
+#: an unpacked bundle, with the file of a `remake.Request`, and writes a `remake.Answer`.
+REMAKE = "plumbline.bundle.remake"
 
 #: Packages that decide a product's bytes: numbers, drawing, and the writing of tables.
 PACKAGES = (
@@ -89,20 +97,32 @@ def parse(text: bytes, where: str) -> Contents:
     """A bundle's `plumbline.json`.
 
     Raises:
-        PlumblineError: it is of another form.
+        PlumblineError: it is of another format, and what rebuilds it; or it is none.
     """
     try:
-        said = msgspec.json.decode(text)["format"]
-        if said != FORMAT:
+        said = msgspec.json.decode(text)
+        if said["format"] != FORMAT:
             raise PlumblineError(
-                f"{where}: it is a bundle of form {said}, and this version of Plumbline reads {FORMAT}; rebuild it "
-                "with the version that made it"
+                f"{where} is a bundle of format {said['format']!r}, and this version of Plumbline reads format "
+                f"{FORMAT}; {_what_rebuilds(said.get('commit'), said.get('edited'), where)}"
             )
         found = msgspec.json.decode(text, type=Contents)
         found.asked  # noqa: B018
     except (msgspec.DecodeError, KeyError, TypeError, RecursionError) as error:
         raise PlumblineError(f"{where}: {NAME} does not say what is in it ({error}); it is no bundle") from error
     return found
+
+
+def _what_rebuilds(commit: Any, edited: Any, where: str) -> str:
+    """Commands that rebuild a bundle of another format. They are pasted, so what it calls a commit has to be one."""
+    if edited or not (isinstance(commit, str) and re.fullmatch("[0-9a-f]{40,64}", commit)):
+        return "rebuild it with the sources that made it, which are in no commit"
+    beside, bundle = f"../plumbline-{commit[:7]}", shlex.quote(str(Path(where).resolve()))
+    return (
+        "the code of its own commit rebuilds it; in a clone of Plumbline that has that commit: "
+        f"git worktree add {beside} {commit} && cd {beside} && make setup && "
+        f".venv/bin/plumbline rebuild {bundle} --into rebuilt"
+    )
 
 
 def versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:

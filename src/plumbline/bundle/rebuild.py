@@ -6,11 +6,9 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from plumbline.bundle import archive, contents
+from plumbline.bundle import archive, contents, remake
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, sha256_file
@@ -36,8 +34,6 @@ LIST = "rebuilt.csv"
 
 #: Threads of each library: what Snakemake gives a job of one thread.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-
-_REMAKE = Path(__file__).with_name("remake.py")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,7 +123,8 @@ def rebuild(
 def told(found: Rebuilt, folder: Path | None = None) -> str:
     """What came of it, for a terminal; where it can be looked at, if the folder stays."""
     said, counts = found.said, Counter(found.verdicts.values())
-    lines = [f"{said.asked.preset}: {', '.join(said.asked.studies)}; made at commit {said.commit or 'unknown'}"]
+    studies, commit = ", ".join(said.asked.studies), said.commit or "unknown"
+    lines = [f"{said.asked.preset}: {studies}; bundle format {said.format}, made at commit {commit}"]
     lines += [f"otherwise here: {words}" for words in found.otherwise]
     lines += [f"{verdict}: {name}" for name, verdict in found.verdicts.items() if verdict != EQUAL]
     lines += [f"could not be made: {name}: {why}" for name, why in found.failed.items()]
@@ -141,15 +138,7 @@ def told(found: Rebuilt, folder: Path | None = None) -> str:
     return "\n".join(lines)
 
 
-class Answer(msgspec.Struct):
-    """What `remake.py` says: the package that it ran, products that it would make of something else, and errors."""
-
-    package: str
-    other: list[str]
-    failed: dict[str, str]
-
-
-def _made(said: contents.Contents, folder: Path, package: Path, jobs: int, any_commit: bool) -> list[Answer]:
+def _made(said: contents.Contents, folder: Path, package: Path, jobs: int, any_commit: bool) -> list[remake.Answer]:
     """Have the products made, every `jobs`-th by one process."""
     environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     environment |= {"OPENBLAS_CORETYPE": said.openblas} if said.openblas else {}
@@ -157,23 +146,23 @@ def _made(said: contents.Contents, folder: Path, package: Path, jobs: int, any_c
         started = []
         for number in range(min(jobs, len(said.products))):
             answer = Path(scratch) / f"{number}.json"
-            request = {
-                "configuration": said.configuration,
-                "work": said.work,
-                "called": said.called,
-                "results": said.results,
-                "products": msgspec.to_builtins(said.products[number::jobs]),
-                "any_commit": any_commit,
-                "answer": str(answer),
-            }
+            request = remake.Request(
+                configuration=said.configuration,
+                work=said.work,
+                called=said.called,
+                results=said.results,
+                products=said.products[number::jobs],
+                any_commit=any_commit,
+                answer=str(answer),
+            )
             asked = Path(scratch) / f"{number}.asked.json"
-            asked.write_text(json.dumps(request), encoding="utf-8")
-            command = [sys.executable, "-P", str(_REMAKE), str(asked)]
+            asked.write_bytes(msgspec.json.encode(request))
+            command = [sys.executable, "-P", "-m", contents.REMAKE, str(asked)]
             started.append((subprocess.Popen(command, cwd=folder, env=environment), answer))
         ended = [(process.wait(), answer) for process, answer in started]
         if wrong := [status for status, _ in ended if status]:
             raise PlumblineError(f"making the products again ended with {wrong[0]}; what it said stands above")
-        found = [msgspec.json.decode(path.read_bytes(), type=Answer) for _, path in ended]
+        found = [msgspec.json.decode(path.read_bytes(), type=remake.Answer) for _, path in ended]
     for one in found:
         if Path(one.package).resolve() != package.resolve():
             raise PlumblineError(f"made by the package in {one.package}, not by that in {package}; unset PYTHONPATH")
@@ -195,14 +184,17 @@ def _code(said: contents.Contents, bundle: Path, at_commit: bool) -> Iterator[Pa
             f"fetch it there (git fetch --unshallow, or git fetch origin {said.commit})"
         )
     with tempfile.TemporaryDirectory() as scratch:
-        done = subprocess.run(
-            ["git", "-C", str(repository), "archive", "--format=tar", said.commit, "src"],
-            capture_output=True,
-            check=True,
-        )
-        with tarfile.open(fileobj=io.BytesIO(done.stdout)) as tar:
-            tar.extractall(scratch, filter="data")
+        _check_out(repository, said.commit, Path(scratch))
         yield Path(scratch) / "src" / "plumbline"
+
+
+def _check_out(repository: Path, commit: str, folder: Path) -> None:
+    """Write `src` of a commit into a folder, by an index of its own. git writes nothing outside of the folder, and a
+    link as a plain file."""
+    environment = os.environ | {"GIT_INDEX_FILE": str(folder / "index")}
+    for words in (("read-tree", "--prefix=src/", f"{commit}:src"), ("checkout-index", "--all", f"--prefix={folder}/")):
+        command = ["git", "-C", str(repository), "-c", "core.symlinks=false", *words]
+        subprocess.run(command, env=environment, check=True)
 
 
 def _versions(said: contents.Contents, bundle: Path, *, allowed: bool) -> list[str]:

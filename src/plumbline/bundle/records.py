@@ -24,9 +24,11 @@ FOLDER, SAYS = Path("records"), "record.json"
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a record says: what it is of in a person's words, and which archive of which commit it is."""
+    """What a record says: what it is of in a person's words, and which archive of which commit it is. `format`: that
+    of the archive (`plumbline.bundle.contents.FORMAT`)."""
 
     words: str
+    format: int
     commit: str
     preset: str
     studies: list[str]
@@ -86,6 +88,7 @@ def keep(folder: Path, bundle: Path, words: str) -> Path:
     shutil.copyfile(bundle, folder / BUNDLE)
     kept = Record(
         words=words,
+        format=said.format,
         commit=said.commit,
         preset=said.asked.preset,
         studies=said.asked.studies,
@@ -111,8 +114,8 @@ def read(folder: Path) -> Record:
     if not bundle.is_file() or sha256_file(bundle) != kept.sha256:
         raise PlumblineError(f"{bundle} is not the archive that {SAYS} names; restore it from the repository")
     said = contents.parse(archive.read_one(bundle, contents.NAME), str(bundle))
-    if (said.commit, len(said.products)) != (kept.commit, kept.products) or said.edited:
-        raise PlumblineError(f"{folder / SAYS} says another commit or number of products than its archive")
+    if (said.format, said.commit, len(said.products)) != (kept.format, kept.commit, kept.products) or said.edited:
+        raise PlumblineError(f"{folder / SAYS} says another format, commit or number of products than its archive")
     return kept
 
 

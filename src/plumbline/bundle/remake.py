@@ -1,61 +1,86 @@
-"""Products of an unpacked bundle, made again by the verbs that the rules in workflow/rules/results.smk call.
+"""Make products of an unpacked bundle again, by the verbs that the rules in workflow/rules/results.smk call.
 
-A process of its own, started by `plumbline.bundle.rebuild` in the bundle's folder with the package of the bundle's
-commit on its path, which may be an older one than this file's: what is imported here has been there since 20b5b5a.
-Reads a request from a JSON file, tells of each product on standard output, and answers in another JSON file.
+``python -m plumbline.bundle.remake REQUEST.json``, in the bundle's folder: `plumbline.bundle.rebuild` starts it, and a
+later version's `--at-commit` too, with the package of this commit. So request and answer are part of the format of
+bundles (`plumbline.bundle.contents.FORMAT`). Tells of each product on standard output, and answers in a JSON file.
 """
+
+from __future__ import annotations
 
 import contextlib
 import importlib
 import io
-import json
 import sys
 import time
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+import plumbline
+from plumbline.bundle import contents
+
+if TYPE_CHECKING:
+    from plumbline.project import Project
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked: `configuration` to `products` are of `contents.Contents`. `any_commit`: make products even where
+    some would be made of something else here. `answer`: the file that an `Answer` is written to."""
+
+    configuration: dict[str, Any]
+    work: str
+    called: str
+    results: str
+    products: list[contents.Made]
+    any_commit: bool
+    answer: str
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it: the package that ran, products that it would make of something else, and errors by product."""
+
+    package: str
+    other: list[str]
+    failed: dict[str, str]
 
 
 def main() -> None:
-    """The request: {configuration, work, called, results, products, any_commit, answer}."""
-    request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    import plumbline
+    """The request's products, made one after the other."""
     from plumbline.project import load
 
-    planned = load(request["configuration"])
-    answer: dict[str, Any] = {"package": str(Path(plumbline.__file__).parent), "other": [], "failed": {}}
-    products = request["products"]
+    request = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Request)
+    planned = load(request.configuration)
     # What each product would be made of here: its code, what it shows of the configuration, and its runs.
-    now = [planned.fingerprints.product(each["study"], each["kind"], each["target"] or None) for each in products]
-    answer["other"] = [_name(each) for each, made_of in zip(products, now) if each["made_of"] != made_of]
-    if request["any_commit"] or not answer["other"]:
-        for each, made_of in zip(products, now):
+    now = [planned.fingerprints.product(each.study, each.kind, each.target or None) for each in request.products]
+    other = [str(each) for each, made_of in zip(request.products, now) if each.made_of != made_of]
+    failed = {}
+    if request.any_commit or not other:
+        for each, made_of in zip(request.products, now):
             begun = time.monotonic()
             if said := _make(_command(request, planned, each, made_of)):
-                answer["failed"][_name(each)] = said
-            print(f"{'failed' if said else 'made'} {_name(each)} ({time.monotonic() - begun:.1f} s)", flush=True)
-    Path(request["answer"]).write_text(json.dumps(answer))
+                failed[str(each)] = said
+            print(f"{'failed' if said else 'made'} {each} ({time.monotonic() - begun:.1f} s)", flush=True)
+    answer = Answer(package=str(Path(plumbline.__file__).parent), other=other, failed=failed)
+    Path(request.answer).write_bytes(msgspec.json.encode(answer))
 
 
-def _name(product: dict) -> str:
-    return " ".join(word for word in (product["kind"], product["study"], product["target"]) if word)
-
-
-def _command(request: dict, planned, product: dict, made_of: str) -> list[str]:
+def _command(request: Request, planned: Project, product: contents.Made, made_of: str) -> list[str]:
     """The module of the rule's shell line, and its words."""
-    kind, study, target = product["kind"], product["study"], product["target"]
+    kind, study, target = product.kind, product.study, product.target
     ending = {"figure": ".png", "deviations": ".md"}.get(kind, ".csv")
-    out = ["--made-of", made_of, "--out", f"{request['results']}/{product['path']}{ending}"]
+    out = ["--made-of", made_of, "--out", f"{request.results}/{product.path}{ending}"]
     if kind == "audit":
         return ["plumbline.audit.__main__", *out]
-    config = request["configuration"]
+    config = request.configuration
     asked = ["--preset", config["preset"], "--source", config["data"]["source"]]
     if kind == "deviations":
         return ["plumbline.results.deviations", study, *asked, "--evaluation", planned.evaluation_source, *out]
     runs = planned.targets.expected(study, target) if target else planned.targets.study_expected(study)
-    read = ["--work", request["work"], "--planned", runs]
-    if request["called"] != request["work"]:
-        read += ["--called", request["called"]]
+    read = ["--work", request.work, "--planned", runs]
+    if request.called != request.work:
+        read += ["--called", request.called]
     return ["plumbline.results.__main__", kind, study, *[target] * bool(target), *asked, *read, *out]
 
 

@@ -29,6 +29,8 @@ from plumbline.core.system import fcntl
 
 #: Seconds between two looks at devices that are all taken.
 EVERY = 0.2
+#: Seconds that torchrun gives its ranks to save before it kills them, in place of 30; as many as in profiles/slurm.
+SHUTDOWN_SECONDS = 280
 
 
 def devices() -> list[str]:
@@ -144,6 +146,8 @@ def main() -> None:
     # nvidia-smi counts devices by bus, CUDA by default by speed: without this an index could mean two devices.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
+    # A torch that does not know the variable ignores it; the option --shutdown-timeout it would refuse.
+    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", str(SHUTDOWN_SECONDS))
     print(f"device {', '.join(taken)} of {socket.gethostname()}", file=sys.stderr, flush=True)
     try:
         os.execvp(given.command[0], given.command)

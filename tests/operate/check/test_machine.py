@@ -141,8 +141,8 @@ def test_the_environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find = environment.importlib.util.find_spec
     monkeypatch.setattr(environment.importlib.util, "find_spec", lambda name: None if name == "numpy" else find(name))
     assert "tokenize imports numpy, which is not installed; make setup" in found("would stop", Job(rule="tokenize"))
-    monkeypatch.setattr(sys, "version_info", (3, 10))
-    assert "is older than 3.11" in found("would stop")
+    monkeypatch.setattr(sys, "version_info", (3, 11, 1))
+    assert "is older than 3.11.2;" in found("would stop")
 
 
 def test_an_executor_that_is_not_installed() -> None:

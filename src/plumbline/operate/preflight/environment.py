@@ -12,7 +12,7 @@ from plumbline.operate.preflight.finding import OK, STOP, Finding
 from plumbline.operate.preflight.planned import Planned
 
 #: Oldest Python that this is written for (pyproject.toml, requires-python).
-PYTHON = (3, 11)
+PYTHON = (3, 11, 2)
 #: What jobs of a rule import beyond the packages that planning itself takes. torch is tried, the others looked for.
 IMPORTS = {
     "documents": ("datasets",),

@@ -1,0 +1,48 @@
+"""Stands between torchrun and the trainer where a save has to be slow: `slow_save.py -m plumbline.train ...`.
+
+The first checkpoint that a rank writes takes it SAVE_SECONDS, as on a slow disk; the steps meanwhile wait until the
+trainer was asked to stop. What is computed stays the same. The exit code goes into the file ENDED.<rank>.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import threading
+import time
+from pathlib import Path
+
+from plumbline.train.checkpoint import snapshot
+from plumbline.train.loop import Loop
+
+write, train_step = snapshot.write, Loop.train_step
+writing = threading.Event()
+
+
+def slow_write(directory: Path, files: list[snapshot.File]) -> None:
+    """In the writer's thread."""
+    first = not writing.is_set()
+    writing.set()
+    if first:
+        time.sleep(float(os.environ["SAVE_SECONDS"]))
+    write(directory, files)
+
+
+def held_step(self: Loop) -> tuple[bool, bool]:
+    """No run of twelve steps is over before the signal comes."""
+    while writing.is_set() and not self.parts.stop.asked:
+        time.sleep(0.05)
+    return train_step(self)
+
+
+if __name__ == "__main__":
+    snapshot.write = slow_write
+    Loop.train_step = held_step  # type: ignore[method-assign]
+    module = sys.argv[2]
+    sys.argv = [module, *sys.argv[3:]]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        Path(f"{os.environ['ENDED']}.{os.environ['RANK']}").write_text(str(ended.code))
+        raise
