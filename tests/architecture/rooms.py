@@ -2,8 +2,8 @@
 
 A room is what stands directly in the package (a folder, or a file but for ``__init__``), and beside it the benchmarks,
 the logger plugin and the workflow. An arrow runs from a room to another one that it imports anywhere, inside functions
-and for type checkers too. A room's floor is one above the highest that it imports. An arrow runs up if it is against the
-order of the contract in pyproject.toml. A circle is a set of files, or of rooms, that import each other in a loop.
+and for type checkers too. A room's floor is one above the highest that it imports. An arrow runs up if it is against
+the order of the contract in pyproject.toml. A circle is a set of files, or of rooms, that import each other in a loop.
 """
 
 from __future__ import annotations

@@ -18,7 +18,9 @@ ROOMS, FLOORS, ARROWS = 27, 10, 133
 UPWARD = {
     "plain": "from plumbline.project import load\n",
     "inside a function": "def later():\n    from plumbline.project import load\n    return load\n",
-    "for type checkers": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from plumbline.project import Project\n",
+    "for type checkers": (
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from plumbline.project import Project\n"
+    ),
     "of the module": "import plumbline.project.project\n",
 }
 

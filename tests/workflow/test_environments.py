@@ -21,7 +21,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from plumbline.operate.check.environment import PYTHON
+from plumbline.operate.preflight.environment import PYTHON
 
 #: What comes along with a CUDA build of the pinned torch; a CPU build has none of it.
 OF_CUDA = ("nvidia-", "cuda-")
