@@ -66,14 +66,14 @@ def carried_out(expected: str, method: str, fit: str, gain: str) -> Outcome:
     (command,) = (line.strip() for line in page.splitlines() if line.strip().startswith("snakemake "))
     given = load(changed(load_config(), shlex.split(command.partition("--config ")[2])))
     assert given.trial is not None
-    done = sum((Path(given.work) / "runs" / key / "outcome.json").exists() for key in given.trial.runs)
+    done = sum((Path(given.paths.work) / "runs" / key / "outcome.json").exists() for key in given.trial.runs)
     began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-m", "snakemake", *shlex.split(command)[1:]], check=True)
     took, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     (seen,) = (part for part in Path("results/trial.md").read_text().split("\n\n") if " minus " in part)
     csv = FOLDER / f"{method}.csv"
     csv.parent.mkdir(parents=True, exist_ok=True)
-    csv.write_bytes((Path(given.results) / "trial" / given.trial.name / "trial.csv").read_bytes())
+    csv.write_bytes((Path(given.paths.results) / "trial" / given.trial.name / "trial.csv").read_bytes())
     against = ("--baseline", given.trial.against, "--metric", "validation_loss", "--lower-is-better")
     said = " ".join(page.split())
     return Outcome(

@@ -186,12 +186,12 @@ def test_a_table_that_builds_models_is_made_of_their_components(root: Path, monk
 
 
 def test_a_table_that_builds_models_of_the_documents_size_is_made_of_the_corpus(root: Path) -> None:
-    before = planned(root).made_of("transfer", "table", "table4")
+    before = planned(root).fingerprints.product("transfer", "table", "table4")
     path = root / f"config/corpora/{CORPUS}.yaml"
     text = path.read_text()
     assert "65536" in text
     path.write_text(text.replace("65536", "65000"))
-    after = planned(root).made_of("transfer", "table", "table4")
+    after = planned(root).fingerprints.product("transfer", "table", "table4")
     path.write_text(text)
     assert before != after
 

@@ -15,8 +15,9 @@ from plumbline.operate.console import progress
 from plumbline.results.runs.expected_runs import Expected, expected_runs
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import provenance, trace
+from plumbline.runtime import probe_checkpoints
 from plumbline.specs import study_config
-from plumbline.train.checkpoint import probe_checkpoints, rolling, state
+from plumbline.train.checkpoint import rolling, state
 
 DEEP = "[" * 100_000
 

@@ -19,7 +19,7 @@ import yaml
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
-from plumbline.project import Project, load, project, use_this_interpreter
+from plumbline.project import Project, load, profiles, use_this_interpreter
 from plumbline.specs import suites
 from plumbline.specs.config import ROOT, load_config
 from plumbline.specs.study_config import overlay
@@ -164,7 +164,7 @@ def test_a_folder_of_texts_with_a_stray_token_file_is_planned_as_one_of_texts(ro
         (folder / name).write_text('{"text": "x"}\n')
         mine = planned(root, preset="smoke", data={"source": "local"}, studies=["transfer"])
         mine.tokens.require()
-    assert mine.token_files("climbmix") == [] == mine.tokens.decoding_tokenizer("climbmix")
+    assert mine.tokens.files("climbmix") == [] == mine.tokens.decoding_tokenizer("climbmix")
     assert mine.tokens.training_documents("climbmix") == ["work/smoke/corpora/climbmix/documents/train.jsonl"]
     assert mine.inputs.corpus_files("climbmix") == [f"{folder}/a.jsonl", f"{folder}/stray.bin"]
 
@@ -237,9 +237,9 @@ def test_tokenizers_and_packs(root: Path) -> None:
 def test_a_profile_asks_for_the_size_of_a_run() -> None:
     _plan(ROOT, {"preset": "paper"})
     job = SimpleNamespace(study="transfer", scale="large", method="baseline", seed="42")
-    assert project.size_of(job) == "two_nodes"
+    assert profiles.size_of(job) == "two_nodes"
     _plan(ROOT, {"preset": "demo"})
-    assert project.size_of(job) == "one_gpu"
+    assert profiles.size_of(job) == "one_gpu"
 
 
 def test_every_package_is_pinned() -> None:
@@ -377,5 +377,5 @@ def test_a_profile_asks_whether_a_job_needs_a_gpu(root: Path) -> None:
     job = SimpleNamespace(study="transfer", measurement="times")
     for device in ("cpu", "gpu"):
         measuring(root, smoke={}, device=device)
-        assert project.on_gpu(job) == (device == "gpu")
-    assert project.on_gpu(SimpleNamespace(seed="42")) and not project.on_gpu(SimpleNamespace(study="transfer"))
+        assert profiles.on_gpu(job) == (device == "gpu")
+    assert profiles.on_gpu(SimpleNamespace(seed="42")) and not profiles.on_gpu(SimpleNamespace(study="transfer"))

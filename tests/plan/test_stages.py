@@ -10,13 +10,14 @@ import msgspec
 import pandas as pd
 import pytest
 
+from plumbline import project
 from plumbline.evaluate.packaged import MEMBERS
 from plumbline.plan import data, evaluation, machines
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import WHOLE, row
-from plumbline.project import Project, fingerprints, project
+from plumbline.project import Project
 from plumbline.results.measurements import measured
-from plumbline.specs import suites
+from plumbline.specs import measurement_code, suites
 from plumbline.specs.config import load_config
 from plumbline.specs.spec import ProbeSpec
 from plumbline.specs.study_config import Run
@@ -51,7 +52,7 @@ def test_the_items_that_were_made_are_the_items_that_count(tmp_path: Path, capsy
 
 
 def test_items_of_packages_and_made_ones_are_those_that_will_be_there() -> None:
-    mini = project.plan(load_config() | {"preset": "mini", "studies": ["transfer"]})
+    mini = project.load(load_config() | {"preset": "mini", "studies": ["transfer"]})
     found = evaluation.amount(mini, mini.runs[BASELINE])
     assert found is not None and found[0] == sum(member.items for member in MEMBERS.values()) + 7 * 2000
 
@@ -110,7 +111,7 @@ def measuring(demo: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     entry = study.sheet["targets"]["table4"] | {"measurements": ["times"]}
     more = {"measurements": {"times": {"demo": {"rounds": 3, "minutes": 90}}}}
     changed = study.sheet | more | {"targets": study.sheet["targets"] | {"table4": entry}}
-    monkeypatch.setattr(fingerprints.find, "file", lambda study, kind, name: Path(machines.__file__))
+    monkeypatch.setattr(measurement_code.study_parts, "file", lambda study, kind, name: Path(machines.__file__))
     return dataclasses.replace(demo, studies={"transfer": dataclasses.replace(study, sheet=changed)})
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from plumbline import project
 from plumbline.core.errors import PlumblineError
-from plumbline.project import project
 from plumbline.specs import study_config
 from plumbline.specs.config import PRESETS, ROOT, load_config, load_study, studies
 from plumbline.specs.duplicate_runs import unmeant
@@ -104,6 +104,6 @@ def test_readings_and_arms_are_looked_at_too(sentences) -> None:
 def test_the_plan_says_it(sentences, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sentences({"mine": {"label": "Mine"}})
     config = load_config() | {"preset": "smoke", "studies": ["mine"], "main_study": "mine"}
-    assert "mine/base/mine/s42" in project.plan(config, root).runs
+    assert "mine/base/mine/s42" in project.load(config, root).runs
     said = capsys.readouterr().err
     assert said.startswith("warning: config/studies/mine/study.yaml: mine is baseline under") and said.count("\n") == 1

@@ -24,8 +24,6 @@ from plumbline.probes import Probe, Reading, _pass
 from plumbline.runtime import provenance
 from plumbline.train import loop as loop_module
 from plumbline.train import pretrain
-from plumbline.train.checkpoint import probe_checkpoints as points_module
-from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, products, read, settings, train
 from tests.train.test_pretrain import Hooked, StopAt
 
@@ -259,9 +257,9 @@ def test_a_point_made_with_other_code_is_made_again(
 
 def test_the_index_is_checked_when_it_is_read(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"there is no .*index.json; the run has not finished"):
-        points_module.read_index(tmp_path)
+        read_index(tmp_path)
     (tmp_path / "points").mkdir()
     for content in ("{", "[]", "{}", '{"points": [1]}', '{"points": [{"step": 1}]}'):
         (tmp_path / "points/index.json").write_text(content)
         with pytest.raises(PlumblineError, match=r"is no index of probe points"):
-            points_module.read_index(tmp_path)
+            read_index(tmp_path)

@@ -25,7 +25,7 @@ SHOWN = {
 
 def page(found: Found) -> Page:
     """The audit; without one, the command that makes it."""
-    path = Path(found.plan.results) / "audit.csv"
+    path = Path(found.plan.paths.results) / "audit.csv"
     words = path.with_suffix(".md")
     files, grid, body, headings = {}, None, prose.html(""), []
     if path.exists() and words.exists():

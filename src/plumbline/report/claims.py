@@ -89,7 +89,7 @@ def counts(found: Found, study: Study) -> list[tuple[str, int]]:
 
 
 def _path(found: Found, study: Study) -> Path:
-    return Path(found.plan.results) / study.name / "claims.csv"
+    return Path(found.plan.paths.results) / study.name / "claims.csv"
 
 
 def _cell(row: dict[str, str], name: str, sources: Sources) -> HtmlCell:

@@ -87,7 +87,7 @@ def foresee(
             chains[run.key] = chains.get(run.key, 0.0) + (cost or 0.0)
             devices += (cost or 0.0) * (estimator.machine.devices_of(run) if rule == "pretrain" else 1)
         elif rule == "measure":
-            one = estimator.plan.measurement(wildcards.study, wildcards.measurement)
+            one = estimator.plan.measurements.one(wildcards.study, wildcards.measurement)
             cost = chains[one.key] = estimator.measure_seconds(one)
             devices += cost if estimator.on_device(one) else 0.0
         seconds[number] = cost or OTHER_SECONDS
