@@ -22,8 +22,10 @@ from plumbline.model.decoder import create
 from plumbline.operate import cleanup
 from plumbline.probes import Probe, Reading, _pass
 from plumbline.runtime import provenance
+from plumbline.runtime.probe_checkpoints import read_index
 from plumbline.train import loop as loop_module
 from plumbline.train import pretrain
+from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, products, read, settings, train
 from tests.train.test_pretrain import Hooked, StopAt
 

@@ -157,7 +157,7 @@ class Published:
         return entries
 
 
-def printed(frame: pd.DataFrame, row: object, column: str) -> str:
+def printed(frame: pd.DataFrame, row: Any, column: str) -> str:
     """A printed cell, or the words that nothing is printed there."""
     if row not in frame.index:
         return NOT_PRINTED

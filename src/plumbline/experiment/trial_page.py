@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from tabulate import tabulate
@@ -59,7 +60,7 @@ def judged(trial: Trial, losses: dict[str, dict[str, float]]) -> Judgement:
 
 def _losses(trial: Trial, frames: RunFrames, method: str) -> dict[str, float]:
     """Seed -> loss of the runs that have one."""
-    of = {str(run.spec.init_seed): frames.runs.loc[run.key] for run in trial.of_method(method)}
+    of: dict[str, Any] = {str(run.spec.init_seed): frames.runs.loc[run.key] for run in trial.of_method(method)}
     return {
         seed: float(run["validation_loss"])
         for seed, run in of.items()
