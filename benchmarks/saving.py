@@ -29,7 +29,6 @@ from plumbline.runtime.distributed import ranks
 from plumbline.runtime.numerics import numerics
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs import study_config
-from plumbline.train.checkpoint.saving import Saving
 from plumbline.train.loop import Loop
 from plumbline.train.pretrain import untrained
 from plumbline.train.settings import Settings
@@ -53,10 +52,9 @@ def loop(label: str, folder: Path, group: Any) -> Loop:
         data=pack, validation=pack, state=folder / "state", out=folder, checkpoint_seconds=math.inf,
         report_seconds=math.inf, device="cpu", overlap=False, read_late=0,
     )  # fmt: skip
-    made = untrained(spec, settings, StopRequest(), group)
-    made.parts.progress.start(0)
     lease: Any = SimpleNamespace(check=lambda: None)
-    made.saving = Saving(made.parts.checkpoints, group, lease, made.parts.progress)
+    made = untrained(spec, settings, StopRequest(), group, lease)
+    made.parts.progress.start(0)
     return made
 
 
@@ -68,7 +66,7 @@ def once(made: Loop, beside: bool, steps: int) -> tuple[float, float, float]:
     pause = time.perf_counter() - began
     for _ in range(steps):
         made.train_step()
-    made.saving.wait(made.step)
+    made.parts.saver.wait(made.step)
     return pause, time.perf_counter() - began, time.process_time() - cpu
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import read_json
 from plumbline.data import manifest
 from plumbline.data.sources import jsonl
 from plumbline.evaluate import items, schema
@@ -87,7 +88,7 @@ def test_a_state_sets_it_aside_and_a_line_of_progress_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "starts.json").write_text(DEEP)
-    assert state.read_json(tmp_path / "starts.json") is None
+    assert read_json(tmp_path / "starts.json") is None
     assert state.read_or_set_aside(tmp_path / "starts.json") is None
     assert "starts.json is damaged (nested too deeply" in capsys.readouterr().err
     assert (tmp_path / "starts.json.damaged").read_text() == DEEP

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.train.checkpoint.disk import guarded
 from plumbline.train.checkpoint.rolling import METADATA, Checkpoints, damage
+from plumbline.train.disk import guarded
 
 
 def write(checkpoints: Checkpoints, step: int, *, finite: bool = True) -> Path:

@@ -18,6 +18,7 @@ from plumbline.runtime.stop import StopRequest
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.train import pretrain, step_time
+from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.loop import Loop
 from plumbline.train.monitoring import deferred_metrics
@@ -126,13 +127,13 @@ def test_a_run_is_the_same_to_the_byte(packs: Path, tmp_path: Path, kind: str) -
 
 def stopping_in(number: int, stop: StopRequest, patch: pytest.MonkeyPatch) -> None:
     """Ask to stop when the gradients of a step are there."""
-    original = Loop._save_due
+    original = Saver.due
 
-    def save_due(self: Loop, step: int) -> bool:
+    def due(self: Saver, step: int) -> bool:
         stop.asked |= step == number
         return original(self, step)
 
-    patch.setattr(Loop, "_save_due", save_due)
+    patch.setattr(Saver, "due", due)
 
 
 @pytest.mark.usefixtures("noisy")

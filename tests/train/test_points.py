@@ -22,9 +22,11 @@ from plumbline.model.decoder import create
 from plumbline.operate import cleanup
 from plumbline.probes import Probe, Reading, _pass
 from plumbline.runtime import provenance
+from plumbline.runtime.distributed import Ranks
 from plumbline.runtime.probe_checkpoints import read_index
 from plumbline.train import loop as loop_module
 from plumbline.train import pretrain
+from plumbline.train.checkpoint.training_state import TrainingState
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, products, read, settings, train
 from tests.train.test_pretrain import Hooked, StopAt
@@ -121,9 +123,9 @@ def test_a_stop_at_every_poll_loses_no_reading(packs: Path, tmp_path: Path, prob
 
 
 def test_a_reading_that_is_no_number_survives_a_checkpoint(tmp_path: Path) -> None:
-    from plumbline.train.online import Online
-
-    online, again = Online(SPEC), Online(SPEC)
+    ranks = Ranks(rank=0, world=1, device=torch.device("cpu"))
+    before, after = (TrainingState(SPEC, ranks.device) for _ in range(2))
+    online = before.online
     readings = [
         Reading(probe="a", layer=0, head=1, value=0.1 + 0.2, null=8.0),
         Reading(probe="b", value=float("nan")),
@@ -131,8 +133,9 @@ def test_a_reading_that_is_no_number_survives_a_checkpoint(tmp_path: Path) -> No
     ]
     online.add(0, readings)
     online.add(5, readings)
-    online.save(tmp_path)
-    again.load(tmp_path)
+    before.so_far(ranks, []).write(tmp_path)
+    after.put_back(tmp_path, ranks, [])
+    again = after.online
     assert repr(again.readings) == repr(online.readings)
     assert again.due(5) == [] and [probe.every for probe in again.due(10)] == [5] and not again.due(11)
     assert again.due(12), "the last step"

@@ -22,8 +22,9 @@ from plumbline.runtime.stop import StopRequest
 from plumbline.train import loop as loop_module
 from plumbline.train.batch import Batching
 from plumbline.train.checkpoint import snapshot
+from plumbline.train.checkpoint.background import BackgroundSaving, Saved
 from plumbline.train.checkpoint.rolling import Checkpoints, damage
-from plumbline.train.checkpoint.saving import Saved, Saving
+from plumbline.train.checkpoint.training_state import Written
 from plumbline.train.monitoring.metrics import Metrics
 from plumbline.train.online import Online
 from plumbline.train.prefetch import Batches
@@ -199,11 +200,11 @@ def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path
     progress: Any = SimpleNamespace(event=lambda kind, step, saved: told.append((kind, step, saved)))
     lease: Any = SimpleNamespace(check=lambda: None)
     checkpoints = Checkpoints(tmp_path, keep=3)
-    saving, rows = Saving(checkpoints, ranks, lease, progress), torch.arange(6.0)
+    saving, rows = BackgroundSaving(checkpoints, ranks, lease, progress), torch.arange(6.0)
     file = snapshot.File(path=Path("shards/rank-00000.safetensors"), tensors={"model.a": rows})
     saved = Saved(
-        step=7, diverged=False, sharded=True, files=[file], metrics=Metrics(), online=Online(run_spec()),
-        loop="{}", metadata={"finite": True},
+        step=7, diverged=False, sharded=True, files=[file], metadata={"finite": True},
+        state=Written(metrics=Metrics(), online=Online(run_spec()), loop="{}"),
     )  # fmt: skip
     saving.begin(saved, beside=True)
     rows.zero_()

@@ -17,8 +17,8 @@ from safetensors.torch import save_file
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.train.checkpoint import snapshot
-from plumbline.train.checkpoint.disk import NoRoom
 from plumbline.train.checkpoint.shards import HEADER, Shards, file_name
+from plumbline.train.disk import NoRoom
 from tests.model_specs import small
 
 ROWS = torch.arange(21.0).reshape(7, 3)

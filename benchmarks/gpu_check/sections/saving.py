@@ -37,7 +37,6 @@ def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
     from plumbline.runtime.distributed import ranks
     from plumbline.runtime.numerics import numerics
     from plumbline.runtime.stop import StopRequest
-    from plumbline.train.checkpoint.saving import Saving
     from plumbline.train.pretrain import untrained
     from plumbline.train.settings import Settings
     from plumbline.train.step_time import Timing, on_random_tokens, random_pack
@@ -51,19 +50,18 @@ def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
             data=pack, validation=pack, state=folder, out=folder, device=device, micro_batch=SEQUENCES,
             checkpoint_seconds=float("inf"), report_seconds=float("inf"), read_late=0,
         )  # fmt: skip
-        loop = untrained(spec, settings, StopRequest(), group)
-        loop.parts.progress.start(0)
         lease: Any = SimpleNamespace(check=lambda: None)
-        loop.saving = Saving(loop.parts.checkpoints, group, lease, loop.parts.progress)
+        loop = untrained(spec, settings, StopRequest(), group, lease)
+        loop.parts.progress.start(0)
         pauses: dict[bool, float] = {}
         for _ in range(2):
             loop.train_step()
-            saved = loop.parts.checkpoints.name(loop.step)
             for beside in (False, True):
                 pauses[beside] = _pause(functools.partial(loop.save, beside=beside), device)
                 for _ in range(STEPS if beside else 0):
                     loop.train_step()
-                loop.saving.wait(loop.step)
+                loop.parts.saver.wait(loop.step)
+                saved = max(folder.glob("step-*"))
                 if not beside:
                     saved.rename(folder / f"at-once-{saved.name}")
         at_once = folder / f"at-once-{saved.name}"

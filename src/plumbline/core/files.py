@@ -50,6 +50,14 @@ def parse_json(text: str | bytes) -> Any:
         raise json.JSONDecodeError("nested too deeply", "", 0) from None
 
 
+def read_json(path: str | Path) -> Any:
+    """A JSON file's content; None if it is not there or not whole."""
+    try:
+        return parse_json(Path(path).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
 def sha256_text(text: str) -> str:
     """Hex SHA-256 of a text's UTF-8 bytes."""
     return hashlib.sha256(text.encode()).hexdigest()

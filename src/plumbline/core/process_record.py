@@ -50,6 +50,11 @@ def identity() -> dict[str, Any]:
     }
 
 
+def now() -> str:
+    """The time, in UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 def travelling(manifest: dict[str, Any]) -> dict[str, Any]:
     """A run's manifest as it is passed on: of each start without what only the machine that it was on can use."""
     if not isinstance(starts := manifest.get("starts"), list):

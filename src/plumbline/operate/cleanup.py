@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -32,13 +31,11 @@ from pathlib import Path
 from plumbline.core import process_record
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import read_json
 from plumbline.data.stream_cursor import PREFIX
-from plumbline.train.checkpoint import run_lock
-from plumbline.train.checkpoint.state import IDENTITY, StateDirectory, is_aside, read_json
+from plumbline.train.checkpoint import records
 
 KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched")
-_DAMAGED = re.compile(r".+\.(damaged|unreadable|replaced|set-aside|rejected)(-\d+)?")
-_HALF = re.compile(r"\.(step-\d{7,}(-diverged)?|leaving-[0-9a-f]+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,14 +55,14 @@ def collect(work: Path) -> list[Leftover]:
     for place in sorted(work.glob("*/state/*/*/*/*")):
         if not place.is_dir():
             continue
-        if is_aside(place.name):
+        if records.is_aside(place.name):
             kind = "set-aside" if ".set-aside-" in place.name else "other-run"
             own = place.with_name(place.name.partition(".")[0])
             found.append(_leftover(kind, place, own))
         elif _finished(place, work):
             found.append(_leftover("finished", place, place))
         else:
-            found += _inside(place)
+            found += [_leftover(kind, path, place) for kind, path in records.leftovers(place)]
     for place in sorted(work.glob("*/runs/*/*/*/*/.leaving-*")):
         preset, _, *rest = place.relative_to(work).parts[:-1]
         found.append(_leftover("half", place, work.joinpath(preset, "state", *rest)))
@@ -82,18 +79,10 @@ def _fetched(work: Path) -> Iterator[Leftover]:
         yield _leftover("fetched", path, None)
 
 
-def _inside(state: Path) -> Iterator[Leftover]:
-    for path in [*state.iterdir(), *state.glob("points/*")]:
-        if _DAMAGED.fullmatch(path.name):
-            yield _leftover("damaged", path, state)
-        elif _HALF.fullmatch(path.name):
-            yield _leftover("half", path, state)
-
-
 def _finished(state: Path, work: Path) -> bool:
     preset, _, *rest = state.relative_to(work).parts
     outputs = work.joinpath(preset, "runs", *rest)
-    outcome, identity = read_json(outputs / "outcome.json"), read_json(state / IDENTITY)
+    outcome, identity = read_json(outputs / "outcome.json"), records.identity(state)
     if not (isinstance(outcome, dict) and isinstance(identity, dict) and (outputs / "model.safetensors").exists()):
         return False
     return outcome.get("run_id") == identity.get("run_id") is not None
@@ -120,9 +109,9 @@ def remove(leftover: Leftover) -> str | None:
     """Remove one; what is in the way, if it was not removed."""
     path, state = Path(leftover.path), leftover.state
     if state:
-        holder = process_record.read(held := Path(state) / run_lock.NAME)
+        holder = records.holder(Path(state))
         if holder is not None and not process_record.gone(holder):
-            return f"{state} is held by {run_lock.who(held)}"
+            return f"{state} is held by {records.holder_in_words(Path(state))}"
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -136,10 +125,9 @@ def afresh(state: Path) -> Path:
     Raises:
         PlumblineError: there is none, or a trainer is at work in it.
     """
-    if not state.is_dir() or is_aside(state.name):
+    if not state.is_dir() or records.is_aside(state.name):
         raise PlumblineError(f"--afresh: {state} is no state of a run; give work/<preset>/state/<study>/.../s<seed>")
-    with run_lock.Lease(state, limit=120.0, wait=0.0):
-        return StateDirectory(state).set_aside()
+    return records.set_aside(state)
 
 
 def _human(size: float) -> str:

@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plumbline.core import command_line, process_record
+from plumbline.core import command_line
+from plumbline.core.files import read_json
 from plumbline.operate.console.progress import clock, events
-from plumbline.train.checkpoint import run_lock
-from plumbline.train.checkpoint.state import FAULT, IDENTITY, STARTS, is_aside, read_json
+from plumbline.train.checkpoint import records
 from plumbline.train.monitoring import peak_memory
 
 #: What a run may be doing, in the order in which the table shows them.
@@ -30,7 +30,7 @@ _NAME = 35
 def collect(work: Path) -> list[dict[str, Any]]:
     """One row a run, by state and key. Times are in seconds, memory (the largest of starts that ended) in bytes; None
     where nothing is known."""
-    rows = [row(path.parent, _outputs(path.parent, work)) for path in _identities(work)]
+    rows = [row(state, _outputs(state, work)) for state in records.claimed(work)]
     known = {(entry["preset"], entry["run"]) for entry in rows}
     for path in sorted(work.glob("*/runs/*/*/*/*/outcome.json")):
         content = read_json(path)
@@ -44,12 +44,12 @@ def collect(work: Path) -> list[dict[str, Any]]:
 
 def row(state: Path, outputs: Path) -> dict[str, Any]:
     """What one state directory and the run's outputs tell."""
-    identity = read_json(state / IDENTITY) or {}
-    starts = read_json(state / STARTS) or []
+    identity = records.identity(state) or {}
+    starts = records.starts(state)
     last = starts[-1] if starts else {}
     told = events(state)
     step = next((event for event in reversed(told) if event["event"] == "step"), {})
-    saved = [path.stat().st_mtime for path in state.glob("step-*[0-9d]/metadata.json")]
+    saved = records.saved_at(state)
     found: dict[str, Any] = {
         "preset": identity.get("preset"),
         "run": identity.get("key"),
@@ -60,7 +60,7 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
         "loss": step.get("loss"),
         "tokens_per_second": None,
         "eta_seconds": None,
-        "checkpoint_age_seconds": round(max(0.0, time.time() - max(saved)), 1) if saved else None,
+        "checkpoint_age_seconds": None if saved is None else round(max(0.0, time.time() - saved), 1),
         "restarts": max(len(starts) - 1, 0),
         "host": last.get("host"),
         "slurm_job_id": last.get("slurm_job_id"),
@@ -68,10 +68,10 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
         "reason": None,
         "state_directory": str(state),
     }
-    holder = process_record.read(state / run_lock.NAME)
+    holder = records.holder(state)
     outcome = read_json(outputs / "outcome.json")
-    fault = read_json(state / FAULT)
-    if holder is not None and _alive(state, holder):
+    fault = records.fault(state)
+    if holder is not None and records.alive(state, holder):
         found["state"] = "running"
         found["tokens_per_second"] = step.get("tokens_per_second")
         if "eta_seconds" in step:
@@ -81,7 +81,7 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
     elif fault is not None:
         found |= {"state": "fault", "reason": fault.get("reason")}
     elif holder is not None:
-        found |= {"state": "stale", "reason": f"no sign of {run_lock.who(state / run_lock.NAME)}"}
+        found |= {"state": "stale", "reason": f"no sign of {records.holder_in_words(state)}"}
     else:
         fell = told[-1].get("reason") if told and told[-1]["event"] == "fault" else None
         found |= {"state": "waiting", "reason": fell}
@@ -99,25 +99,10 @@ def _ended(outcome: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _identities(work: Path) -> list[Path]:
-    found = work.glob(f"*/state/*/*/*/*/{IDENTITY}")
-    return sorted(path for path in found if not is_aside(path.parent.name))
-
-
 def _outputs(state: Path, work: Path) -> Path:
     """``work/<preset>/runs/...`` for ``work/<preset>/state/...``."""
     preset, _, *rest = state.relative_to(work).parts
     return work.joinpath(preset, "runs", *rest)
-
-
-def _alive(state: Path, holder: dict[str, Any]) -> bool:
-    if process_record.gone(holder):
-        return False
-    try:
-        silent = time.time() - (state / run_lock.NAME).stat().st_mtime
-    except FileNotFoundError:
-        return False
-    return silent <= holder.get("limit", 120.0)
 
 
 def view(rows: list[dict[str, Any]]) -> Any:

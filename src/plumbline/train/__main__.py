@@ -80,9 +80,9 @@ def main() -> int:
     try:
         spec = RunSpec.from_json(text)
     except command_line.PlumblineError as error:
-        from plumbline.train.checkpoint.state import StateDirectory
+        from plumbline.train.checkpoint import records
 
-        StateDirectory(settings.state).give_up(str(error), {"spec_sha256": sha256_text(text)})
+        records.give_up(settings.state, str(error), {"spec_sha256": sha256_text(text)})
         raise
     from plumbline.train.pretrain import pretrain
 

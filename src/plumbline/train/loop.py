@@ -1,4 +1,4 @@
-"""The training loop: steps, the divergence check, validation, checkpoints.
+"""Takes the steps of a run: gradients, the divergence check, validation, probes, when to save.
 
 Shape suffixes: B sequences of a micro-batch, T tokens, V vocabulary. Steps count from 1; `Loop.step` is the number of
 updates made, and the batch of step n is number n - 1 of the data order.
@@ -7,23 +7,15 @@ updates made, and the batch of step n is number n - 1 of the data order.
 from __future__ import annotations
 
 import math
-import time
-from typing import Any
 
 import torch
 
-from plumbline.core.files import parse_json, pretty_json
 from plumbline.runtime.distributed import gradient_sync
 from plumbline.runtime.stop import Stopped
-from plumbline.train import held_out, randomness, schedule
-from plumbline.train.checkpoint import snapshot
-from plumbline.train.checkpoint.disk import guarded
-from plumbline.train.checkpoint.rolling import Checkpoint
-from plumbline.train.checkpoint.saving import Saved, Saving
+from plumbline.train import held_out, randomness, schedule, weights
+from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.held_out import loss_sum
 from plumbline.train.monitoring.deferred_metrics import Readings, steps_late
-from plumbline.train.monitoring.metrics import Metrics
-from plumbline.train.online import Online
 from plumbline.train.prefetch import Batches
 from plumbline.train.training_context import Parts
 
@@ -33,24 +25,18 @@ class Loop:
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
-        self.step = 0
-        self.metrics = Metrics()
-        self.online = Online(parts.spec)
-        self.divergence: dict[str, Any] | None = None
+        self.state = TrainingState(parts.spec, parts.ranks.device)
         late = steps_late(parts.settings.read_late, parts.ranks, parts.optimizer.can_skip)
         self.readings = Readings(parts.ranks, late)
         self.stop_wanted = self.save_wanted = False
-        self.seconds = 0.0
         self.factor = schedule.factor(parts.spec.schedule, parts.spec.train.steps)
-        self.began = time.monotonic()
-        self.saved_at = self.began
-        self.random = randomness.capture(parts.ranks.device)
-        default = 15.0 if parts.ranks.device.type == "cpu" else 600.0
-        seconds = parts.settings.checkpoint_seconds
-        self.save_seconds = default if seconds is None else seconds
-        self.saving = Saving(parts.checkpoints, parts.ranks, parts.lease, parts.progress)
         ahead = parts.settings.overlap
         self.batches = Batches(parts.pack, parts.spec, parts.batching, parts.ranks, ahead=ahead)
+
+    @property
+    def step(self) -> int:
+        """Updates made."""
+        return self.state.step
 
     @property
     def tokens(self) -> int:
@@ -66,21 +52,21 @@ class Loop:
         try:
             self._run()
         except Stopped:
-            if self.divergence is None and not self.catch_up():
+            if self.state.divergence is None and not self.catch_up():
                 return  # it had diverged before it was asked to stop
             raise
 
     def _run(self) -> None:
         steps, validate_every = self.parts.spec.train.steps, self.parts.spec.train.validate_every
         self.parts.ranks.poll(self.parts.stop)
-        while self.divergence is None:
-            self.saving.look(self.step)
+        while self.state.divergence is None:
+            self.parts.saver.look(self.step)
             due = self.step == steps or (self.step > 0 and self.step % validate_every == 0)
-            looked_at = due or self.parts.points.due(self.step) or self.online.due(self.step)
+            looked_at = due or self.parts.saver.point_due(self.step) or self.state.online.due(self.step)
             if looked_at and not self.catch_up():
                 return
-            self._keep_point()
-            if due and self.metrics.validated(self.step) is None:
+            self.parts.saver.keep_point(self.step)
+            if due and self.state.metrics.validated(self.step) is None:
                 self._validate()
             if self.step == steps and self._last_update_diverged():
                 return
@@ -110,10 +96,10 @@ class Loop:
             self._gradients(step),
             parts.optimizer.clip(),
             stop=parts.stop.asked,
-            save=self._save_wanted(),
+            save=parts.saver.wanted(),
             step=step,
             learning_rate=learning_rate,
-            random=self.random,
+            random=self.state.random,
         )
         if not self.catch_up(but=0 if at_once else self.readings.late):
             return False, False
@@ -121,8 +107,8 @@ class Loop:
         parts.optimizer.zero_grad()
         for intervention in parts.interventions:
             intervention.end(step)
-        self.step, self.random = step, randomness.capture(parts.ranks.device)
-        return self.stop_wanted, self.save_wanted or self._save_due(step)
+        self.state.step, self.state.random = step, randomness.capture(parts.ranks.device)
+        return self.stop_wanted, self.save_wanted or parts.saver.due(step)
 
     def catch_up(self, but: int = 0) -> bool:
         """Read the steps that were not read yet, but for the last `but`; returns whether the run goes on.
@@ -133,11 +119,11 @@ class Loop:
         for found in self.readings.read(but):
             step = found.step
             tokens = step * self.parts.spec.train.batch_tokens
-            self.metrics.train(step, found.loss, found.grad_norm, found.learning_rate, tokens)
+            self.state.metrics.train(step, found.loss, found.grad_norm, found.learning_rate, tokens)
             if not found.finite:
                 reason = f"step {step}: loss {found.loss}, gradient norm {found.grad_norm}"
-                self.divergence = {"step": step, "reason": reason}
-                self.step, self.random = step - 1, found.random
+                self.state.divergence = {"step": step, "reason": reason}
+                self.state.step, self.state.random = step - 1, found.random
                 self.readings.drop()
                 if self.step == 0:
                     self.parts.optimizer.load({})  # zeros that skipped steps have made
@@ -145,17 +131,17 @@ class Loop:
             self.stop_wanted |= found.stop
             self.save_wanted |= found.save
             self.parts.progress.step(step, found.loss, found.grad_norm, found.learning_rate)
-        return self.divergence is None
+        return self.state.divergence is None
 
     def _last_update_diverged(self) -> bool:
         """Whether the last update made weights, or a held-out loss, that are no numbers: no step comes to notice."""
-        loss = self.metrics.validated(self.step)
+        loss = self.state.metrics.validated(self.step)
         assert loss is not None
-        finite = snapshot.finite(self.parts.model, self.parts.ranks)
+        finite = weights.finite(self.parts.model, self.parts.ranks)
         if finite and math.isfinite(loss):
             return False
         what = f"held-out loss {loss}" if finite else "weights that are not finite"
-        self.divergence = {"step": self.step, "reason": f"step {self.step}: {what} after its update"}
+        self.state.divergence = {"step": self.step, "reason": f"step {self.step}: {what} after its update"}
         return True
 
     def _gradients(self, step: int) -> torch.Tensor:
@@ -183,106 +169,19 @@ class Loop:
         """The held-out loss after `step`."""
         loss = held_out.loss(self.parts)
         rate = self.parts.spec.optimizer.learning_rate * self.factor(self.step)
-        self.metrics.validation(self.step, loss, rate, self.tokens)
+        self.state.metrics.validation(self.step, loss, rate, self.tokens)
         self.parts.progress.validation(self.step, loss)
 
     def _probe(self) -> None:
         """Read the online probes that are due."""
-        due = self.online.due(self.step)
+        due = self.state.online.due(self.step)
         if due:
-            self.online.add(self.step, held_out.readings(self.parts, due))
-
-    def _keep_point(self) -> None:
-        """Keep the weights for good, where the step is a probe point."""
-        parts = self.parts
-        if not parts.points.due(self.step):
-            return
-        if parts.ranks.broadcast(parts.ranks.leader and parts.points.has(self.step, parts.made_with)):
-            return
-        weights = snapshot.whole_weights(parts.model, parts.ranks)
-        lease = parts.lease
-        if lease is not None:
-            lease.check()
-            metadata = {**self._whose(), **parts.made_with}
-            guarded(parts.points.kept.directory, lambda: parts.points.keep(self.step, weights, metadata, lease.check))
-        parts.ranks.barrier()
-
-    def _save_due(self, step: int) -> bool:
-        """Whether a checkpoint is due after `step` by its number, which every rank knows at once."""
-        every = self.parts.settings.checkpoint_steps
-        return every is not None and step % every == 0
-
-    def _save_wanted(self) -> bool:
-        """Whether rank 0 wants a checkpoint by the clock."""
-        if not self.parts.ranks.leader or self.parts.settings.checkpoint_steps is not None:
-            return False
-        return time.monotonic() - self.saved_at >= self.save_seconds and not self.saving.under_way
+            self.state.online.add(self.step, held_out.readings(self.parts, due))
 
     def save(self, *, beside: bool = False) -> None:
-        """Write a checkpoint of the state after `step`, unless there is one. It is there on return; with `beside` it
-        may still be written while further steps are taken.
-
-        Raises:
-            Exception: as `Saving.wait`, of this checkpoint or of the one before.
-        """
-        parts = self.parts
+        """Write a checkpoint of the state after `step`, unless there is one; as `Saver.save`."""
         assert not self.readings, "a step that was not read may not have been made"
-        diverged = self.divergence is not None
-        self.saving.wait(self.step)
-        if parts.ranks.broadcast(parts.checkpoints.has(self.step, diverged)):
-            return
-        finite = snapshot.finite(parts.model, parts.ranks)
-        loop = {
-            "step": self.step,
-            "seconds": self.seconds + time.monotonic() - self.began,
-            "random": parts.ranks.gather(randomness.encode(self.random)),
-            "interventions": [intervention.state() for intervention in parts.interventions],
-            "divergence": self.divergence,
-        }
-        metadata = {
-            **self._whose(),
-            "finite": finite,
-            "diverged": diverged,
-            "ranks": parts.ranks.world,
-            "strategy": parts.settings.strategy,
-            **parts.made_with,
-        }
-        saved = Saved(
-            step=self.step,
-            diverged=diverged,
-            sharded=snapshot.is_sharded(parts.model),
-            files=snapshot.files(parts.model, parts.optimizer, parts.ranks),
-            metrics=self.metrics.so_far(),
-            online=self.online.so_far(),
-            loop=pretty_json(loop),
-            metadata=metadata,
-        )
-        self.saving.begin(saved, beside=beside)
-        self.saved_at = time.monotonic()
-
-    def _whose(self) -> dict[str, str]:
-        """What says of a checkpoint or a probe point which run's it is."""
-        parts = self.parts
-        return {
-            "run_id": parts.spec.run_id,
-            "data_fingerprint": parts.pack.fingerprint,
-            "validation_fingerprint": parts.validation.fingerprint,
-        }
-
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint, whoever saved it on however many ranks."""
-        parts = self.parts
-        assert checkpoint.metadata["run_id"] == parts.spec.run_id, f"{checkpoint.path} is another run's"
-        loop = parse_json((checkpoint.path / "loop.json").read_text(encoding="utf-8"))
-        snapshot.load(checkpoint.path, parts.model, parts.optimizer)
-        self.metrics = Metrics.load(checkpoint.path / "metrics.npy")
-        self.online.load(checkpoint.path)
-        self.step, self.seconds, self.divergence = loop["step"], loop["seconds"], loop["divergence"]
-        for intervention, state in zip(parts.interventions, loop["interventions"], strict=True):
-            intervention.load_state(state)
-        if parts.ranks.rank < len(loop["random"]):
-            randomness.restore(loop["random"][parts.ranks.rank], parts.ranks.device)
-            self.random = randomness.capture(parts.ranks.device)
+        self.parts.saver.save(self.state, beside=beside)
 
     def settle_divergence(self) -> None:
         """Make the weights the last finite ones, note their step, and save, so that nobody trains this run again.
@@ -290,16 +189,8 @@ class Loop:
         The update of the step that diverged was never made (but for the last step's), so the weights are finite as a
         rule.
         """
-        parts = self.parts
-        assert self.divergence is not None
-        self.saving.wait(self.step)
-        self.divergence["weights_step"] = self.step
-        if not snapshot.finite(parts.model, parts.ranks):
-            found = parts.ranks.broadcast(parts.checkpoints.newest_finite() if parts.ranks.leader else None)
-            if found is not None:
-                snapshot.load(found.path, parts.model, None)
-                self.divergence["weights_step"] = found.step
-            else:
-                snapshot.initialise_again(parts.model, parts.spec.init_seed)
-                self.divergence["weights_step"] = 0
+        assert self.state.divergence is not None
+        self.parts.saver.wait(self.step)
+        weights_step = self.parts.resumption.make_finite(self.parts.model, self.step)
+        self.state.divergence["weights_step"] = weights_step
         self.save()

@@ -1,12 +1,11 @@
-"""What is written of a finished run: what it was, what made it, and what it took."""
+"""Says of a finished run what it was, what made it, and what it took."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
+from plumbline.core import process_record
 from plumbline.runtime import provenance
-from plumbline.train.checkpoint.state import clock
 from plumbline.train.loop import Loop
 from plumbline.train.monitoring import peak_memory
 
@@ -33,8 +32,8 @@ def manifest(loop: Loop, starts: list[dict[str, Any]], how: dict[str, Any]) -> d
         "validation_fingerprint": parts.validation.fingerprint,
         "precision": parts.spec.train.precision,
         "started": starts[0]["time"],
-        "finished": clock(),
-        "wall_seconds": round(loop.seconds + time.monotonic() - loop.began, 3),
+        "finished": process_record.now(),
+        "wall_seconds": round(loop.state.seconds, 3),
         **peak_memory.of_starts(starts),
         "attempts": len(starts),
         "resumed_from": [entry["step"] for entry in starts if entry["resumed"]],

@@ -10,24 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-
 from plumbline.probes import Reading, rows, write
 from plumbline.specs.spec import ProbeSpec, RunSpec
-
-STATE = "online.npy"
-
-#: A checkpoint keeps the readings so far in this form: -1 is no layer or head, not-a-number is no null.
-ROW = np.dtype(
-    [
-        ("step", "<i8"),
-        ("probe", "<U64"),
-        ("layer", "<i8"),
-        ("head", "<i8"),
-        ("value", "<f8"),
-        ("null", "<f8"),
-    ]
-)
 
 
 class Online:
@@ -59,42 +43,6 @@ class Online:
         same = Online(self.spec)
         same.readings = list(self.readings)
         return same
-
-    def save(self, directory: Path) -> None:
-        """Into a checkpoint's directory, where the run has such probes."""
-        if not self.probes:
-            return
-        rows = [
-            (
-                step,
-                reading.probe,
-                -1 if reading.layer is None else reading.layer,
-                -1 if reading.head is None else reading.head,
-                reading.value,
-                float("nan") if reading.null is None else reading.null,
-            )
-            for step, reading in self.readings
-        ]
-        with open(directory / STATE, "wb") as handle:
-            np.save(handle, np.array(rows, dtype=ROW), allow_pickle=False)
-
-    def load(self, directory: Path) -> None:
-        """Out of a checkpoint's directory."""
-        if not self.probes:
-            return
-        self.readings = [
-            (
-                step,
-                Reading(
-                    probe=probe,
-                    layer=None if layer < 0 else layer,
-                    head=None if head < 0 else head,
-                    value=value,
-                    null=None if np.isnan(null) else null,
-                ),
-            )
-            for step, probe, layer, head, value, null in np.load(directory / STATE, allow_pickle=False).tolist()
-        ]
 
     def write(self, path: Path) -> None:
         """As the declared frame."""

@@ -1,4 +1,4 @@
-"""What a run leaves behind: weights, metrics, probe points, manifest, and last of all the outcome."""
+"""Leaves what a run is for: weights, metrics, probe points, manifest, and last of all the outcome."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,11 @@ import torch
 
 from plumbline.core.files import atomic_write_json, fsync_directory, sha256_file
 from plumbline.probes._online_frame import FILE, leaves_frame
+from plumbline.runtime.finished_run import MODEL
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 from plumbline.specs.spec import RunSpec
-from plumbline.train.checkpoint.disk import guarded
-from plumbline.train.checkpoint.probe_checkpoints import Points
-from plumbline.train.checkpoint.snapshot import MODEL, write_weights
+from plumbline.train.checkpoint.saving import Saver
+from plumbline.train.disk import guarded
 from plumbline.train.monitoring.metrics import Metrics
 from plumbline.train.online import Online
 
@@ -65,17 +64,16 @@ def write(
     *,
     weights: dict[str, torch.Tensor],
     metrics: Metrics,
-    points: Points,
+    saver: Saver,
     online: Online,
     last: int,
     manifest: dict[str, Any],
     result: dict[str, Any],
-    check: Callable[[], None],
 ) -> None:
     """Write all outputs into `directory`, ``outcome.json`` last; `last` is the last step made.
 
-    They are written beside their places and then renamed one by one. `check` is called before each: it raises where
-    the run is not this trainer's any more, which then leaves the outputs of the other one alone. The manifest gets
+    They are written beside their places and then renamed one by one, each after `saver.check`: where the run is not
+    this trainer's any more, the outputs of the other one are left alone. The manifest gets
     the size and SHA-256 of every other file that readers open.
 
     Raises:
@@ -83,7 +81,7 @@ def write(
     """
 
     def write_all() -> None:
-        check()
+        saver.check()
         directory.mkdir(parents=True, exist_ok=True)
         for leftover in directory.glob(f"{_STAGING}*"):  # of a trainer that was killed here
             shutil.rmtree(leftover, ignore_errors=True)
@@ -91,18 +89,17 @@ def write(
         try:
             staging.mkdir()
             metrics.write(staging / "metrics.parquet", result["run_id"])
-            write_weights(staging / MODEL, weights)
-            points.leave(staging / FOLDER, last, result["outcome"] == "completed")
+            saver.leave(staging, weights, last, result["outcome"] == "completed")
             if leaves_frame(online.spec):
                 online.write(staging / FOLDER / FILE)
             named = ("metrics.parquet", MODEL, f"{FOLDER}/{INDEX}", f"{FOLDER}/{FILE}")
             files = {name: _facts(staging / name) for name in named if (staging / name).exists()}
             atomic_write_json(staging / "manifest.json", manifest | {"files": files})
             atomic_write_json(staging / "outcome.json", result)
-            check()
+            saver.check()
             (directory / "outcome.json").unlink(missing_ok=True)
             for name in OUTPUTS:
-                check()
+                saver.check()
                 if (directory / name).is_dir():
                     os.rename(directory / name, staging / f"old-{name}")
                 os.replace(staging / name, directory / name)

@@ -96,8 +96,9 @@ def _timed(loops: list[Loop], how: Timing, device: torch.device, say: Callable[[
             seconds = _seconds(loop, device)
             if not loop.catch_up():
                 raise PlumblineError(
-                    f"step times: {loop.parts.spec.key} diverged on random tokens ({loop.divergence['reason']}), and "
-                    "a step that is not finished has no time; choose a lower learning rate"
+                    f"step times: {loop.parts.spec.key} diverged on random tokens "
+                    f"({loop.state.divergence['reason']}), and a step that is not finished "
+                    "has no time; choose a lower learning rate"
                 )
             if number >= how.warmup:
                 rows.append((loop.parts.spec.key, number - how.warmup, place, seconds))

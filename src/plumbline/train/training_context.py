@@ -1,4 +1,4 @@
-"""What a run is trained with."""
+"""Holds what a run is trained with."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from plumbline.runtime.distributed import Ranks
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train.batch import Batching
-from plumbline.train.checkpoint.probe_checkpoints import Points
-from plumbline.train.checkpoint.rolling import Checkpoints
-from plumbline.train.checkpoint.run_lock import Lease
+from plumbline.train.checkpoint.resuming import Resumption
+from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring.progress import Progress
 from plumbline.train.optim import Optimizer
@@ -31,9 +30,8 @@ class Parts:
     settings: Settings
     ranks: Ranks
     stop: StopRequest
-    lease: Lease | None
-    checkpoints: Checkpoints
-    points: Points
+    resumption: Resumption
+    saver: Saver
     progress: Progress
     pack: Pack
     validation: Pack
@@ -42,4 +40,3 @@ class Parts:
     forward: Callable[..., torch.Tensor]
     optimizer: Optimizer
     interventions: list[Intervention]
-    made_with: dict[str, str]

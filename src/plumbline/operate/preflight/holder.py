@@ -9,7 +9,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight.finding import NOTE, OK, STOP, Finding
 from plumbline.operate.preflight.planned import Planned
-from plumbline.train.checkpoint import run_lock
+from plumbline.train.checkpoint import records
 
 
 def look(directory: Path) -> list[Finding]:
@@ -26,9 +26,11 @@ def trainers(planned: Planned) -> list[Finding]:
     """Runs that somebody is training already, whose lease a second trainer would wait for."""
     found = []
     for run in planned.runs():
-        path = Path(planned.plan.paths.work) / "state" / run.key / run_lock.NAME
-        holder = process_record.read(path)
+        state = Path(planned.plan.paths.work) / "state" / run.key
+        holder = records.holder(state)
         if holder and process_record.here(holder) and not process_record.gone(holder):
-            words = f"{run.key} is being trained by {run_lock.who(path)}; a second trainer waits, and gives up"
+            words = (
+                f"{run.key} is being trained by {records.holder_in_words(state)}; a second trainer waits, and gives up"
+            )
             found.append(Finding(state=NOTE, what="trainers", words=words))
     return found

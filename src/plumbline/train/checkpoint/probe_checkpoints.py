@@ -1,4 +1,4 @@
-"""Probe points: the weights at stated fractions of training, kept for good.
+"""Keeps the weights at stated fractions of training for good: probe points.
 
 A point of fraction f is at step round(f x steps), 0 being before the first step. While a run trains, its points lie in
 its state directory, written and named like rolling checkpoints; with the outcome they come into ``points/`` of the

@@ -1,17 +1,16 @@
-"""Rolling checkpoints: a directory ``step-0000120`` is written under another name, synced, and then renamed.
+"""Keeps rolling checkpoints: a directory ``step-0000120`` is written under another name, synced, and then renamed.
 
 | file                    | holds                                                                        |
 |-------------------------|------------------------------------------------------------------------------|
 | `model.safetensors`     | the weights                                                                  |
 | `optimizer.safetensors` | the optimizer's tensors, ``<parameter>.<key>``                               |
-| `shards/`               | instead of these two for sharded training: each rank's rows (`train.shards`) |
+| `shards/`               | instead of these two for sharded training: each rank's rows (`shards`)       |
 | `metrics.npy`           | the metrics so far                                                           |
 | `online.npy`            | what online probes read so far, where a run has any                          |
-| `loop.json`             | step (= the data position), random states, interventions, a divergence if any |
+| `loop.json`             | step, random states, interventions, a divergence (`training_state`)          |
 | `metadata.json`         | written last: identity, and size and SHA-256 of every file                   |
 
-Learning rates and data order are pure functions of the step, so the step is all there is to save of them. A
-directory counts only if its metadata and every file of it are as they were written. One that is not is renamed
+A directory counts only if its metadata and every file of it are as they were written. One that is not is renamed
 ``….damaged``; one that the file system does not give back (EIO, ESTALE) is left as it is, and an earlier one is taken.
 """
 
@@ -37,7 +36,7 @@ from plumbline.core.files import (
     sha256_file,
     sha256_text,
 )
-from plumbline.train.checkpoint.disk import Unreadable
+from plumbline.train.disk import Unreadable
 
 METADATA = "metadata.json"
 _NAME = re.compile(r"step-(\d{7,})(-diverged)?")

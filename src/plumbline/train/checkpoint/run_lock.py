@@ -1,4 +1,4 @@
-"""One trainer at a time: a lease in the state directory.
+"""Lets one trainer at a time at a run: a lease in the state directory.
 
 The lease is a file made with O_EXCL that names its holder; a thread refreshes its modification time. Beside it an
 flock, where the file system has locks, settles races on one machine at once. A lease is stale, and is taken over,

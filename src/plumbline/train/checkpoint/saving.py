@@ -1,163 +1,177 @@
-"""Writing a run's checkpoints beside its training, one at a time.
+"""Saves a run at work: the one door through which anything of it is written into its state directory.
 
-What is written is a copy in the host's memory, so that steps go on changing the tensors meanwhile. A thread writes,
-syncs, hashes and renames (`plumbline.train.checkpoint.writer`); what goes wrong there is raised in the loop, at the
-next step at the latest. A kill at any moment leaves a temporary directory, which the next start clears, or a whole
-checkpoint.
-
-A model in one piece is the leader's to write, and no other rank is asked. Of a sharded one every rank writes its rows,
-and only when all have done so may the checkpoint get its name: the ranks ask one another 1, 2, 4, 8 ... steps after
-they began, which costs a run a dozen collectives a checkpoint and delays the name by no more than the writing took. No
-thread takes part in a collective.
+Rolling checkpoints, at once or while further steps are taken; the weights at probe points; how the start went. The
+outputs get their weights here as well. Only the rank that has the lease writes (of sharded tensors each rank its own),
+and it makes sure that the lease is still its own before anything gets its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import contextlib
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.files import atomic_write_text
-from plumbline.runtime.distributed import Ranks
+import torch
+from torch import nn
+
+from plumbline.runtime.probe_checkpoints import FOLDER
+from plumbline.train import weights
 from plumbline.train.checkpoint import snapshot
-from plumbline.train.checkpoint.disk import guarded
-from plumbline.train.checkpoint.rolling import Checkpoints
-from plumbline.train.checkpoint.run_lock import Lease
-from plumbline.train.checkpoint.writer import Writer
-from plumbline.train.monitoring.metrics import Metrics
+from plumbline.train.checkpoint.background import BackgroundSaving, Saved
+from plumbline.train.checkpoint.run_directory import RunDirectory
+from plumbline.train.checkpoint.run_lock import LeaseError
+from plumbline.train.checkpoint.state import COUNTED
+from plumbline.train.checkpoint.training_state import TrainingState
+from plumbline.train.disk import guarded, is_full
+from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring.progress import Progress
-from plumbline.train.online import Online
+from plumbline.train.optim import Optimizer
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Saved:
-    """What goes into a checkpoint, none of it changed any more: of `files` those that this rank writes, and of a rank
-    that does not lead nothing else is read. `loop` is the text of ``loop.json``."""
+class Saver:
+    """All that is saved of one run at work. What is a collective is called by every rank at the same step."""
 
-    step: int
-    diverged: bool
-    sharded: bool
-    files: list[snapshot.File]
-    metrics: Metrics
-    online: Online
-    loop: str
-    metadata: dict[str, Any]
+    def __init__(
+        self,
+        directory: RunDirectory,
+        *,
+        model: nn.Module,
+        optimizer: Optimizer,
+        interventions: Sequence[Intervention],
+        progress: Progress,
+    ) -> None:
+        self.directory, self.model, self.optimizer, self.interventions = directory, model, optimizer, interventions
+        ranks, settings = directory.ranks, directory.settings
+        self._background = BackgroundSaving(directory.checkpoints, ranks, directory.lease, progress)
+        default = 15.0 if ranks.device.type == "cpu" else 600.0
+        self._every_seconds = default if settings.checkpoint_seconds is None else settings.checkpoint_seconds
+        self._saved_at = time.monotonic()
 
-
-class Saving:
-    """The checkpoint of a run that is being written, if any. All methods are called by every rank at the same step."""
-
-    def __init__(self, checkpoints: Checkpoints, ranks: Ranks, lease: Lease | None, progress: Progress) -> None:
-        self.checkpoints, self.ranks, self.lease, self.progress = checkpoints, ranks, lease, progress
-        self._writer = Writer()
-        self._shards: tuple[Saved, Path] | None = None
-        self._steps = self._ask_after = 0
-        self._done: int | None = None
-
-    @property
-    def under_way(self) -> bool:
-        """Whether a checkpoint has no name yet, as far as this rank knows."""
-        return self._shards is not None or self._writer.busy
-
-    def begin(self, saved: Saved, *, beside: bool) -> None:
-        """Write a checkpoint once the one before is there (`wait`); with `beside`, from copies made now, and return.
+    def check(self) -> None:
+        """Make sure, before anything is written, that the lease is still this trainer's.
 
         Raises:
-            Exception: as `wait`, without `beside`.
-
+            LeaseError: it was taken over.
         """
-        copies = snapshot.copied(saved.files, self.ranks.device) if beside else (saved.files, lambda: None)
-        saved, there = replace(saved, files=copies[0]), copies[1]
-        if saved.sharded:
-            self._begin_shards(saved, there)
-        elif self.lease is not None:
-            self._start(lambda: self._whole(saved, there))
-        if not beside:
-            self.wait(saved.step)
+        assert self.directory.lease is not None
+        self.directory.lease.check()
+
+    # Rolling checkpoints
+
+    def due(self, step: int) -> bool:
+        """Whether a checkpoint is due after `step` by its number, which every rank knows at once."""
+        every = self.directory.settings.checkpoint_steps
+        return every is not None and step % every == 0
+
+    def wanted(self) -> bool:
+        """Whether rank 0 wants a checkpoint by the clock."""
+        if not self.directory.ranks.leader or self.directory.settings.checkpoint_steps is not None:
+            return False
+        return time.monotonic() - self._saved_at >= self._every_seconds and not self._background.under_way
+
+    def save(self, state: TrainingState, *, beside: bool = False) -> None:
+        """Write a checkpoint of `state`, unless there is one of its step (a collective). It is there on return; with
+        `beside` it may still be written while further steps are taken.
+
+        Raises:
+            Exception: as `wait`, of this checkpoint or of the one before.
+        """
+        directory, ranks = self.directory, self.directory.ranks
+        diverged = state.divergence is not None
+        self.wait(state.step)
+        if ranks.broadcast(directory.checkpoints.has(state.step, diverged)):
+            return
+        finite = weights.finite(self.model, ranks)
+        written = state.so_far(ranks, self.interventions)
+        metadata = {
+            **directory.whose,
+            "finite": finite,
+            "diverged": diverged,
+            "ranks": ranks.world,
+            "strategy": directory.settings.strategy,
+            **directory.made_with,
+        }
+        saved = Saved(
+            step=state.step,
+            diverged=diverged,
+            sharded=weights.is_sharded(self.model),
+            files=snapshot.files(self.model, self.optimizer, ranks),
+            state=written,
+            metadata=metadata,
+        )
+        self._background.begin(saved, beside=beside)
+        self._saved_at = time.monotonic()
 
     def look(self, step: int) -> None:
-        """Take note, before the step after `step`, of how the writing goes; never waits for the disk.
+        """Take note, before the step after `step`, of how the writing goes; never waits for the disk (a collective).
 
         Raises:
             Exception: as `wait`.
-
         """
-        if self._shards is not None:
-            self._steps += 1
-            if self._steps < self._ask_after:
-                return
-            self._ask_after *= 2
-            if not self.ranks.sum([float(self._writer.busy)])[0]:
-                self._name()
-        elif not self._writer.busy:
-            self._settled(step)
+        self._background.look(step)
 
     def wait(self, step: int) -> None:
-        """Until every checkpoint that was begun is there, on all ranks; `step` is where the loop is.
+        """Until every checkpoint that was begun is there, on all ranks; `step` is where the loop is (a collective).
 
         Raises:
             NoRoom, LeaseError, OSError, RuntimeError: it could not be written.
-
         """
-        if self._shards is not None:
-            self._name()
-        self._settled(step)
-        self.ranks.barrier()
+        self._background.wait(step)
 
     def let_end(self) -> None:
         """Until this rank writes no more, before its lease is given back for another reason: nothing is raised."""
-        try:
-            self._writer.wait()
-        except Exception as error:
-            self.progress.say(f"a checkpoint could not be written, either: {error}")
+        self._background.let_end()
 
-    def _begin_shards(self, saved: Saved, there: Callable[[], None]) -> None:
-        temporary: Path | None = None
-        if self.lease is not None:
-            self.lease.check()
-            temporary = guarded(self.checkpoints.directory, lambda: self.checkpoints.begin(saved.step))
-        temporary = self.ranks.broadcast(temporary)
-        assert temporary is not None
-        self._shards, self._steps, self._ask_after = (saved, temporary), 0, 1
-        self._writer.start(lambda: self._tensors(temporary, saved, there))
+    # Weights that stay
 
-    def _start(self, work: Callable[[], None]) -> None:
-        self._writer.start(lambda: guarded(self.checkpoints.directory, work))
+    def point_due(self, step: int) -> bool:
+        """Whether the weights after `step` are to be kept for good."""
+        return self.directory.points.due(step)
 
-    def _settled(self, step: int) -> None:
-        """Wait for the thread, and tell of what it has finished."""
-        self._writer.wait()
-        done, self._done = self._done, None
-        if done is not None:
-            self.progress.event("checkpoint", step, saved=done)
+    def keep_point(self, step: int) -> None:
+        """Keep the weights after `step` for good, where it is a probe point (a collective)."""
+        directory, ranks = self.directory, self.directory.ranks
+        points, lease = directory.points, directory.lease
+        if not points.due(step):
+            return
+        if ranks.broadcast(ranks.leader and points.has(step, directory.made_with)):
+            return
+        whole = weights.whole(self.model, ranks)
+        if lease is not None:
+            lease.check()
+            metadata = {**directory.whose, **directory.made_with}
+            guarded(points.kept.directory, lambda: points.keep(step, whole, metadata, lease.check))
+        ranks.barrier()
 
-    def _name(self) -> None:
-        """Wait for every rank's rows, and let the leader's thread do the rest."""
-        assert self._shards is not None
-        (saved, temporary), self._shards = self._shards, None
-        directory = self.checkpoints.directory
-        guarded(directory, lambda: snapshot.on_every_rank(self.ranks, self._writer.wait))
-        if self.lease is not None:
-            self._start(lambda: self._finish(temporary, saved))
+    def leave(self, outputs: Path, whole: dict[str, torch.Tensor], last: int, completed: bool) -> None:
+        """Put the run's weights, and those of its probe points up to the step `last`, into a folder of outputs.
 
-    # By the thread
+        Raises:
+            PlumblineError: a probe point is not as it was written.
+        """
+        snapshot.write_weights(outputs / snapshot.MODEL, whole)
+        self.directory.points.leave(outputs / FOLDER, last, completed)
 
-    def _whole(self, saved: Saved, there: Callable[[], None]) -> None:
-        assert self.lease is not None
-        self.lease.check()
-        temporary = self.checkpoints.begin(saved.step)
-        self._tensors(temporary, saved, there)
-        self._finish(temporary, saved)
+    # How the start went
 
-    def _tensors(self, temporary: Path, saved: Saved, there: Callable[[], None]) -> None:
-        there()
-        snapshot.write(temporary, saved.files)
+    def note(self, **facts: Any) -> None:
+        """Add to what is recorded of the start that this process began, if it did."""
+        if self.directory.started:
+            guarded(self.directory.settings.state, lambda: self.directory.records.amend(**facts))
 
-    def _finish(self, temporary: Path, saved: Saved) -> None:
-        assert self.lease is not None
-        saved.metrics.save(temporary / "metrics.npy")
-        saved.online.save(temporary)
-        atomic_write_text(temporary / "loop.json", saved.loop)
-        self.checkpoints.finish(temporary, saved.step, saved.metadata, saved.diverged, check=self.lease.check)
-        self._done = saved.step
+    def end(self, how: str, step: int, facts: dict[str, Any]) -> None:
+        """Record how that start has ended, with `facts` of it; what cannot be written is not worth a fault."""
+        if not self.directory.started or self.directory.lease is None:
+            return
+        with contextlib.suppress(LeaseError, OSError):
+            self.check()
+            self.directory.records.amend(ended=how, ended_at=step, **facts)
+
+    def end_by(self, error: Exception, step: int, facts: dict[str, Any], *, in_loop: bool) -> None:
+        """As `end`, by an error; one in the loop that is not the disk's or the lease's counts against the run."""
+        how = "disk full" if is_full(error) else "lease lost" if isinstance(error, LeaseError) else "error"
+        if in_loop and how == "error":
+            how = COUNTED
+        self.end(how, step, facts | {"reason": f"{type(error).__name__}: {error}"})

@@ -1,4 +1,4 @@
-"""The tensors of sharded training on the disk: each rank writes the rows that it holds, any number of ranks reads them.
+"""Reads and writes the tensors of sharded training: each rank writes the rows that it holds, any number reads them.
 
 ``rank-00003.safetensors`` has rank 3's rows of every tensor, and its header says in JSON how many ranks wrote, and of
 each tensor its whole shape and the first of these rows. What is not cut is in rank 0's. Numbers and JSON are all there

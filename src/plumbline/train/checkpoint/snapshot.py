@@ -1,4 +1,4 @@
-"""Tensors of a run to and from files: whole by one rank, or each rank's rows by itself
+"""Writes weights and optimizer to files and reads them back: whole by one rank, or each rank's rows by itself
 (`plumbline.train.checkpoint.shards`).
 
 Either form can be read into either kind of model: a run that was saved by N ranks resumes on M, sharded or not.
@@ -18,28 +18,16 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic
 from plumbline.model.decoder import create
 from plumbline.model.init import initialise
-from plumbline.runtime.distributed import Ranks, full
-from plumbline.train.checkpoint.disk import NoRoom, is_full
+from plumbline.runtime.distributed import Ranks
 from plumbline.train.checkpoint.shards import Shards, file_name, pieces
 from plumbline.train.checkpoint.state import afresh
+from plumbline.train.disk import NoRoom, is_full
 from plumbline.train.optim import Optimizer
+from plumbline.train.weights import is_sharded
 
 MODEL = "model.safetensors"
 OPTIMIZER = "optimizer.safetensors"
 SHARDS = "shards"
-
-
-def is_sharded(model: nn.Module) -> bool:
-    """Whether any parameter is in pieces."""
-    return any(hasattr(value, "full_tensor") for value in model.parameters())
-
-
-def finite(model: nn.Module, ranks: Ranks) -> bool:
-    """Whether every weight is a finite number, on every rank (a collective)."""
-    with torch.no_grad():
-        values = [value.to_local() if hasattr(value, "to_local") else value for value in model.parameters()]
-        bad = sum(int(not bool(torch.isfinite(value).all())) for value in values)
-    return ranks.sum([float(bad)])[0] == 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,16 +102,6 @@ def write_weights(path: Path, tensors: dict[str, torch.Tensor], header: dict[str
     """One safetensors file, whole or not there, readable like any other file (safetensors alone makes it private)."""
     with atomic(path) as file:
         save_file({name: value.contiguous() for name, value in tensors.items()}, file.name, metadata=header)
-
-
-def whole_weights(model: nn.Module, ranks: Ranks) -> dict[str, torch.Tensor]:
-    """All weights in one piece on the CPU of rank 0, which writes them (a collective if they are sharded)."""
-    whole = {}
-    for name, value in model.named_parameters():
-        piece = full(value.detach())
-        if ranks.leader:
-            whole[name] = piece.cpu()
-    return whole
 
 
 def load(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> None:

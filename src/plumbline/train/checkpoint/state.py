@@ -1,4 +1,4 @@
-"""The state directory of a run: whose state it is, how often it was started, and why it was given up.
+"""Keeps the records of a state directory: whose state it is, how often it was started, and why it was given up.
 
 `run.json` holds the identity (run id, spec, fingerprints of the data); `starts.json` one entry a start, with how it
 ended; `fault.json` the reason why the run may not be started again; `progress.jsonl` what happened when.
@@ -134,7 +134,12 @@ class StateDirectory:
 
     def give_up(self, reason: str, circumstances: dict[str, Any]) -> None:
         """Record why the run may not be started again."""
-        record = {"reason": reason, "circumstances": circumstances, "time": clock(), **process_record.identity()}
+        record = {
+            "reason": reason,
+            "circumstances": circumstances,
+            "time": process_record.now(),
+            **process_record.identity(),
+        }
         atomic_write_json(self.path / FAULT, record)
 
     @property
@@ -166,7 +171,7 @@ class StateDirectory:
                 "instance for want of memory, by preemption or a time limit shorter than the first checkpoint takes",
                 file=sys.stderr,
             )
-        entry = {"step": step, "time": clock(), **process_record.identity(), **details}
+        entry = {"step": step, "time": process_record.now(), **process_record.identity(), **details}
         atomic_write_json(self.path / STARTS, [*starts, entry])
 
     def restore_start(self, metadata: dict[str, Any]) -> None:
@@ -196,14 +201,6 @@ def _aside(identity: dict[str, Any]) -> str:
     return f"of-{identity['run_id']}-{data}"
 
 
-def read_json(path: Path) -> Any:
-    """A JSON file's content; None if it is not there or not whole."""
-    try:
-        return parse_json(path.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return None
-
-
 def read_or_set_aside(path: Path) -> Any:
     """A JSON file's content; None if it is not there. One that is not whole is named and renamed ``….damaged``."""
     try:
@@ -215,8 +212,3 @@ def read_or_set_aside(path: Path) -> Any:
         os.rename(path, aside)
         print(f"{path} is damaged ({error}); set aside as {aside.name}, going on without it", file=sys.stderr)
         return None
-
-
-def clock() -> str:
-    """Now, in UTC, to the second."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

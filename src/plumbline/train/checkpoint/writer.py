@@ -1,4 +1,4 @@
-"""One piece of work at a time, done by a thread while its caller goes on."""
+"""Does one piece of work at a time in a thread, while its caller goes on."""
 
 from __future__ import annotations
 

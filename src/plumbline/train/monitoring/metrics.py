@@ -1,4 +1,4 @@
-"""What a run measures, step by step. No clock times: the same run gives the same bytes wherever it is trained.
+"""Keeps what a run measures, step by step. No clock times: the same run gives the same bytes wherever it is trained.
 
 Steps count from 1. A training row holds the loss before that step's update; a validation row the loss after it.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-#: As the ``metrics`` frame; a checkpoint keeps the rows so far in this form.
+#: As the ``metrics`` frame; a checkpoint keeps the rows so far in this form, too.
 ROW = np.dtype(
     [
         ("step", "<i8"),
@@ -61,16 +61,6 @@ class Metrics:
     def so_far(self) -> Metrics:
         """The same rows, to which none is added any more."""
         return Metrics(list(self.rows))
-
-    def save(self, path: Path) -> None:
-        """Into a checkpoint."""
-        with open(path, "wb") as handle:
-            np.save(handle, np.array(self.rows, dtype=ROW), allow_pickle=False)
-
-    @classmethod
-    def load(cls, path: Path) -> Metrics:
-        """Out of a checkpoint."""
-        return cls(np.load(path, allow_pickle=False).tolist())
 
     def write(self, path: Path, run_id: str) -> None:
         """As the declared frame."""

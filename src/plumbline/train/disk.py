@@ -1,4 +1,4 @@
-"""What goes wrong with disks, told apart: no room (free some and go on), and a file that cannot be read just now.
+"""Tells apart what goes wrong with disks: no room (free some and go on), and a file that cannot be read just now.
 
 Neither is damage. Damage is a file that is not there, or whose bytes were read and are not those that were written.
 """

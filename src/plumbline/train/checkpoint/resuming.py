@@ -1,0 +1,165 @@
+"""Loads what was saved of a run: the one door through which a run is resumed.
+
+`locked` keeps other trainers away. `Resumption.find` makes the state directory this run's (state of another run moves
+aside), refuses a run that was given up, finds the newest whole checkpoint and sets damaged ones aside, and records the
+start. `Resumption.put_back` fills weights, optimizer, training state and interventions from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from plumbline.core.errors import PlumblineError
+from plumbline.runtime import provenance
+from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.stop import StopRequest
+from plumbline.specs.spec import RunSpec
+from plumbline.train import weights
+from plumbline.train.checkpoint import snapshot
+from plumbline.train.checkpoint.rolling import Checkpoint
+from plumbline.train.checkpoint.run_directory import RunDirectory
+from plumbline.train.checkpoint.run_lock import Lease
+from plumbline.train.checkpoint.state import afresh
+from plumbline.train.checkpoint.training_state import TrainingState
+from plumbline.train.disk import guarded, readable
+from plumbline.train.interventions import Intervention
+from plumbline.train.optim import Optimizer
+from plumbline.train.settings import Settings
+
+
+@contextlib.contextmanager
+def locked(settings: Settings, stop: StopRequest) -> Iterator[Lease]:
+    """Be the only trainer at the run's state directory.
+
+    Raises:
+        LeaseError: another trainer still has it after the time to wait.
+        Stopped: asked to stop while waiting.
+        NoRoom, Unreadable: the disk has something against it.
+    """
+    mine = Lease(settings.state, limit=settings.lease_seconds, wait=settings.wait_seconds, stop=stop)
+    with contextlib.ExitStack() as stack:
+        with readable(settings.state):
+            guarded(settings.state, lambda: stack.enter_context(mine))
+        yield mine
+
+
+class Resumption:
+    """Where one run stands on the disk. Without a lease nothing was claimed, and the run is at its start."""
+
+    def __init__(
+        self, spec: RunSpec, settings: Settings, ranks: Ranks, lease: Lease | None, fingerprints: dict[str, str]
+    ) -> None:
+        """`fingerprints`: as of `RunDirectory`."""
+        self.directory = RunDirectory(spec, settings, ranks, lease, fingerprints)
+        self._found: Checkpoint | None = None
+
+    @property
+    def step(self) -> int:
+        """The step that the run goes on from."""
+        return 0 if self._found is None else self._found.step
+
+    @property
+    def over(self) -> bool:
+        """Whether earlier starts have taken all of the run's steps."""
+        if self._found is None:
+            return False
+        return self._found.step == self.directory.spec.train.steps or self._found.metadata["diverged"]
+
+    @property
+    def starts(self) -> list[dict[str, Any]]:
+        """One entry a start, oldest first."""
+        return self.directory.records.starts
+
+    def find(self) -> None:
+        """Make the state directory this run's, and find the checkpoint to go on from (a collective).
+
+        Raises:
+            GivenUp: the run may not be started again.
+            PlumblineError: no checkpoint is whole, a probe point is lost, or nothing says whose state this is.
+            NoRoom, Unreadable: the disk has something against it; nothing is given up for it.
+        """
+        ranks = self.directory.ranks
+        self._found = ranks.broadcast(self._claim_on_disk() if ranks.leader else None)
+
+    def put_back(
+        self, state: TrainingState, model: nn.Module, optimizer: Optimizer, interventions: Sequence[Intervention]
+    ) -> Path | None:
+        """Go on from the checkpoint that was found, whoever saved it on however many ranks; returns where it lies."""
+        if self._found is None:
+            return None
+        path, ranks = self._found.path, self.directory.ranks
+        with readable(path):
+            assert self._found.metadata["run_id"] == self.directory.spec.run_id, f"{path} is another run's"
+            snapshot.load(path, model, optimizer)
+            state.put_back(path, ranks, interventions)
+        return path
+
+    def make_finite(self, model: nn.Module, step: int) -> int:
+        """Leave weights that are all finite as they are after `step`; otherwise put back those of the newest checkpoint
+        that are, or of the start. Returns their step (a collective)."""
+        ranks = self.directory.ranks
+        if weights.finite(model, ranks):
+            return step
+        found = ranks.broadcast(self.directory.checkpoints.newest_finite() if ranks.leader else None)
+        if found is not None:
+            snapshot.load(found.path, model, None)
+            return found.step
+        snapshot.initialise_again(model, self.directory.spec.init_seed)
+        return 0
+
+    def give_up(self, reason: str) -> None:
+        """Record why the run may not be started again under the same circumstances."""
+        if self.directory.ranks.leader:
+            self.directory.records.give_up(reason, self.directory.circumstances)
+
+    def _claim_on_disk(self) -> Checkpoint | None:
+        """As `_claim`; what a disk can have against it is said in a sentence."""
+        place = self.directory.settings.state
+        with readable(place):
+            found: Checkpoint | None = guarded(place, self._claim)
+        return found
+
+    def _claim(self) -> Checkpoint | None:
+        """Under the lease: make the state directory this run's, and find the checkpoint to go on from."""
+        directory, spec, place = self.directory, self.directory.spec, self.directory.settings.state
+        identity = {"key": spec.key, "preset": spec.preset, "steps": spec.train.steps, "spec": spec.to_dict()}
+        directory.records.claim({"run_id": spec.run_id} | identity | directory.whose)
+        directory.records.refuse_if_given_up(directory.circumstances)
+        found = directory.checkpoints.newest()
+        if found is None and directory.checkpoints.found_any():
+            raise PlumblineError(
+                f"{place}: none of its checkpoints is whole; put a copy in their place, or {afresh(place)}"
+            )
+        lost = directory.points.lost(found.step, found.metadata["diverged"]) if found is not None else []
+        if lost:
+            raise PlumblineError(
+                f"{place}: the weights of its probe point at step {lost[0]} are lost, which only "
+                f"training makes: put a copy in their place, or {afresh(place)}"
+            )
+        self._record_start(found)
+        return found
+
+    def _record_start(self, found: Checkpoint | None) -> None:
+        directory, spec = self.directory, self.directory.spec
+        records, step = directory.records, 0 if found is None else found.step
+        threads, before = torch.get_num_threads(), [entry["threads"] for entry in records.starts][-1:]
+        if before and before != [threads]:
+            print(
+                f"{spec.key}: {threads} threads where there were {before[0]}: the same up to rounding, not to the bit",
+                file=sys.stderr,
+            )
+        if step < spec.train.steps:
+            details = provenance.code() | provenance.machine(directory.ranks.device) | directory.made_with
+            details |= {"threads": threads, "resumed": found is not None}
+            details |= {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
+            records.start(step, directory.settings.starts_without_progress, details, directory.circumstances)
+            directory.started = True
+        elif found is not None and not records.starts:
+            records.restore_start(found.metadata)

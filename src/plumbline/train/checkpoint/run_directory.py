@@ -1,0 +1,41 @@
+"""Names what lies in the state directory of one run, for both doors: records, rolling and probe checkpoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plumbline.runtime import provenance
+from plumbline.runtime.distributed import Ranks
+from plumbline.specs.spec import RunSpec
+from plumbline.train.checkpoint.probe_checkpoints import Points
+from plumbline.train.checkpoint.rolling import Checkpoints
+from plumbline.train.checkpoint.run_lock import Lease
+from plumbline.train.checkpoint.state import StateDirectory
+from plumbline.train.settings import Settings
+
+
+class RunDirectory:
+    """The state directory of one run, as one rank sees it. Only the rank that has the lease changes anything in it.
+
+    Attributes:
+        whose: what says of a checkpoint or a probe point which run's it is.
+        made_with: the code and torch at work.
+        started: whether this process has recorded a start, which it then ends.
+    """
+
+    def __init__(
+        self, spec: RunSpec, settings: Settings, ranks: Ranks, lease: Lease | None, fingerprints: dict[str, str]
+    ) -> None:
+        """`fingerprints` are those of the run's packs, by their keys in the metadata of checkpoints."""
+        self.spec, self.settings, self.ranks, self.lease = spec, settings, ranks, lease
+        self.whose = {"run_id": spec.run_id, **fingerprints}
+        self.made_with = provenance.made_with()
+        self.records = StateDirectory(settings.state)
+        self.checkpoints = Checkpoints(settings.state, settings.keep)
+        self.points = Points(settings.state, spec)
+        self.started = False
+
+    @property
+    def circumstances(self) -> dict[str, Any]:
+        """Under what a run is given up, and is not started again: settings, ranks, code."""
+        return self.settings.circumstances() | {"ranks": self.ranks.world} | self.made_with

@@ -1,0 +1,134 @@
+"""Puts what a run knows of itself into a checkpoint, beside weights and optimizer, and takes it out again.
+
+That is the step (= the data position), the metrics and the online probes so far, random states, the states of
+interventions, and a divergence if there was one. Learning rates and data order are pure functions of the step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from plumbline.core.files import atomic_write_text, parse_json, pretty_json
+from plumbline.probes import Reading
+from plumbline.runtime.distributed import Ranks
+from plumbline.specs.spec import RunSpec
+from plumbline.train import randomness
+from plumbline.train.interventions import Intervention
+from plumbline.train.monitoring import metrics
+from plumbline.train.monitoring.metrics import Metrics
+from plumbline.train.online import Online
+
+METRICS = "metrics.npy"
+ONLINE = "online.npy"
+LOOP = "loop.json"
+
+#: Readings of online probes: -1 is no layer or head, not-a-number is no null.
+ONLINE_ROW = np.dtype(
+    [
+        ("step", "<i8"),
+        ("probe", "<U64"),
+        ("layer", "<i8"),
+        ("head", "<i8"),
+        ("value", "<f8"),
+        ("null", "<f8"),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """The state as it goes into a checkpoint, none of it changed any more. `loop` is the text of ``loop.json``."""
+
+    metrics: Metrics
+    online: Online
+    loop: str
+
+    def write(self, directory: Path) -> None:
+        """Into a checkpoint's directory; online probes where the run has any."""
+        _save(directory / METRICS, np.array(self.metrics.rows, dtype=metrics.ROW))
+        if self.online.probes:
+            rows = [
+                (
+                    step,
+                    reading.probe,
+                    -1 if reading.layer is None else reading.layer,
+                    -1 if reading.head is None else reading.head,
+                    reading.value,
+                    float("nan") if reading.null is None else reading.null,
+                )
+                for step, reading in self.online.readings
+            ]
+            _save(directory / ONLINE, np.array(rows, dtype=ONLINE_ROW))
+        atomic_write_text(directory / LOOP, self.loop)
+
+
+class TrainingState:
+    """How far a run is; its loop goes on changing it.
+
+    Attributes:
+        step: updates made.
+        random: random states before the step that comes next.
+        divergence: the step, the reason, and once it is settled the step of the weights; None of a run that goes on.
+    """
+
+    def __init__(self, spec: RunSpec, device: torch.device) -> None:
+        self.step = 0
+        self.metrics = Metrics()
+        self.online = Online(spec)
+        self.random = randomness.capture(device)
+        self.divergence: dict[str, Any] | None = None
+        self._earlier = 0.0
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that training took so far, all starts together."""
+        return self._earlier + time.monotonic() - self._began
+
+    def so_far(self, ranks: Ranks, interventions: Sequence[Intervention]) -> Written:
+        """What goes into a checkpoint now (a collective)."""
+        loop = {
+            "step": self.step,
+            "seconds": self.seconds,
+            "random": ranks.gather(randomness.encode(self.random)),
+            "interventions": [intervention.state() for intervention in interventions],
+            "divergence": self.divergence,
+        }
+        return Written(metrics=self.metrics.so_far(), online=self.online.so_far(), loop=pretty_json(loop))
+
+    def put_back(self, directory: Path, ranks: Ranks, interventions: Sequence[Intervention]) -> None:
+        """Take it out of a checkpoint's directory, whoever wrote it on however many ranks."""
+        loop = parse_json((directory / LOOP).read_text(encoding="utf-8"))
+        self.metrics = Metrics(np.load(directory / METRICS, allow_pickle=False).tolist())
+        if self.online.probes:
+            self.online.readings = [
+                (
+                    step,
+                    Reading(
+                        probe=probe,
+                        layer=None if layer < 0 else layer,
+                        head=None if head < 0 else head,
+                        value=value,
+                        null=None if np.isnan(null) else null,
+                    ),
+                )
+                for step, probe, layer, head, value, null in np.load(directory / ONLINE, allow_pickle=False).tolist()
+            ]
+        self.step, self._earlier, self.divergence = loop["step"], loop["seconds"], loop["divergence"]
+        for intervention, state in zip(interventions, loop["interventions"], strict=True):
+            intervention.load_state(state)
+        if ranks.rank < len(loop["random"]):
+            randomness.restore(loop["random"][ranks.rank], ranks.device)
+            self.random = randomness.capture(ranks.device)
+
+
+def _save(path: Path, rows: np.ndarray) -> None:
+    with open(path, "wb") as handle:
+        np.save(handle, rows, allow_pickle=False)
