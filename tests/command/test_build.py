@@ -14,7 +14,12 @@ def test_a_wheel_takes_what_is_in_the_repository_and_nothing_of_an_earlier_build
 ) -> None:
     tree, built = tmp_path / "tree", tmp_path / "built"
     package = tree / "src/plumbline"
-    for path, text in {"__init__.py": "", "core/__init__.py": "", "../../config/a.yaml": "", "../../Snakefile": ""}.items():
+    for path, text in {
+        "__init__.py": "",
+        "core/__init__.py": "",
+        "../../config/a.yaml": "",
+        "../../Snakefile": "",
+    }.items():
         (package / path).parent.mkdir(parents=True, exist_ok=True)
         (package / path).write_text(text)
     shutil.copyfile(repository / "src/plumbline/core/package_data.py", package / "core/package_data.py")
