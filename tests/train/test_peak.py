@@ -45,7 +45,7 @@ def test_starts_that_said_nothing_are_not_taken_for_small_ones() -> None:
 def test_a_process_is_not_as_large_as_the_one_that_started_it() -> None:
     held = bytearray(300_000_000)
     held[::4096] = b"1" * len(held[::4096])
-    command = "from plumbline.train import peak; print(peak.resident())"
+    command = "from plumbline.train.monitoring import peak_memory; print(peak_memory.resident())"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
     assert 5e6 < int(done.stdout) < 1e8 < len(held) <= peak_memory.held() <= peak_memory.resident()
 
