@@ -103,6 +103,15 @@ test-units: setup
 test-cluster: setup
 	$(BIN)/python -m pytest -m cluster --durations=5 tests/cluster
 
+# The kernels, interpreted and compiled for GPUs, with a Triton that a GPU machine may bring: make test-triton TRITON=3.6.0
+# Its wheel (180 MB) stands before the pinned one; interpreters before 3.7 know no numpy since 2.4.
+TRITON ?= 3.6.0
+.PHONY: test-triton
+test-triton: setup
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target work/triton-$(TRITON) triton==$(TRITON) 'numpy<2.4'
+	export PYTHONPATH=work/triton-$(TRITON):src; $(BIN)/python -c 'import triton; assert triton.__version__ == "$(TRITON)"' \
+	  && $(BIN)/python -m pytest -n 0 tests/kernels
+
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet torch==2.13.0

@@ -10,7 +10,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
-SHIPPED = runpy.run_path(str(ROOT / "src" / "plumbline" / "shipped.py"))
+SHIPPED = runpy.run_path(str(ROOT / "src" / "plumbline" / "core" / "package_data.py"))
 
 
 def git(*arguments: str) -> str | None:

@@ -34,8 +34,8 @@ from plumbline.core.files import sha256_file
 FILES, CONTEXT, VOCABULARY, PERCENT = 8, 1024, 8192, 3
 VERB = """
 import atexit, os, re, signal, sys
-from plumbline.data import budget, documents, hub_reading, kept, split
-split.SORT_BYTES, kept.SAVE_BYTES, budget.SAMPLE_BYTES = map(int, sys.argv.pop(1).split(","))
+from plumbline.data import budget, documents, hub_reading, split, stream_cursor
+split.SORT_BYTES, stream_cursor.SAVE_BYTES, budget.SAMPLE_BYTES = map(int, sys.argv.pop(1).split(","))
 after, read = int(sys.argv.pop(1)), hub_reading.hub.documents
 def counted(**given):
     size = 0

@@ -12,6 +12,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.project import Project, load
+from plumbline.project.paths import Paths
 from plumbline.specs.config import load_config
 from plumbline.specs.study_config import overlay
 
@@ -66,7 +67,7 @@ def test_the_same_again_makes_no_new_page_and_another_try_does(
     from plumbline.experiment import ledger, tries
 
     path = tmp_path / "ledger.jsonl"
-    monkeypatch.setattr(Project, "verdict_ledger", str(path))
+    monkeypatch.setattr(Paths, "verdict_ledger", str(path))
     asked = planned(mine=mine)
     assert asked.mine is not None
     before = asked.fingerprints.verdict()
@@ -84,7 +85,7 @@ def test_an_earlier_page_that_knows_both_scales_makes_a_page_anew(
 ) -> None:
     from plumbline.experiment import earlier
 
-    monkeypatch.setattr(Project, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
+    monkeypatch.setattr(Paths, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
     asked = planned(mine=mine)
     before = asked.fingerprints.verdict()
     (tmp_path / "plain.json").write_text(json.dumps({earlier.KEY: None}))

@@ -14,10 +14,15 @@ def test_a_wheel_takes_what_is_in_the_repository_and_nothing_of_an_earlier_build
 ) -> None:
     tree, built = tmp_path / "tree", tmp_path / "built"
     package = tree / "src/plumbline"
-    for path, text in {"__init__.py": "", "../../config/a.yaml": "", "../../Snakefile": ""}.items():
+    for path, text in {
+        "__init__.py": "",
+        "core/__init__.py": "",
+        "../../config/a.yaml": "",
+        "../../Snakefile": "",
+    }.items():
         (package / path).parent.mkdir(parents=True, exist_ok=True)
         (package / path).write_text(text)
-    shutil.copyfile(repository / "src/plumbline/core/package_data.py", package / "shipped.py")
+    shutil.copyfile(repository / "src/plumbline/core/package_data.py", package / "core/package_data.py")
     shutil.copyfile(repository / "setup.py", tree / "setup.py")
     git = ["git", "-C", str(tree), "-c", "user.name=t", "-c", "user.email=t@t"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
@@ -29,7 +34,7 @@ def test_a_wheel_takes_what_is_in_the_repository_and_nothing_of_an_earlier_build
     subprocess.run(command, cwd=tree, check=True, capture_output=True)
     there = {path.relative_to(built / "plumbline").as_posix() for path in (built / "plumbline").rglob("*.*")}
     carried = {"_project/config/a.yaml", "_project/built.json"}
-    assert there == {"__init__.py", "shipped.py"} | carried
+    assert there == {"__init__.py", "core/__init__.py", "core/package_data.py"} | carried
     assert (built / "plumbline/_project/Snakefile").is_file()
     said = json.loads((built / "plumbline/_project/built.json").read_text())
     assert len(said["git_commit"]) == 40 and said["git_dirty"] is True, "what lies in config may change a run"

@@ -158,8 +158,8 @@ def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, sta
 
 KILLED = """
 import os, signal, sys
-from plumbline.data import documents, hub_reading, kept, split
-kept.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
+from plumbline.data import documents, hub_reading, split, stream_cursor
+stream_cursor.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
 after, read = int(sys.argv.pop(1)), hub_reading.hub.documents
 def killed(**given):
     for number, document in enumerate(read(**given)):

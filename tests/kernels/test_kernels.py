@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import os
 import subprocess
@@ -221,16 +222,21 @@ def test_a_model_trains_through_a_kernel(kernels: dict[str, ModuleType]) -> None
     assert 0 < apart < 2e-2
 
 
+@pytest.mark.slow
 @interpreter_only
 def test_a_compiler_takes_them_for_a_gpu(kernels: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the interpreter does not see: types that meet, shared memory of an H100 and of a smaller one."""
+    """What the interpreter does not see: types that meet, of numbers that a launch and torch.compile give, and shared
+    memory of an A100, an H100 and of smaller ones."""
     monkeypatch.delenv("TRITON_INTERPRET")
     command = [sys.executable, "-m", "plumbline.kernels.compiled", "--width", "64"]
+    command += ["--capability", "80", "90", "--numbers", "fp32", "fp64"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), *sys.path])}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {(row["kernel"], row["pass"]) for row in rows} == {
-        (kernel, name) for kernel in KERNELS for name in ("forward", "queries", "keys")
+    assert {(row["capability"], row["numbers"], row["kernel"], row["pass"]) for row in rows} == {
+        *itertools.product((80, 90), ("fp32", "fp64"), KERNELS, ("forward", "queries", "keys"))
     }
-    assert all(row["shared"] < 99 * 1024 and row["spilled"] == 0 for row in rows)
+    for row in rows:
+        allowed = 64 if (row["capability"], row["kernel"]) == (80, "selective") else 0
+        assert row["shared"] < 99 * 1024 and row["spilled"] <= allowed, row

@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    source = Path(client.__file__).parents[2]
+    source = Path(client.__file__).parents[3]
     own = {"PLUMBLINE_WARM", "PYTEST_CURRENT_TEST"}  # the latter changes all the time
     clean = {key: value for key, value in os.environ.items() if key not in own}
     return clean | {"PYTHONPATH": f"{folder / 'packages'}:{source}", "WORD": str(folder), "OMP_NUM_THREADS": "1"}
@@ -233,6 +233,28 @@ def test_a_stopped_job_stops_and_goes_on(job: Job, tmp_path: Path) -> None:
     until(lambda: both("S"), "both going on")
     begun.send_signal(signal.SIGTERM)
     assert outcome(begun)[0] == 75
+
+
+def test_no_job_is_forked_from_a_process_that_began_cuda(tmp_path: Path) -> None:
+    """Its driver would refuse every fork. Torch is told to ask for GPUs without it; what asks otherwise is seen."""
+    (tmp_path / "libcuda.so.1").write_bytes(b"driver")
+    (tmp_path / "asks.py").write_text("""
+import mmap, os
+print("imported with", os.environ.get("PYTORCH_NVML_BASED_CUDA_CHECK"))
+held = mmap.mmap(os.open("libcuda.so.1", os.O_RDWR), 0)
+""")
+    script = """
+import os, pathlib
+from plumbline.operate.prefork.server import serve
+print(serve(pathlib.Path("place").absolute(), os.getpid(), ["asks"]), os.environ.get("PYTORCH_NVML_BASED_CUDA_CHECK"))
+"""
+    source = Path(client.__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env={"PYTHONPATH": f"{tmp_path}:{source}"},
+        capture_output=True, text=True, timeout=10,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["imported with 1", "None None"], done.stderr
+    assert done.stderr == "jobs start cold: imports loaded CUDA's driver, and a fork could use no GPU\n"
 
 
 def test_nothing_is_kept_for_a_snakemake_that_is_gone(tmp_path: Path) -> None:

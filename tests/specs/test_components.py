@@ -150,7 +150,7 @@ def test_no_torch():
     code = (
         "import sys\n"
         "from plumbline.specs.components import KINDS, available, options\n"
-        "from plumbline.specs import spec, sheet\n"
+        "from plumbline.specs import spec, study_config\n"
         "[options(kind, name) for kind in KINDS for name in available(kind)]\n"
         "print(sorted({'torch', 'transformers'} & set(sys.modules)))\n"
     )

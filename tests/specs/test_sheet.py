@@ -192,8 +192,8 @@ def test_mistakes_are_named(changed, path: str, value: Any, says: str) -> None:
 def test_thousands_of_runs_take_no_torch(changed) -> None:
     root = changed(at("runs.base", [{"scale": "base", "methods": "all", "seeds": list(range(100))}]))
     code = (
-        "import sys; from pathlib import Path; from plumbline.specs import sheet;"
-        f"print(len(sheet.load('transfer', 'paper', Path({str(root)!r})).runs), 'torch' in sys.modules)"
+        "import sys; from pathlib import Path; from plumbline.specs import study_config;"
+        f"print(len(study_config.load('transfer', 'paper', Path({str(root)!r})).runs), 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
     runs, torch = done.stdout.split()

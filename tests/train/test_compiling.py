@@ -72,19 +72,42 @@ def test_what_an_intervention_watches_is_seen_where_layers_are_computed_again(
     assert_alike(tmp_path / "compiled", tmp_path / "plain")
 
 
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ("no such instruction\nand a page more", "no such instruction"),
+        ("In a subprocess:\n\nTraceback:\n  at 18:4:\n  ^\nfp64 in loop!\n", "In a subprocess: fp64 in loop!"),
+    ],
+)
 def test_where_the_compiler_fails_a_run_says_so_and_goes_on(
-    packs: Path, tmp_path: Path, undisturbed: Path, backend: Any, capsys: pytest.CaptureFixture[str]
+    packs: Path,
+    tmp_path: Path,
+    undisturbed: Path,
+    backend: Any,
+    capsys: pytest.CaptureFixture[str],
+    message: str,
+    why: str,
 ) -> None:
     def broken(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
-        raise RuntimeError("no such instruction\nand a page more")
+        raise RuntimeError(message)
 
     backend(broken)
     assert train(run_spec(), compiled(packs, tmp_path)) == 0
-    reason = "torch.compile fails: RuntimeError: no such instruction"
+    reason = f"torch.compile fails: RuntimeError: {why}"
     assert f"going on without being compiled: {reason}\n" in capsys.readouterr().err
     assert products(tmp_path) == products(undisturbed)
     for record in (read(tmp_path / "out/manifest.json"), read(tmp_path / "state/starts.json")[-1]):
         assert (record["compiled"], record["not_compiled"]) == (False, reason)
+
+
+def test_a_compiler_that_is_switched_off_is_said(
+    packs: Path, tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
+    backend(lambda graph, inputs: pytest.fail("it compiled"))
+    assert train(run_spec(), compiled(packs, tmp_path)) == 0
+    manifest = read(tmp_path / "out/manifest.json")
+    assert (manifest["compiled"], manifest["not_compiled"]) == (False, "TORCHDYNAMO_DISABLE is set")
 
 
 def test_a_cache_that_cannot_be_made_is_said_and_done_without(packs: Path, tmp_path: Path, backend: Any) -> None:

@@ -324,7 +324,7 @@ def test_without_any_whole_checkpoint_a_run_starts_afresh_when_asked(packs: Path
     for path in (tmp_path / "state").glob("step-*"):
         (path / "loop.json").write_text("{")
     for _ in range(2):
-        with pytest.raises(PlumblineError, match=r"none of its checkpoints is whole.*leftovers --afresh .*state`"):
+        with pytest.raises(PlumblineError, match=r"none of its checkpoints is whole.*cleanup --afresh .*state`"):
             train(run_spec(), chosen)
     assert len(list((tmp_path / "state").glob("*.damaged"))) == 3
     cleanup.afresh(chosen.state)

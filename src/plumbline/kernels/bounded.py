@@ -34,6 +34,7 @@ from plumbline.kernels.tiles import (
     queries_held,
     rows_apart,
     scores,
+    single,
     sizes,
     store_tile,
     strides,
@@ -87,6 +88,7 @@ def _forward(
     HEADS: tl.constexpr, GROUPS: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr, HELD: tl.constexpr,
     WALKED: tl.constexpr, CAPPED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
+    scale, cap = single(scale), single(cap)
     first, batch, head = queries_held(HEADS, HELD)
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
@@ -146,6 +148,7 @@ def _queries(
     WALKED: tl.constexpr, CAPPED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dq, and delta for the other kernel."""
+    scale, cap = single(scale), single(cap)
     first, batch, head = queries_held(HEADS, HELD)
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
@@ -198,6 +201,7 @@ def _keys(
     WALKED: tl.constexpr, CAPPED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dk and dv."""
+    scale, cap = single(scale), single(cap)
     first, batch, group = keys_held(GROUPS, HELD)
     keys = first + tl.arange(0, HELD)
     k_NW = load_tile(origin(k, batch, group, k_b, k_h), keys, k_t, length, WIDTH, PADDED)

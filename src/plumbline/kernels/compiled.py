@@ -1,4 +1,4 @@
-"""Compile every kernel for a GPU that need not be here: ``python -m plumbline.kernels.compiled --capability 90``.
+"""Compile every kernel for a GPU that need not be here: ``python -m plumbline.kernels.compiled --capability 80 90``.
 
 Triton brings its own assembler, so a machine without a GPU can tell that a kernel is one (the interpreter accepts what
 the compiler does not), how much shared memory a program asks for, and whether its numbers fit into registers. One JSON
@@ -14,6 +14,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import torch
@@ -37,13 +38,17 @@ PASSES = ("_forward", "_queries", "_keys")
 _TYPES = {torch.bfloat16: "*bf16", torch.float32: "*fp32"}
 _SINGLE = {"bias", "db", "top", "inverse", "log_sum", "delta"}
 _NUMBERS = {"scale", "cap", "count", "epsilon"}
+#: How a number of Python's reaches a kernel: from a launch, and from the code that torch.compile makes.
+NUMBERS = ("fp32", "fp64")
 
 
-def compiled(width: int, dtype: torch.dtype, capability: int, *, every: bool = True) -> Iterator[dict[str, Any]]:
+def compiled(
+    width: int, dtype: torch.dtype, capability: int, *, every: bool = True, numbers: str = "fp32"
+) -> Iterator[dict[str, Any]]:
     """What the compiler says of each kernel at the transfer study's 32 heads in 8 groups.
 
-    `every`: with all options of a kernel, not the first alone. `shared`: bytes of shared memory a program; `registers`
-    a thread; `spilled`: bytes of a thread that did not fit into them.
+    `every`: with all options of a kernel, not the first alone; `numbers`: one of `NUMBERS`. `shared`: bytes of shared
+    memory a program; `registers` a thread; `spilled`: bytes of a thread that did not fit into them.
     """
     q_BHTW = torch.empty(1, 32, 1, width, dtype=dtype)
     blocks = blocks_for(q_BHTW)
@@ -52,7 +57,8 @@ def compiled(width: int, dtype: torch.dtype, capability: int, *, every: bool = T
         module = importlib.import_module(f"plumbline.kernels.{kernel}")
         for options in variants if every else variants[:1]:
             for name in PASSES:
-                made = _compile(getattr(module, name), common | options | {"KEEP": True}, dtype, capability, blocks)
+                constants = common | options | {"KEEP": True}
+                made = _compile(getattr(module, name), constants, dtype, capability, blocks, numbers)
                 registers, spilled = _registers(made.asm["ptx"], capability)
                 yield {
                     "kernel": kernel,
@@ -64,13 +70,15 @@ def compiled(width: int, dtype: torch.dtype, capability: int, *, every: bool = T
                 }
 
 
-def _compile(function: Any, constants: dict[str, Any], dtype: torch.dtype, capability: int, blocks: Blocks) -> Any:
+def _compile(
+    function: Any, constants: dict[str, Any], dtype: torch.dtype, capability: int, blocks: Blocks, numbers: str
+) -> Any:
     signature, values, aligned = {}, {}, {}
     for place, name in enumerate(function.arg_names):
         if name in constants:
             signature[name], values[(place,)] = "constexpr", constants[name]
         elif name in _NUMBERS:
-            signature[name] = "fp32"
+            signature[name] = numbers
         else:
             integer = name == "length" or re.fullmatch("[qkv]_[bht]", name)
             signature[name] = "i32" if integer else "*fp32" if name in _SINGLE else _TYPES[dtype]
@@ -97,13 +105,19 @@ def _registers(ptx: str, capability: int) -> tuple[int, int]:
 def main() -> int:
     """Run the verb."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.kernels.compiled", description=__doc__)
-    parser.add_argument("--capability", type=int, default=90, help="of the GPU, as 80 or 90 (default: %(default)s)")
+    parser.add_argument("--capability", type=int, nargs="+", default=[90], help="of the GPU, as 80 90 (default: 90)")
     parser.add_argument("--width", type=int, default=64, help="of a head (default: %(default)s)")
     parser.add_argument("--type", choices=("bfloat16", "float32"), default="bfloat16")
+    parser.add_argument(
+        "--numbers", nargs="+", choices=NUMBERS, default=["fp32"],
+        help="how numbers of Python's reach a kernel: fp32 from a launch, fp64 from torch.compile (default: fp32)",
+    )  # fmt: skip
     parser.add_argument("--every", action="store_true", help="with all options of a kernel, not the first alone")
     given = parser.parse_args()
-    for row in compiled(given.width, getattr(torch, given.type), given.capability, every=given.every):
-        print(json.dumps(row), flush=True)
+    for capability, numbers in product(given.capability, given.numbers):
+        dtype = getattr(torch, given.type)
+        for row in compiled(given.width, dtype, capability, every=given.every, numbers=numbers):
+            print(json.dumps({"capability": capability, "numbers": numbers} | row), flush=True)
     return 0
 
 

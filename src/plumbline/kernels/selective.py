@@ -41,6 +41,7 @@ from plumbline.kernels.tiles import (
     raised,
     rows_apart,
     scores,
+    single,
     sizes,
     store_tile,
     strides,
@@ -94,6 +95,7 @@ def _forward(
     HELD: tl.constexpr, WALKED: tl.constexpr, AFTER: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """`OUT`: the heads that attend."""
+    scale = single(scale)
     first, batch, out = queries_held(OUT, HELD)
     group = out // (OUT // GROUPS)
     # A group's attending heads are its last ones.
@@ -160,6 +162,7 @@ def _queries(
     HELD: tl.constexpr, WALKED: tl.constexpr, AFTER: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dq of the heads that attend, what their group's first head gets as the masking one, and delta."""
+    scale = single(scale)
     first, batch, group = queries_held(GROUPS, HELD)
     masking = group * (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
@@ -231,6 +234,7 @@ def _keys(
     HELD: tl.constexpr, WALKED: tl.constexpr, AFTER: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dk and dv."""
+    scale = single(scale)
     first, batch, group = keys_held(GROUPS, HELD)
     keys = first + tl.arange(0, HELD)
     k_NW = load_tile(origin(k, batch, group, k_b, k_h), keys, k_t, length, WIDTH, PADDED)

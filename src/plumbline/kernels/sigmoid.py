@@ -32,6 +32,7 @@ from plumbline.kernels.tiles import (
     queries_held,
     rows_apart,
     scores,
+    single,
     sizes,
     store_tile,
     strides,
@@ -92,6 +93,7 @@ def _forward(
     HEADS: tl.constexpr, GROUPS: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr, HELD: tl.constexpr,
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, DIVIDED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
+    scale, count = single(scale), single(count)
     first, batch, head = queries_held(HEADS, HELD)
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
@@ -139,6 +141,7 @@ def _queries(
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, DIVIDED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dq, and of db this program's part."""
+    scale, count = single(scale), single(count)
     block = tl.num_programs(1) - 1 - tl.program_id(1)
     first = block * HELD
     batch, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
@@ -191,6 +194,7 @@ def _keys(
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, DIVIDED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dk and dv."""
+    scale, count = single(scale), single(count)
     first, batch, group = keys_held(GROUPS, HELD)
     keys = first + tl.arange(0, HELD)
     k_NW = load_tile(origin(k, batch, group, k_b, k_h), keys, k_t, length, WIDTH, PADDED)

@@ -38,6 +38,7 @@ from plumbline.kernels.tiles import (
     raised,
     rows_apart,
     scores,
+    single,
     sizes,
     store_tile,
     strides,
@@ -102,6 +103,7 @@ def _forward(
     HEADS: tl.constexpr, GROUPS: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr, HELD: tl.constexpr,
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, KEEP: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
+    scale, count = single(scale), single(count)
     first, batch, head = queries_held(HEADS, HELD)
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
@@ -161,6 +163,7 @@ def _queries(
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dq, and delta for the other kernel."""
+    scale, count = single(scale), single(count)
     first, batch, head = queries_held(HEADS, HELD)
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
@@ -220,6 +223,7 @@ def _keys(
     WALKED: tl.constexpr, VISIBLE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dk and dv."""
+    scale, count = single(scale), single(count)
     first, batch, group = keys_held(GROUPS, HELD)
     keys = first + tl.arange(0, HELD)
     k_NW = load_tile(origin(k, batch, group, k_b, k_h), keys, k_t, length, WIDTH, PADDED)

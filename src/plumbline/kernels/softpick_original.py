@@ -32,6 +32,7 @@ from plumbline.kernels.tiles import (
     product,
     queries_held,
     rows_apart,
+    single,
     sizes,
     store_tile,
     strides,
@@ -82,6 +83,7 @@ def _forward(
     HEADS: tl.constexpr, GROUPS: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr, HELD: tl.constexpr,
     WALKED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
+    scale, epsilon = single(scale), single(epsilon)
     first, batch, head = queries_held(HEADS, HELD)
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
@@ -139,6 +141,7 @@ def _queries(
     WALKED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dq, and delta for the other kernel."""
+    scale = single(scale)
     first, batch, head = queries_held(HEADS, HELD)
     group = head // (HEADS // GROUPS)
     rows = first + tl.arange(0, HELD)
@@ -190,6 +193,7 @@ def _keys(
     WALKED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """dk and dv."""
+    scale = single(scale)
     first, batch, group = keys_held(GROUPS, HELD)
     keys = first + tl.arange(0, HELD)
     k_NW = load_tile(origin(k, batch, group, k_b, k_h), keys, k_t, length, WIDTH, PADDED)

@@ -27,6 +27,13 @@ INTERPRETED = tl.constexpr(bool(knobs.runtime.interpret))
 
 
 @triton.jit
+def single(number):
+    """A number of the host's in float32, as a launch gives it; torch.compile's code gives Python's as they are, in 64
+    bits, and sums that begin in float32 may not become something else."""
+    return tl.cast(number, tl.float32)
+
+
+@triton.jit
 def origin(x, batch, head, per_batch, per_head):
     """Where a head's rows begin; 64 bits, as a tensor may have more than 2^31 numbers."""
     return x + tl.cast(batch, tl.int64) * per_batch + tl.cast(head, tl.int64) * per_head

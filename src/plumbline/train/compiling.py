@@ -46,8 +46,11 @@ class Compiled:
         """`wrapped` is `model` as `parallel` gives it; `cache` the folder of what is compiled (None: torch's own)."""
         self.wrapped, self.model, self.ranks = wrapped, model, ranks
         self.now = _Now(fault=_prepare(cache, model.spec.layers))
+        # Either has torch.compile give back what it is given, without a word.
         if torch._dynamo.config.disable:
             self.now.fault = "TORCH_COMPILE_DISABLE is set"
+        elif os.environ.get("TORCHDYNAMO_DISABLE") == "1":
+            self.now.fault = "TORCHDYNAMO_DISABLE is set"
         by_layer = strategy == "fsdp" and ranks.world > 1
         for module in model.blocks if by_layer else [model]:
             _compile(module, self.now, recompute=by_layer and model.recompute)
@@ -169,7 +172,9 @@ def _processor() -> str:
 
 
 def _in_a_line(error: BaseException) -> str:
-    """The first line of what the compiler says; the rest of it tells of torch's own insides."""
+    """The first line of what the compiler says, and the last where the first only announces it (a kernel is compiled in
+    another process, whose traceback follows); the rest tells of torch's own insides."""
     inner = getattr(error, "inner_exception", error)
-    lines = [line.strip() for line in str(inner).splitlines() if line.strip()]
-    return f"torch.compile fails: {type(inner).__name__}: {lines[0] if lines else ''}"[:300]
+    lines = [line.strip() for line in str(inner).splitlines() if line.strip()] or [""]
+    said = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
+    return f"torch.compile fails: {type(inner).__name__}: {said}"[:300]

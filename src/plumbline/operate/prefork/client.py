@@ -9,7 +9,8 @@ own, with its own streams, that ends as it would have ended by itself, signals a
 profiles/default launches jobs through this where no other profile is named.
 
 A job starts cold, as the same command by itself, where there is no such process yet, or none of the same Snakemake,
-folder, interpreter and environment, down to the last variable; and always with PLUMBLINE_WARM=0. To Snakemake a job is
+folder, interpreter and environment, down to the last variable, or where a package begins CUDA when it is imported; and
+always with PLUMBLINE_WARM=0. To Snakemake a job is
 this process: of its benchmark files the seconds are the job's, processor time and memory are not.
 """
 

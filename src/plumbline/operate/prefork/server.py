@@ -1,7 +1,8 @@
 """The process that jobs are forked from: `plumbline.operate.prefork.client` starts it and says what for.
 
 It imports packages of others alone, so that a job runs the code that lies there when it starts; it has no thread but
-its first one, so that a fork is whole; and it ends with the Snakemake that it is for, its last job having ended.
+its first one, so that a fork is whole; it never begins CUDA, which no fork of a process that has could use; and it ends
+with the Snakemake that it is for, its last job having ended.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> li
         return None
     environment = dict(os.environ)
     os.environ.setdefault("TQDM_DISABLE", "1")  # as evaluation has it, which tqdm reads when it is imported
+    # Asked whether there is a GPU, torch then asks the driver's management library, where it can, and begins no CUDA.
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     for name in preloaded:
         try:
             importlib.import_module(name)
@@ -71,6 +74,9 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> li
                if int(task) != os.getpid()}  # fmt: skip
     if threads - _FORKS_ALONG:
         print(f"jobs start cold: imports made threads ({sorted(threads)}), which no fork has", file=sys.stderr)
+        return None
+    if "/libcuda.so" in Path("/proc/self/maps").read_text():
+        print("jobs start cold: imports loaded CUDA's driver, and a fork could use no GPU", file=sys.stderr)
         return None
     gc.collect()
     gc.freeze()  # a collection would write into pages that jobs share
