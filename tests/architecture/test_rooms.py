@@ -53,3 +53,12 @@ def test_a_room_that_nobody_placed_breaks_the_contract(tmp_path: Path) -> None:
     (tmp_path / "src/plumbline/attic.py").write_text("", encoding="utf-8")
     done = lint(tmp_path / "src")
     assert done.returncode != 0 and "attic" in done.stdout
+
+
+@pytest.mark.parametrize("importer", ["train", "operate"])
+def test_an_import_past_the_doors_of_checkpoints_breaks_the_contract(importer: str, tmp_path: Path) -> None:
+    shutil.copytree(rooms.ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    path = tmp_path / f"src/plumbline/{importer}/window.py"
+    path.write_text("from plumbline.train.checkpoint import rolling\n", encoding="utf-8")
+    done = lint(tmp_path / "src")
+    assert done.returncode != 0 and f"plumbline.{importer}.window -> plumbline.train.checkpoint.rolling" in done.stdout

@@ -17,7 +17,7 @@ from plumbline.plan import machines
 from plumbline.specs.config import load_config
 from plumbline.specs.study_config import Run
 from plumbline.train.__main__ import arguments
-from plumbline.train.batch import Batching
+from plumbline.train.batches.batching import Batching
 from tests.workflow.project import Project
 
 SIZES = {"node": ("paper", "base"), "two_nodes": ("paper", "large"), "one_gpu": ("mini", "large")}

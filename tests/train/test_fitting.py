@@ -7,8 +7,8 @@ import torch
 
 from plumbline.model.decoder import create
 from plumbline.runtime.distributed import Ranks
-from plumbline.train.batch import Batching
-from plumbline.train.micro_batch_search import fitted, largest
+from plumbline.train.batches.batching import Batching
+from plumbline.train.batches.micro_batch_search import fitted, largest
 from tests.model_specs import run_spec
 
 

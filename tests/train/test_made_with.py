@@ -19,7 +19,7 @@ from plumbline.runtime.distributed import Ranks
 from plumbline.runtime.stop import Stopped, StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train import loop as loop_module
-from plumbline.train import packs as packs_module
+from plumbline.train.batches import packs as packs_module
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, read, settings, train, train_ranks
 from tests.train.test_pretrain import StopAt

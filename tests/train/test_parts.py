@@ -15,7 +15,7 @@ from plumbline.model.decoder import create
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.spec import ScheduleSpec
 from plumbline.train import schedule
-from plumbline.train.batch import Batching
+from plumbline.train.batches.batching import Batching
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.interventions.none import Null
 from plumbline.train.optim import Optimizer, decayed

@@ -20,14 +20,14 @@ from plumbline.core.errors import PlumblineError
 from plumbline.runtime.distributed import Ranks
 from plumbline.runtime.stop import StopRequest
 from plumbline.train import loop as loop_module
-from plumbline.train.batch import Batching
+from plumbline.train.batches.batching import Batching
+from plumbline.train.batches.prefetch import Batches
 from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.background import BackgroundSaving, Saved
 from plumbline.train.checkpoint.rolling import Checkpoints, damage
 from plumbline.train.checkpoint.training_state import Written
 from plumbline.train.monitoring.metrics import Metrics
 from plumbline.train.online import Online
-from plumbline.train.prefetch import Batches
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, products, read, settings, start_child, train
 

@@ -1,4 +1,4 @@
-"""Training steps by torch.compile: what is compiled, where it is kept, and what happens where it cannot be done.
+"""Compiles training steps: what of them, where it is kept, and what happens where it cannot be done.
 
 What is read without a gradient (held-out losses, probes) goes through the model as it is: compiled, each mode and each
 last, smaller micro-batch would be a graph more. So a run has one graph, of one shape, and runs of equal shape the same.

@@ -1,5 +1,4 @@
-"""What a run reads on held-out sequences while it trains: its validation loss and its online probes, on the same
-sequences every time.
+"""Reads held-out sequences while a run trains: its validation loss and its online probes, on the same ones every time.
 
 Shape suffixes: B sequences, T tokens.
 """
@@ -15,7 +14,7 @@ from plumbline.probes import Reading, read_all
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import ProbeSpec
 from plumbline.train import randomness
-from plumbline.train.prefetch import rows
+from plumbline.train.batches.prefetch import rows
 from plumbline.train.training_context import Parts
 
 

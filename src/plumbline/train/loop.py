@@ -13,10 +13,10 @@ import torch
 from plumbline.runtime.distributed import gradient_sync
 from plumbline.runtime.stop import Stopped
 from plumbline.train import held_out, randomness, schedule, weights
+from plumbline.train.batches.prefetch import Batches
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.held_out import loss_sum
 from plumbline.train.monitoring.deferred_metrics import Readings, steps_late
-from plumbline.train.prefetch import Batches
 from plumbline.train.training_context import Parts
 
 

@@ -1,5 +1,5 @@
-"""What is read while a run trains: online probes (every so many steps, before the first step, and after the last one),
-and the scores that interventions decide from.
+"""Keeps what is read while a run trains: online probes (every so many steps, before the first step, and after the last
+one), and the scores that interventions decide from.
 
 They change nothing: the model is in evaluation mode, no gradient is kept, and random states are put back. What was
 read is part of every checkpoint, so that a run that was interrupted ends with the same frame.

@@ -1,4 +1,4 @@
-"""Parameter groups by role, and the learning rate of each, set anew before every step."""
+"""Makes a run's optimizer: parameter groups by role, and the learning rate of each, set anew before every step."""
 
 from __future__ import annotations
 

@@ -16,15 +16,16 @@ from plumbline.runtime.distributed import Ranks, parallel, ranks
 from plumbline.runtime.numerics import numerics
 from plumbline.runtime.stop import Stopped, StopRequest
 from plumbline.specs.spec import RunSpec, require_present_code
-from plumbline.train import interventions, outcome, packs, randomness, weights
-from plumbline.train.batch import Batching
+from plumbline.train import interventions, outcome, randomness, weights
+from plumbline.train.batches import packs
+from plumbline.train.batches.batching import Batching
+from plumbline.train.batches.micro_batch_search import fitted
 from plumbline.train.checkpoint.resuming import Lease, Resumption, locked
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.compiling import Compiled
 from plumbline.train.disk import NoRoom, Unreadable
 from plumbline.train.loop import Loop
 from plumbline.train.manifest import manifest
-from plumbline.train.micro_batch_search import fitted
 from plumbline.train.monitoring import peak_memory
 from plumbline.train.monitoring.mlflow import MlflowSink
 from plumbline.train.monitoring.progress import Progress, TensorBoardSink

@@ -1,4 +1,4 @@
-"""Random states of every kind: set from a run's seed at its start, taken at the start of a step, put back on resume.
+"""Sets, takes and puts back random states of every kind: at a run's start, before each step, on resume.
 
 Nothing of this package draws from them; a component of somebody's own that does (dropout, say) repeats, differs from
 seed to seed and from rank to rank, and resumes exactly.

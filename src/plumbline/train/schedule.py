@@ -1,4 +1,4 @@
-"""The learning rate of a step, as a pure function of the spec: nothing to save, nothing to resume."""
+"""Gives the learning rate of a step, as a pure function of the spec: nothing to save, nothing to resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run is carried out on this machine. Nothing here changes what is computed but for rounding (micro-batch,
+"""Says how a run is carried out on this machine. Nothing here changes what is computed but for rounding (micro-batch,
 kernels), and nothing is in its identity."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long a training step of several runs takes, measured side by side in one process.
+"""Measures how long a training step of several runs takes, side by side in one process.
 
 Every run's loop is built as `pretrain` builds it, and the loops then take one step each in turn: what slows the machine
 down for a while slows all of them. A step is all that the loop does for one: the interventions' beginning, forward and

@@ -12,7 +12,7 @@ from plumbline.data.loader import Pack
 from plumbline.runtime.distributed import Ranks
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
-from plumbline.train.batch import Batching
+from plumbline.train.batches.batching import Batching
 from plumbline.train.checkpoint.resuming import Resumption
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.interventions import Intervention

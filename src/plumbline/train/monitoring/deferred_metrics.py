@@ -1,4 +1,4 @@
-"""Loss and gradient norm of a step, read some steps after they were computed.
+"""Reads loss and gradient norm of a step some steps after they were computed.
 
 A device works through a queue, and whoever asks it for a number waits until the queue is empty: asked in every step, it
 then rests while the host prepares the next one. So a step's numbers travel to the host behind the step's own work, and

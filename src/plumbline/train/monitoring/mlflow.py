@@ -1,4 +1,5 @@
-"""MLflow sees a run while it trains, where that is asked for (--mlflow): a process of its own, which no run waits for.
+"""Shows a run to MLflow while it trains, where that is asked for (--mlflow): by a process of its own, which no run
+waits for.
 
 MLflow and not another service, since it needs no account and no server: a folder will do, and `mlflow ui` shows it.
 Its import, its retries (which draw from Python's random numbers) and its waiting are kept out of the trainer: that

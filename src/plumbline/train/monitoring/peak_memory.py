@@ -1,7 +1,7 @@
-"""What a start of a run took of memory at its most: of a GPU what torch allocated on it, of a processor what the
-process held beside the interpreter and packages that it began with. Those are a quarter of a gigabyte, and more where a
-run was forked from a process that has others' imports too (`plumbline.operate.prefork.client`): two methods would
-differ by their order."""
+"""Measures what a start of a run took of memory at its most: of a GPU what torch allocated on it, of a processor what
+the process held beside the interpreter and packages that it began with. Those are a quarter of a gigabyte, and more
+where a run was forked from a process that has others' imports too (`plumbline.operate.prefork.client`): two methods
+would differ by their order."""
 
 from __future__ import annotations
 

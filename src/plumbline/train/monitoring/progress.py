@@ -1,4 +1,4 @@
-"""What a person, `operate.status`, TensorBoard and MLflow see of a run while it trains; nothing else reads this."""
+"""Tells a person, `operate.status`, TensorBoard and MLflow how a run is doing; nothing else reads this."""
 
 from __future__ import annotations
 

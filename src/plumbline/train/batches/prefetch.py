@@ -1,4 +1,4 @@
-"""The sequences of each step, read by a thread while the step before it computes.
+"""Reads the sequences of each step, by a thread while the step before it computes.
 
 Shape suffixes: B sequences of a micro-batch, T tokens.
 """
@@ -13,7 +13,7 @@ import torch
 from plumbline.data.loader import Pack, batch_indices
 from plumbline.runtime.distributed import Ranks
 from plumbline.specs.spec import RunSpec
-from plumbline.train.batch import Batching
+from plumbline.train.batches.batching import Batching
 
 
 def rows(pack: Pack, indices: np.ndarray, device: torch.device) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""From a batch in tokens to micro-batches: derived, checked, printed and recorded, never part of a run's identity."""
+"""Cuts a batch into micro-batches: derived, checked, printed and recorded, never part of a run's identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packs of a run: that they fit its spec, and that their shards are what was packed."""
+"""Opens the packs of a run: checks that they fit its spec, and that their shards are what was packed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The micro-batch where none is given, found by trying: the largest that a GPU's memory holds.
+"""Finds the micro-batch where none is given, by trying: the largest that a GPU's memory holds.
 
 A processor takes its whole share of a batch at once: that is the fastest there (measured at the demo's sizes), and
 memory is not short.
@@ -17,7 +17,7 @@ from plumbline.runtime.distributed import Ranks
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness
-from plumbline.train.batch import Batching
+from plumbline.train.batches.batching import Batching
 
 #: Bytes that a parameter takes beside itself and its gradient: an optimizer's two moments, and what ranks exchange.
 BESIDE = 12

@@ -1,0 +1,1 @@
+"""Brings a run's sequences from its packs to its steps: packs, micro-batches, reading ahead."""
