@@ -29,6 +29,7 @@ from plumbline.specs import study_config
 from plumbline.studies.transfer.tables.table6 import table6
 from plumbline.train import loop as loop_module
 from plumbline.train.checkpoint.rolling import Checkpoints
+from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.checkpoint.state import StateDirectory
 from plumbline.train.monitoring.metrics import Metrics
 from tests.model_specs import run_spec
@@ -277,7 +278,7 @@ def test_a_trainer_suspended_inside_its_outputs_leaves_those_of_the_next_alone(
 
     with pytest.MonkeyPatch.context() as patch:
         before(Metrics, "write")
-        before(outcome, "write_weights")
+        before(Saver, "leave")
         before(outcome, "atomic_write_json")
         if hasattr(outcome, "fsync_directory"):
             before(outcome, "fsync_directory")

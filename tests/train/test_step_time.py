@@ -63,7 +63,7 @@ def test_the_steps_are_those_of_training_on_the_same_tokens(loops: list[Loop]) -
     one, other, third = (dict(loop.parts.model.named_parameters()) for loop in loops[:3])
     assert all(torch.equal(value, third[name]) for name, value in one.items())
     assert not all(torch.equal(value, other[name]) for name, value in one.items())
-    rows = [row for row in loops[0].metrics.rows if row[1] == "train"]
+    rows = [row for row in loops[0].state.metrics.rows if row[1] == "train"]
     assert len(rows) == 6 and rows[-1][2] < rows[0][2]
 
 
