@@ -15,6 +15,7 @@ from plumbline.core import process_record
 from plumbline.core.files import read_json
 from plumbline.train.checkpoint import run_lock, state
 from plumbline.train.checkpoint.rolling import METADATA
+from plumbline.train.checkpoint.state import is_aside as is_aside
 
 _DAMAGED = re.compile(r".+\.(damaged|unreadable|replaced|set-aside)(-\d+)?")
 _HALF = re.compile(r"\.step-\d{7,}(-diverged)?")
@@ -24,11 +25,6 @@ def claimed(work: Path) -> list[Path]:
     """The state directories of all runs that were ever started, below ``work/<preset>/state``."""
     found = work.glob(f"*/state/*/*/*/*/{state.IDENTITY}")
     return sorted(path.parent for path in found if not is_aside(path.parent.name))
-
-
-def is_aside(name: str) -> bool:
-    """Whether a directory of this name beside the state of a run was set aside, or is another run's."""
-    return state.is_aside(name)
 
 
 def identity(directory: Path) -> Any:
