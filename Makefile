@@ -8,7 +8,7 @@ export HF_DATASETS_OFFLINE ?= 1
 
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
-.PHONY: setup quick table2 demo check plan docs gpu-check gpu-check-pack test test-units test-cluster lint lock clean
+.PHONY: setup quick table2 demo check plan docs gpu-check gpu-check-pack gpu-check-bundle gpu-check-packs test test-units test-cluster lint lock clean
 
 setup: .venv/complete
 
@@ -69,6 +69,18 @@ gpu-check-pack: setup
 	  --config preset=$(GPU_CHECK_PRESET)
 	$(if $(WHEELS),$(BIN)/python -m pip wheel --quiet --wheel-dir work/$(WHEELS) --requirement requirements.lock)
 	tar --create --file gpu-check-pack.tar work/$(GPU_CHECK_PRESET)/corpora $(if $(WHEELS),work/$(WHEELS))
+
+# For a machine that has a GPU and a torch of its own, and no index: all that the check needs there but for Table 2, less
+# than 60 MiB, as gpu-check-bundle.tar (docs/gpu-box.md). FOR is that machine's Python.
+FOR ?= 3.12
+gpu-check-bundle: gpu-check-packs
+	@$(BIN)/python -m benchmarks.gpu_check.bundle --python $(FOR)
+
+# The sequences that the check's key_norms runs read, at the document's length.
+GPU_CHECK_PACKS = work/mini/corpora/smollm_mix/packs/context2048
+gpu-check-packs: setup
+	@$(BIN)/python -m plumbline.operate.driver
+	$(BIN)/snakemake $(GPU_CHECK_PACKS)/train $(GPU_CHECK_PACKS)/validation --config preset=mini
 
 # The documentation as a site, every link checked: site/index.html.
 docs: setup
