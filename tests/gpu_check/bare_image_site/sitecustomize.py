@@ -35,6 +35,6 @@ def _added_by_the_environment(entry):
     return os.path.isfile(os.path.join(entry, "plumbline", "__init__.py")) and entry not in _asked_for
 
 
-_asked_for = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+_asked_for = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
 sys.path[:] = [entry for entry in sys.path if not _added_by_the_environment(entry)]
 sys.meta_path[:] = [Finder if finder is PathFinder else finder for finder in sys.meta_path]
