@@ -26,6 +26,10 @@ def free() -> None:
         torch.cuda.reset_peak_memory_stats()
 
 
+#: Opened here: a child between fork and exec opens no library.
+_C = ctypes.CDLL(None)
+
+
 def end_with_the_call() -> None:
     """Have the kernel send SIGTERM when the call that started this process dies: the state is the next call's then."""
-    ctypes.CDLL(None).prctl(_WHEN_THE_PARENT_DIES, signal.SIGTERM)
+    _C.prctl(_WHEN_THE_PARENT_DIES, signal.SIGTERM)
