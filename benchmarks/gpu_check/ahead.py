@@ -34,7 +34,7 @@ def carry_out_ahead(module: str, keys: list[str], setting: Setting) -> dict[str,
         `processes`, `rows`, `seconds`, and how many processes were `ended` or ended by themselves without finishing.
     """
     began = time.monotonic()
-    many = min(PROCESSES, os.cpu_count() or 1, len(keys))
+    many = min(PROCESSES, len(os.sched_getaffinity(0)), len(keys))
     command = [sys.executable, "-m", "benchmarks.gpu_check.ahead", module, "--setting", setting.to_json(), "--"]
     processes = [subprocess.Popen([*command, *keys[number::many]]) for number in range(many)]
     limit = time.time() + SHARE * max(setting.until - time.time(), 0.0)
