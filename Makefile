@@ -8,8 +8,8 @@ export HF_DATASETS_OFFLINE ?= 1
 
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
-.PHONY: setup interpreter quick table2 demo check plan docs gpu-check gpu-check-pack
-.PHONY: test test-units test-cluster lint lock clean
+.PHONY: setup interpreter quick table2 demo check plan docs gpu-check gpu-check-pack gpu-check-bundle gpu-check-packs
+.PHONY: test test-units test-cluster test-triton lint lock clean
 
 setup: .venv/complete
 
@@ -78,6 +78,18 @@ gpu-check-pack: setup
 	$(if $(WHEELS),$(BIN)/python -m pip wheel --quiet --wheel-dir work/$(WHEELS) --requirement requirements.lock)
 	tar --create --file gpu-check-pack.tar work/$(GPU_CHECK_PRESET)/corpora $(if $(WHEELS),work/$(WHEELS))
 
+# For a machine that has a GPU and a torch of its own, and no index: all that the check needs there but for Table 2, less
+# than 60 MiB, as gpu-check-bundle.tar (docs/gpu-box.md). FOR is that machine's Python.
+FOR ?= 3.12
+gpu-check-bundle: gpu-check-packs
+	@$(BIN)/python -m benchmarks.gpu_check.bundle --python $(FOR)
+
+# The sequences that the check's key_norms runs read, at the document's length.
+GPU_CHECK_PACKS = work/mini/corpora/smollm_mix/packs/context2048
+gpu-check-packs: setup
+	@$(BIN)/python -m plumbline.operate.locks.workflow_lock
+	$(BIN)/snakemake $(GPU_CHECK_PACKS)/train $(GPU_CHECK_PACKS)/validation --config preset=mini
+
 # The documentation as a site, every link checked: site/index.html.
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -106,7 +118,6 @@ test-cluster: setup
 # The kernels, interpreted and compiled for GPUs, with a Triton that a GPU machine may bring: make test-triton TRITON=3.6.0
 # Its wheel (180 MB) stands before the pinned one; interpreters before 3.7 know no numpy since 2.4.
 TRITON ?= 3.6.0
-.PHONY: test-triton
 test-triton: setup
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target work/triton-$(TRITON) triton==$(TRITON) 'numpy<2.4'
 	export PYTHONPATH=work/triton-$(TRITON):src; $(BIN)/python -c 'import triton; assert triton.__version__ == "$(TRITON)"' \

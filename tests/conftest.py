@@ -32,6 +32,7 @@ LONGEST = (
     "workflow/test_token_files.py",
     "workflow/test_two_drivers.py",
     "workflow/test_before_a_run.py",
+    "gpu_check/test_bare.py",
     "studies/transfer/test_transfer_claims.py",
     "operate/test_console.py",
     "plan/test_page.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 from typing import Any
+
+from benchmarks.gpu_check.places import TOLD
 
 PACKAGES = ("triton", "transformers", "snakemake")
 
@@ -26,6 +29,8 @@ def describe(kind: str) -> dict[str, Any]:
     from plumbline.runtime.provenance import code
 
     said = {"device": "processor", "host": line(), **code()}
+    if said.get("git_commit") is None and TOLD.is_file():
+        said |= {"code_from": "a bundle", **json.loads(TOLD.read_text(encoding="utf-8"))["code"]}
     said |= {name: version for name in PACKAGES if (version := _version(name))}
     if kind == "cpu":
         return said
@@ -110,8 +115,6 @@ def peak_gib(device: str) -> float | None:
 
 
 if __name__ == "__main__":
-    import json
-
     from plumbline.core.command_line import run
 
     run(lambda: print(json.dumps(describe(sys.argv[1]))))

@@ -74,6 +74,11 @@ def _standing(state: State, name: str) -> list[str]:
         if not missing
         else f"{len(planned) - len(missing)} of {len(planned)} rows; {entry['ended']}."
     ]
+    if ahead := entry.get("ahead"):
+        lines.append(
+            f"{ahead['rows']} rows were compiled ahead by {ahead['processes']} processes side by side, in "
+            f"{ahead['seconds']:.0f} s" + (f"; {ahead['unfinished']} did not finish." if ahead["unfinished"] else ".")
+        )
     for status in (NO_MEMORY, FAILED, GOES_ON):
         lines += [f"- {status}: {key}: {row.get('reason', '')}" for key, row in state.rows(name, status).items()]
     return lines

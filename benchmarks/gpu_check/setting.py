@@ -65,7 +65,7 @@ SIZES = {
         compiles=True,
     ),
     "tiny": Sizes(
-        minutes=0.9,
+        minutes=3.0,
         preset="smoke",
         mini="smoke",
         profile=None,
@@ -85,11 +85,13 @@ SIZES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """A call. `until`: the second of the clock (time.time) at which the section is to have ended."""
+    """A call. `until`: the second of the clock (time.time) at which the section is to have ended; `beside`: the state's
+    path without its suffix, with which the names of all files begin that a section leaves for those who read."""
 
     device: str
     sizes: str
     nanogpt: str | None = None
+    beside: str = "benchmarks/runs/gpu_check"
     until: float = float("inf")
 
     @property

@@ -9,36 +9,40 @@ the rest (the device's context is ruined); 1, the section cannot begin, which st
 from __future__ import annotations
 
 import argparse
-import ctypes
-import gc
 import importlib
 import signal
 import sys
 import time
 import traceback
 from pathlib import Path
-from typing import Any
 
+from benchmarks.gpu_check.ahead import carry_out_ahead
+from benchmarks.gpu_check.processes import end_with_the_call, free, said
 from benchmarks.gpu_check.setting import Setting
 from benchmarks.gpu_check.state import FAILED, GOES_ON, MEASURED, NO_MEMORY, State
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 
 EXIT_FRESH_PROCESS = 76
-#: PR_SET_PDEATHSIG of Linux's prctl.h.
-_WHEN_THE_PARENT_DIES = 1
 
 
 def carry_out(name: str, module: str, state: State, setting: Setting) -> int:
     """The exit code."""
     try:
-        rows = importlib.import_module(module).rows(setting)
+        section = importlib.import_module(module)
+        rows = section.rows(setting)
     except Exception as error:
         traceback.print_exc()
         state.end(name, f"failed: {said(error)}")
         return 1
     state.plan(name, list(rows))
+    missing = state.missing(name) or []
+    if getattr(section, "AHEAD", False) and missing:
+        state.section(name)["ahead"] = carry_out_ahead(module, missing, setting)
+        state.write()
+    # What is cut off is begun again from nothing: better not begun. Toy rows are quick.
+    least = 0.0 if setting.rehearsal else getattr(section, "LEAST", 0.0)
     for key in state.missing(name) or []:
-        if time.time() >= setting.until:
+        if time.time() >= setting.until - least:
             return EXIT_RUN_AGAIN
         state.begin(name, key)
         began = time.monotonic()
@@ -63,29 +67,10 @@ def carry_out(name: str, module: str, state: State, setting: Setting) -> int:
     return 0
 
 
-def said(error: BaseException) -> str:
-    """An error in a line."""
-    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
-
-
 def out_of_memory(error: BaseException) -> bool:
     """Whether the device, or the host, has no room (torch's class by name: this file imports no torch)."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     return bool(kinds & {"OutOfMemoryError", "MemoryError"}) or "out of memory" in str(error)
-
-
-def free() -> None:
-    """Give back what the last row has left on the device."""
-    gc.collect()
-    torch: Any = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-
-
-def end_with_the_call() -> None:
-    """Have the kernel send SIGTERM when the call that started this process dies: the state is the next call's then."""
-    ctypes.CDLL(None).prctl(_WHEN_THE_PARENT_DIES, signal.SIGTERM)
 
 
 def main() -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,20 @@ import pytest
 import torch
 
 from benchmarks.gpu_check import __main__ as command_line
-from benchmarks.gpu_check import shapes
+from benchmarks.gpu_check import places, shapes
 from benchmarks.gpu_check.page import page
 from benchmarks.gpu_check.sections import (
     MODULES,
     attention,
     beside,
+    blocks,
     ceilings,
+    compiled,
+    first_steps,
     kernels,
+    key_norms,
     late,
+    more_cases,
     ranks,
     saving,
     table2,
@@ -46,9 +53,10 @@ def state_of(path: Path, **sections: dict[str, dict[str, Any]]) -> State:
 
 
 def test_every_mixer_and_reading_of_the_studies_is_compared_in_every_case() -> None:
-    planned = kernels.rows(GPU)
+    planned = [*kernels.rows(GPU), *more_cases.rows(GPU)]
     assert {"softpick variant=original", "selective mask=after", "sigmoid bias=head"} < set(kernels.mixers())
-    assert len(planned) == len(kernels.mixers()) * len(GPU.size.cases)
+    assert len(kernels.rows(GPU)) == len(kernels.mixers())
+    assert len(set(planned)) == len(planned) == len(kernels.mixers()) * len(GPU.size.cases)
     assert {width for _, width, _ in GPU.size.cases} == {32, 48, 64, 96, 128}
 
 
@@ -126,7 +134,7 @@ def test_a_method_takes_steps_and_the_trainer_too() -> None:
     assert any(key.endswith("compiled") for key in training.rows(GPU)) and not any("compiled" in key for key in planned)
 
 
-def test_a_compiled_step_is_one_or_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_step_is_one_or_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The trainer goes on where the compiler fails; a measurement does not."""
     baseline = shapes.runs(TINY.size.preset)[shapes.BASELINE]
 
@@ -139,6 +147,77 @@ def test_a_compiled_step_is_one_or_there_is_none(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(torch, "compile", functools.partial(plain, backend=broken))
     with pytest.raises(PlumblineError, match=r"is not compiled .*no instruction"):
         training._trainer(baseline, 2, True, TINY)
+    with pytest.raises(PlumblineError, match=r"is not compiled: .*no instruction"):
+        training.method(baseline, TINY, compiled=True)
+    monkeypatch.setattr(torch, "compile", functools.partial(plain, backend="eager"))
+    row = training.method(baseline, TINY, compiled=True)
+    assert row["seconds"] > 0 and row["compiled_in_seconds"] >= 0
+    state = state_of(tmp_path, compiled={"baseline, first": row, "softpick": row | {"seconds": 2 * row["seconds"]}})
+    head, _, first, second = (line.strip("| ").split(" | ") for line in compiled.page(state))
+    assert head[-1] == "seconds to compile" and (first[4], second[4]) == ("1", "0.5")
+
+
+def test_steps_come_eager_compiled_and_with_a_kernel_of_ours() -> None:
+    assert list(first_steps.rows(GPU)) == ["baseline, eager", "baseline, compiled", "softpick, compiled"]
+    assert list(first_steps.rows(TINY)) == ["baseline, eager"] and compiled.rows(TINY) == {}
+    assert set(shapes.methods()) - {"baseline"} < set(compiled.rows(GPU))
+    assert first_steps.rows(TINY)["baseline, eager"]()["tokens"] == TINY.size.sequences * 64
+
+
+def test_a_choice_of_blocks_is_what_the_kernel_is_launched_with(tmp_path: Path) -> None:
+    from plumbline.kernels import softpick
+    from plumbline.kernels.tiles import Blocks
+
+    q_BHTW = torch.zeros(1, 1, 1, 64, dtype=torch.bfloat16)
+    today = softpick.blocks_for(q_BHTW)
+    with blocks._blocks("softpick", (64, 16, 4, 3), "cuda"):
+        assert softpick.blocks_for(q_BHTW) == Blocks(held=64, walked=16, warps=4, stages=3)
+    assert softpick.blocks_for(q_BHTW) == today == Blocks(**dict(zip(("held", "walked"), blocks.CHOICES[0])))
+    assert all(held % walked == 0 for held, walked, _, _ in blocks.CHOICES)
+    assert len(blocks.rows(GPU)) == len(blocks.CHOICES) * len(blocks.MIXERS)
+    row = blocks.rows(TINY)["selective, 128/64/8/2"]()
+    assert row["error"] == 0 and row["equal"] and row["path"] == "chunked"
+    slower = row | {"choice": [64, 64, 4, 2], "milliseconds": {"forward": 4.0, "both": 8.0}}
+    first = row | {"choice": list(blocks.CHOICES[0]), "milliseconds": {"forward": 2.0, "both": 2.0}}
+    lines = blocks.page(state_of(tmp_path, blocks={"a": slower, "b": first}))
+    assert lines[-1].startswith("| selective | 64/64/4/2 | chunked | 4 | 2 | 8 | 4 |")
+
+
+def test_an_arm_of_key_norms_is_a_run_of_the_study_and_leaves_its_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_norms, "RUNS", tmp_path / "runs")
+    here = Setting(device="cpu", sizes="tiny", beside=str(tmp_path / "gpu_check_x"))
+    rows = key_norms.rows(here)
+    assert list(rows) == ["as_published", "no_decay", "frozen_gains"]
+    # Its time is out before the first step: saved, and gone on with.
+    began = rows["frozen_gains"].func(*rows["frozen_gains"].args[:2], here.ending(time.time() + 1))
+    assert began["status"] == GOES_ON
+    row = rows["frozen_gains"]()
+    assert (row["outcome"], row["steps"]) == ("completed", 6) and row["by_decay_alone"] == pytest.approx(8, rel=1e-3)
+    assert row["key_norm"]["end"] == pytest.approx([8.0] * 6, rel=1e-5) and len(row["entropy"]["end"]) == 6
+    with zipfile.ZipFile(tmp_path / "gpu_check_x_key_norms_frozen_gains.zip") as archive:
+        assert set(archive.namelist()) == set(key_norms.KEPT)
+    columns, _, line = key_norms.page(state_of(tmp_path, key_norms={"frozen_gains": row}))
+    assert "key norm, early layers (0-1)" in columns and line.startswith("| frozen_gains | 6 |")
+
+
+def test_key_norms_at_paper_size_reads_packs_that_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_norms, "PACKS", tmp_path)
+    with pytest.raises(PlumblineError, match=r"base\.json is not here: `make gpu-check-packs`"):
+        key_norms.rows(GPU)
+    for name in ("train/base.json", "validation/validation.json"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    spec = key_norms.rows(GPU)["as_published"].args[0]
+    assert (spec.train.steps, spec.model.context, spec.data.source) == (977, 2048, "packaged_large")
+    assert places.PACKS.name == f"context{spec.model.context}"
+
+
+def test_without_snakemake_the_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(PlumblineError, match="Snakemake is not installed here"):
+        table2.rows(GPU)
 
 
 def test_the_collectives_of_one_rank() -> None:
@@ -196,6 +275,8 @@ def test_all_of_a_rehearsal_is_called_one(tmp_path: Path) -> None:
     assert REHEARSAL not in page(State.read(tmp_path / "none.json"), GPU, MODULES)
     assert command_line.place(GPU, "NVIDIA H100 80GB HBM3") == Path("benchmarks/gpu_check_h100_80gb_hbm3.json")
     assert command_line.place(TINY, "processor").parent == Path("benchmarks/runs")
+    assert command_line.place(GPU, "NVIDIA H200", Path("out")) == Path("out/gpu_check_h200.json")
+    assert command_line.place(GPU, "NVIDIA H200", Path("out/x.json")) == Path("out/x.json")
 
 
 def test_paper_shapes_are_not_for_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:

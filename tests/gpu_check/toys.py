@@ -35,6 +35,12 @@ def waiting(setting: Setting) -> dict[str, Any]:
     return {"number": 2}
 
 
+def dying_once(setting: Setting) -> dict[str, Any]:
+    """The first time it takes its process with it."""
+    number = counted(setting, "dying")
+    return killed() if number == 1 else {"number": number}
+
+
 def killed() -> dict[str, Any]:
     """As an operating system ends a process that has taken too much."""
     os.kill(os.getpid(), signal.SIGKILL)

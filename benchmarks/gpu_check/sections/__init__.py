@@ -1,10 +1,30 @@
-"""The sections, in their order. A section's file has a `TITLE`, a `SHARE`, `rows(setting)` and `page(state)`.
+"""The sections, in the order of their worth to who has half an hour: whether the kernels are right, whether steps can
+be taken, what is to be tuned, a study's runs, and then what is good to know.
+
+A section's file has a `TITLE`, a `SHARE`, `rows(setting)` and `page(state)`, and may have `AHEAD` and `LEAST`.
 
 - `SHARE`: the part of a call's time that it may take; 1 is all that is left.
 - `rows(setting)`: key -> a function without arguments that measures the row and returns its values. It may import
   torch; what stands at the top of the file may not, since pages are drawn without.
+- `AHEAD`: whether its rows are carried out once side by side before they are measured (`ahead`).
+- `LEAST`: seconds that have to be left for a row to be begun.
 - `page(state)`: lines of Markdown from what is recorded.
 """
 
-ORDER = ("ceilings", "kernels", "ranks", "late", "saving", "attention", "training", "beside", "table2")
+ORDER = (
+    "kernels",
+    "first_steps",
+    "blocks",
+    "key_norms",
+    "compiled",
+    "ceilings",
+    "ranks",
+    "late",
+    "saving",
+    "attention",
+    "training",
+    "beside",
+    "more_cases",
+    "table2",
+)
 MODULES = {name: f"{__name__}.{name}" for name in ORDER}

@@ -37,13 +37,13 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     chosen = [specs[name].model.slots["mixer"] for name in shapes.methods() if name in specs]
     mixers = {one["name"]: one for one in chosen}
     return {
-        f"{name}, T {length}": functools.partial(_time, one, length, spec, setting)
+        f"{name}, T {length}": functools.partial(timed, one, length, spec, setting)
         for length in setting.size.lengths
         for name, one in {FLASH: None, **mixers}.items()
     }
 
 
-def _time(chosen: dict[str, Any] | None, length: int, spec: ModelSpec, setting: Setting) -> dict[str, Any]:
+def timed(chosen: dict[str, Any] | None, length: int, spec: ModelSpec, setting: Setting) -> dict[str, Any]:
     """One call's times; `chosen` None is torch's kernel alone."""
     import torch
     from torch.nn.functional import scaled_dot_product_attention

@@ -1,14 +1,16 @@
 """Every mixer and reading against its own reference in float64: outputs and gradients, grouped heads.
 
-Nothing is asked of what is inside: `Mixer.forward` on the device, in the type, is held against `Mixer.reference` of the
-same numbers in double precision. An error is a norm of the difference over the norm of the reference's.
+Here in the first case of the sizes, the type and head width of the paper; the others are a later section
+(`more_cases`). Nothing is asked of what is inside: `Mixer.forward` on the device, in the type, is held against
+`Mixer.reference` of the same numbers in double precision. An error is a norm of the difference over the norm of the
+reference's.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.gpu_check import shapes
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     from plumbline.model.mixers._base import Mixer
 
 TITLE = "Mixers against float64"
-SHARE = 0.2
+SHARE = 0.25
+#: Rows are compiled ahead, side by side.
+AHEAD = True
 
 HEADS, GROUPS, BATCH = 8, 2, 2
 #: Beyond these a path is not its reference. Products of float32 are in float32 (no TF32); bfloat16 has eight bits, in
@@ -72,12 +76,17 @@ def path(mixer: Mixer, q_BHTW: torch.Tensor, visibility: Visibility) -> str:
 
 
 def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+    """A row for each mixer, in the first case."""
+    return rows_of(setting.size.cases[:1], setting)
+
+
+def rows_of(cases: Sequence[tuple[str, int, int]], setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     """A row for each case and mixer, all mixers of a case before the next case."""
     return {
         f"{name}, {dtype}, width {width}, T {length}": functools.partial(
             _compare, chosen, dtype, width, length, setting.device
         )
-        for dtype, width, length in setting.size.cases
+        for dtype, width, length in cases
         for name, chosen in mixers().items()
     }
 
@@ -99,8 +108,8 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
     drawn = [torch.randn(shape, generator=draw, device=device) for shape in sizes]
     inputs = [x.to(getattr(torch, dtype)).transpose(1, 2) for x in drawn]
     visibility = Visibility.of(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
-    expected = _results(exact.reference, [x.double() for x in inputs], exact, visibility)
-    found = _results(single, inputs, single, visibility)
+    expected = results(exact.reference, [x.double() for x in inputs], exact, visibility)
+    found = results(single, inputs, single, visibility)
     names = ["output", "queries", "keys", "values", *(name for name, _ in exact.named_parameters())]
     errors = {
         name: ((one.double() - other).norm() / other.norm().clamp(min=1e-12)).item()
@@ -119,10 +128,10 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
     }
 
 
-def _results(
+def results(
     call: Callable[..., torch.Tensor], inputs: list[torch.Tensor], mixer: Mixer, visibility: Visibility
 ) -> list[torch.Tensor]:
-    """The output and the gradients of inputs and parameters, for one random gradient of the output."""
+    """What a mixer's `call` gives, and the gradients of inputs and parameters for one random gradient of that."""
     import torch
 
     leaves = [x.detach().requires_grad_() for x in inputs]
@@ -133,10 +142,10 @@ def _results(
     return [out.detach(), *torch.autograd.grad(out, [*leaves, *mixer.parameters()], do)]
 
 
-def page(state: State) -> list[str]:
+def page(state: State, section: str = "kernels") -> list[str]:
     """A line a mixer and type: the worst error over widths, lengths, output and gradients."""
     grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in state.rows("kernels").values():
+    for row in state.rows(section).values():
         grouped.setdefault((row["mixer"], row["dtype"]), []).append(row)
     if not grouped:
         return []

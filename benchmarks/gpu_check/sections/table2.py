@@ -7,6 +7,7 @@ goes on from there. Packs are carried here, or made first (docs/gpu-box.md).
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import signal
 import subprocess
@@ -44,7 +45,13 @@ def command(setting: Setting) -> list[str]:
 
 
 def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
-    """One row, which goes on from call to call."""
+    """One row, which goes on from call to call.
+
+    Raises:
+        PlumblineError: there is no Snakemake.
+    """
+    if importlib.util.find_spec("snakemake") is None:
+        raise PlumblineError("Snakemake is not installed here, which makes the table; the other sections do without")
     return {target(setting): lambda: _make(setting)}
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +40,11 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     methods = [name for name in shapes.methods() if name in specs and name != BASELINE]
     planned: dict[str, Callable[[], dict[str, Any]]] = {
         f"trainer, micro-batch {micro}": functools.partial(_trainer, baseline, micro, False, setting),
-        f"{BASELINE}, first": functools.partial(_method, baseline, setting),
+        f"{BASELINE}, first": functools.partial(method, baseline, setting),
     }
-    planned |= {name: functools.partial(_method, specs[name], setting) for name in methods}
+    planned |= {name: functools.partial(method, specs[name], setting) for name in methods}
     planned |= {
-        f"{BASELINE}, last": functools.partial(_method, baseline, setting),
+        f"{BASELINE}, last": functools.partial(method, baseline, setting),
         f"trainer, micro-batch {2 * micro}": functools.partial(_trainer, baseline, 2 * micro, False, setting),
     }
     if setting.size.compiles:
@@ -52,19 +53,20 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     return planned
 
 
-def _trainer(spec: RunSpec, micro_batch: int, compiled: bool, setting: Setting) -> dict[str, Any]:
-    """Whole steps of the trainer."""
+def trainer(
+    spec: RunSpec, micro_batch: int, compiled: bool, setting: Setting, accumulated: int, repeats: int, warmup: int
+) -> dict[str, Any]:
+    """Whole steps of the trainer, of so many accumulated micro-batches of the sizes' sequences."""
     from benchmarks.gpu_check.device import forget_peak, peak_gib
     from plumbline.train.step_time import Timing, measure
 
-    size = setting.size
-    sequences = size.sequences * size.accumulated
+    sequences = setting.size.sequences * accumulated
     forget_peak(setting.device)
     how = Timing(
         sequences=sequences,
         micro_batch=min(micro_batch, sequences),
-        repeats=size.repeats,
-        warmup=size.warmup,
+        repeats=repeats,
+        warmup=warmup,
         device=setting.device,
         compile=compiled,
     )
@@ -72,7 +74,12 @@ def _trainer(spec: RunSpec, micro_batch: int, compiled: bool, setting: Setting) 
     return _row(spec.model, sequences, float(steps["seconds"].median()), peak_gib(setting.device))
 
 
-def _method(spec: RunSpec, setting: Setting) -> dict[str, Any]:
+def _trainer(spec: RunSpec, micro_batch: int, compiled: bool, setting: Setting) -> dict[str, Any]:
+    size = setting.size
+    return trainer(spec, micro_batch, compiled, setting, size.accumulated, size.repeats, size.warmup)
+
+
+def method(spec: RunSpec, setting: Setting, compiled: bool = False) -> dict[str, Any]:
     """Steps of one micro-batch: forward, backward, clip, update."""
     import torch
 
@@ -84,13 +91,16 @@ def _method(spec: RunSpec, setting: Setting) -> dict[str, Any]:
     numerics(device)
     forget_peak(setting.device)
     model = drawn_there(spec.model, device)
+    began = time.perf_counter()
+    forward = _compiled(model, spec, size.sequences, device) if compiled else model
+    taken_by_compiler = {"compiled_in_seconds": round(time.perf_counter() - began, 1)} if compiled else {}
     optimizer = Optimizer(model, model.parameter_roles, spec.optimizer, [])
     tokens_BT = torch.randint(spec.model.vocabulary, (size.sequences, spec.model.context), device=device)
     losses: list[torch.Tensor] = []
 
     def step() -> None:
         with autocast(spec.train.precision, device):
-            loss = model(tokens_BT, loss=True) / (size.sequences * (spec.model.context - 1))
+            loss = forward(tokens_BT, loss=True) / (size.sequences * (spec.model.context - 1))
         loss.backward()
         optimizer.clip()
         optimizer.step(1, 1e-4)
@@ -100,7 +110,26 @@ def _method(spec: RunSpec, setting: Setting) -> dict[str, Any]:
     taken = milliseconds(step, setting.device, repeats=size.repeats, warmup=size.warmup)
     if not math.isfinite(losses[-1].item()):
         raise ArithmeticError(f"the loss is {losses[-1].item()}, and such a step's time says nothing")
-    return _row(spec.model, size.sequences, taken / 1e3, peak_gib(setting.device))
+    return _row(spec.model, size.sequences, taken / 1e3, peak_gib(setting.device)) | taken_by_compiler
+
+
+def _compiled(model: Decoder, spec: RunSpec, sequences: int, device: Any) -> Callable[..., Any]:
+    """The model as the trainer compiles it.
+
+    Raises:
+        PlumblineError: the compiler failed, where the trainer would go on without it.
+    """
+    import torch
+
+    from plumbline.core.errors import PlumblineError
+    from plumbline.runtime.distributed import Ranks
+    from plumbline.train.compiling import Compiled
+
+    torch._dynamo.reset()  # what the last method left
+    made = Compiled(model, model, "ddp", Ranks(rank=0, world=1, device=device), None)
+    if (fault := made.attempt(sequences, spec.train.precision)) is not None:
+        raise PlumblineError(f"{spec.key} is not compiled: {fault}")
+    return made
 
 
 def drawn_there(spec: ModelSpec, device: Any) -> Decoder:
@@ -136,9 +165,9 @@ def _row(spec: ModelSpec, sequences: int, seconds: float, peak: float | None) ->
     }
 
 
-def page(state: State) -> list[str]:
+def page(state: State, section: str = "training") -> list[str]:
     """Steps, their share of the peak, and over the baseline's."""
-    measured = state.rows("training")
+    measured = state.rows(section)
     peak = state.content["machine"].get("peak_tflops")
     firsts = [measured[key]["seconds"] for key in (f"{BASELINE}, first", f"{BASELINE}, last") if key in measured]
     lines = []
@@ -146,8 +175,11 @@ def page(state: State) -> list[str]:
         beside = firsts and not key.startswith("trainer")
         shares = [row[name] / row["seconds"] / peak / 1e12 if peak else None for name in OPERATIONS]
         speed = sum(firsts) / len(firsts) / row["seconds"] if beside else None
-        lines.append(
-            (key, row["tokens"], row["seconds"], row["tokens"] / row["seconds"], speed, *shares, row["peak_gib"])
-        )
-    columns = ("step", "tokens", "seconds", "tokens/s", "of the baseline's speed", "MFU", "(all pairs)", "GiB")
+        rate = row["tokens"] / row["seconds"]
+        cells = (key, row["tokens"], row["seconds"], rate, speed, *shares, row["peak_gib"])
+        lines.append((*cells, row.get("compiled_in_seconds")))
+    columns = ["step", "tokens", "seconds", "tokens/s", "of the baseline's speed", "MFU", "(all pairs)", "GiB"]
+    columns.append("seconds to compile")
+    if all(line[-1] is None for line in lines):
+        columns, lines = columns[:-1], [line[:-1] for line in lines]
     return table(columns, lines)

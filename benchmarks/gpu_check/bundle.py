@@ -1,0 +1,99 @@
+"""What the check needs on a machine without a package index, as one archive: `make gpu-check-bundle`.
+
+    python -m benchmarks.gpu_check.bundle --python 3.12          # writes gpu-check-bundle.tar
+
+In it: the repository's files as committed; wheels of the few packages that a machine with a torch of its own may lack,
+for its Python; and the sequences that key_norms reads at paper size (`make gpu-check-packs`). More than 60 MiB are
+refused: that is what such a machine takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterable
+from io import BytesIO
+from pathlib import Path
+
+from benchmarks.gpu_check.places import BEFORE, CARRIED, PACKS, TOLD, WHEELS
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic, atomic_write_json, atomic_write_text
+from plumbline.specs.config import ROOT
+
+#: Packages that the check needs and images with torch have not; of these jsonschema needs the last three.
+PACKAGES = ("msgspec", "jsonschema", "jsonschema-specifications", "referencing", "rpds-py")
+PLATFORMS = ("manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux_2_28_x86_64")
+MOST = 60 * 2**20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default="3.12", metavar="3.N", help="of that machine (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("gpu-check-bundle.tar"), help="default: %(default)s")
+    given = parser.parse_args()
+    if not re.fullmatch(r"3\.\d+", given.python):
+        raise PlumblineError(f"--python {given.python}: write it as 3.12")
+    if not PACKS.is_dir():
+        raise PlumblineError(f"{PACKS} is not here: make it by `make gpu-check-packs`")
+    wheels(given.python)
+    atomic_write_json(TOLD, {"python": given.python, "code": code()})
+    atomic_write_text(BEFORE / "README", "What an earlier call of the check brought back goes here.\n")
+    size = write(given.out)
+    print(f"{given.out}: {size / 2**20:.1f} MiB, for Python {given.python}")
+
+
+def wheels(python: str) -> None:
+    """Fetch the packages, pinned as in the lock, for that Python on Linux."""
+    shutil.rmtree(WHEELS, ignore_errors=True)
+    pinned = dict(line.split("==") for line in Path("requirements.lock").read_text().splitlines() if "==" in line)
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    command += ["--python-version", python, "--implementation", "cp", "--dest", str(WHEELS)]
+    command += [word for platform in PLATFORMS for word in ("--platform", platform)]
+    if subprocess.run([*command, *(f"{name}=={pinned[name]}" for name in PACKAGES)]).returncode:
+        raise PlumblineError(f"no wheels for Python {python}: a package index has to be reached, and to have them")
+
+
+def code() -> dict[str, object]:
+    """The commit, which a copy without its history does not know.
+
+    Raises:
+        PlumblineError: files were changed since, which would stay behind.
+    """
+    from plumbline.runtime.provenance import code
+
+    said = code()
+    if said.get("git_commit") is None or said.get("git_dirty"):
+        raise PlumblineError("the bundle is of a commit: commit what was changed, or put it aside (git stash)")
+    return {"git_commit": said["git_commit"], "git_dirty": False}
+
+
+def write(out: Path, folders: Iterable[Path] = (CARRIED, PACKS), commit: str = "HEAD") -> int:
+    """Write the archive: the files of a commit, and folders that git ignores; its bytes.
+
+    Raises:
+        PlumblineError: it is too large, and is not left there.
+    """
+    committed = subprocess.run(
+        ["git", "-C", str(ROOT), "archive", "--format=tar", commit], stdout=subprocess.PIPE, check=True
+    )
+    with atomic(out) as file:
+        with tarfile.open(fileobj=file, mode="w") as archive, tarfile.open(fileobj=BytesIO(committed.stdout)) as tree:
+            for member in tree:
+                archive.addfile(member, tree.extractfile(member) if member.isfile() else None)
+            for folder in folders:
+                archive.add(folder)
+        size = file.tell()
+        if size > MOST:
+            raise PlumblineError(
+                f"{out} would have {size / 2**20:.1f} MiB, over {MOST / 2**20:.0f}: nothing is written"
+            )
+    return size
+
+
+if __name__ == "__main__":
+    run(main)

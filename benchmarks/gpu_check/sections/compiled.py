@@ -1,0 +1,40 @@
+"""Every method's step at paper size by torch.compile, beside the baseline's, as `training` takes the eager ones.
+
+A method that the compiler refuses has no row, and is named with its words: the trainer would go on without it. Nothing
+is compiled at toy sizes, where that alone takes a processor minutes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.gpu_check import shapes
+from benchmarks.gpu_check.sections import training
+from benchmarks.gpu_check.setting import Setting
+from benchmarks.gpu_check.shapes import BASELINE
+from benchmarks.gpu_check.state import State
+
+TITLE = "Methods by compiled step"
+SHARE = 0.6
+#: A graph of all layers is compiled first.
+LEAST = 75.0
+#: Methods that are reckoned to cost most over the baseline, or go through kernels of ours: a call has time for some.
+FIRST = ("attnres", "denseformer", "softpick", "selective_attn", "hyper", "sandwich_norm", "diff_attn")
+
+
+def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+    """The baseline first and last, and each method between."""
+    if not setting.size.compiles:
+        return {}
+    specs = shapes.runs(setting.size.preset)
+    others = [name for name in shapes.methods() if name in specs and name not in (BASELINE, *FIRST)]
+    methods = [name for name in FIRST if name in specs] + others
+    chosen = {f"{BASELINE}, first": BASELINE, **{name: name for name in methods}, f"{BASELINE}, last": BASELINE}
+    return {key: functools.partial(training.method, specs[name], setting, True) for key, name in chosen.items()}
+
+
+def page(state: State) -> list[str]:
+    """As that of `training`."""
+    return training.page(state, "compiled")

@@ -1,0 +1,24 @@
+"""What `kernels` compares, in the other types, head widths and lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.gpu_check.sections import kernels
+from benchmarks.gpu_check.setting import Setting
+from benchmarks.gpu_check.state import State
+
+TITLE = "Mixers against float64, other types and widths"
+SHARE = 0.3
+AHEAD = True
+
+
+def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+    """A row for each of the other cases and each mixer."""
+    return kernels.rows_of(setting.size.cases[1:], setting)
+
+
+def page(state: State) -> list[str]:
+    """As that of `kernels`."""
+    return kernels.page(state, "more_cases")

@@ -1,0 +1,69 @@
+"""A machine with a torch of its own and little else, made of this one: what it lacks cannot be imported.
+
+`environment` is for a subprocess, and for those that it starts: Python runs the `sitecustomize` beside this file there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sysconfig
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SITE = Path(sysconfig.get_path("purelib"))
+
+#: Distributions of such an image that the check's sections import, or that these import in turn. Not among them:
+#: snakemake, msgspec, jsonschema, datasets, lm_eval, and this project as a package.
+_HAS = """
+    accelerate annotated-types anyio attrs certifi charset-normalizer click contourpy cycler filelock fonttools
+    formulaic fsspec h11 hf-xet httpcore httpcore2 httpx httpx2 huggingface-hub idna interface-meta jinja2 joblib
+    kiwisolver markdown-it-py markupsafe matplotlib mdurl mpmath narwhals networkx numpy packaging pandas patsy pillow
+    pip psutil pyarrow pydantic pydantic-core pygments pyparsing python-dateutil pyyaml regex requests rich
+    safetensors scikit-learn scipy setuptools shellingham six statsmodels sympy tabulate threadpoolctl tokenizers
+    torch tqdm transformers triton truststore typer typing-extensions typing-inspection urllib3 wrapt
+"""
+HAS = frozenset(_HAS.split())
+
+
+def name_of(distribution: metadata.Distribution) -> str:
+    """Its name as an index writes it."""
+    return re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower()
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's, less what names its packages, and as on such a machine."""
+    installed = {name_of(one): _modules(one) for one in metadata.distributions(path=[str(SITE)])}
+    names = sorted(installed.keys() - HAS)
+    modules = set().union(*(installed[name] for name in names)) - set().union(
+        *(installed[name] for name in HAS & installed.keys())
+    )
+    hides = {"site": str(SITE), "names": names, "modules": sorted(modules)}
+    others = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP_", "PLUMBLINE"))}
+    return others | {"PYTHONPATH": str(HERE / "bare_image_site"), "BARE_IMAGE": json.dumps(hides)} | more
+
+
+def _modules(distribution: metadata.Distribution) -> set[str]:
+    """What of it can be imported from the top."""
+    parts = {file.parts[0] for file in distribution.files or []}
+    return {part.partition(".")[0] for part in parts if "-" not in part and part != ".."}
+
+
+def wheel(name: str, into: Path) -> Path:
+    """An installed distribution as the wheel that it came from, so that no index is asked for it."""
+    found = metadata.distribution(name)
+    into.mkdir(parents=True, exist_ok=True)
+    tag = re.findall(r"^Tag: (.+)$", found.read_text("WHEEL") or "", re.MULTILINE)[0]
+    path = into / f"{name.replace('-', '_')}-{found.version}-{tag}.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in found.files or []:
+            if (
+                ".." not in file.parts
+                and "__pycache__" not in file.parts
+                and file.name not in ("INSTALLER", "REQUESTED")
+            ):
+                archive.write(file.locate(), str(file))
+    return path
