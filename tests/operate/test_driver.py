@@ -21,8 +21,8 @@ from plumbline.operate.locks import workflow_lock
 HOLD = """
 import sys
 from pathlib import Path
-from plumbline.operate import driver
-with driver.hold(Path(".snakemake"), "snakemake all"):
+from plumbline.operate.locks import workflow_lock
+with workflow_lock.hold(Path(".snakemake"), "snakemake all"):
     print(flush=True)
     sys.stdin.read()
 """

@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    source = Path(client.__file__).parents[2]
+    source = Path(client.__file__).parents[3]
     own = {"PLUMBLINE_WARM", "PYTEST_CURRENT_TEST"}  # the latter changes all the time
     clean = {key: value for key, value in os.environ.items() if key not in own}
     return clean | {"PYTHONPATH": f"{folder / 'packages'}:{source}", "WORD": str(folder), "OMP_NUM_THREADS": "1"}
@@ -245,10 +245,10 @@ held = mmap.mmap(os.open("libcuda.so.1", os.O_RDWR), 0)
 """)
     script = """
 import os, pathlib
-from plumbline.operate.warm_server import serve
+from plumbline.operate.prefork.server import serve
 print(serve(pathlib.Path("place").absolute(), os.getpid(), ["asks"]), os.environ.get("PYTORCH_NVML_BASED_CUDA_CHECK"))
 """
-    source = Path(warm.__file__).parents[2]
+    source = Path(client.__file__).parents[3]
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env={"PYTHONPATH": f"{tmp_path}:{source}"},
         capture_output=True, text=True, timeout=10,
