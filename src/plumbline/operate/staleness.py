@@ -1,4 +1,4 @@
-"""What is there but was made with other code, settings or data than those of now.
+"""Finds files that are there but were made with other code, settings or data than those of now.
 
 Snakemake compares parameters with what it wrote down in `.snakemake`, which may be lost, or may never have come along
 with `work/`. Products say themselves what they were made of (`plumbline.core.fingerprint_file`), and that is compared

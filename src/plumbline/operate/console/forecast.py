@@ -1,7 +1,7 @@
-"""What a Snakemake that begins will take: seconds of each of its jobs by the plan's model, and of the whole.
+"""Estimates what a Snakemake that begins will take: seconds of each job by the plan's model, and of the whole.
 
 The Snakefile calls `announce` when the jobs are known and none has begun. The forecast travels as a record of
-Snakemake's own logger: the console (`plumbline.operate.console.console`) finds it there, every other reader a line of
+Snakemake's own logger: the console (`plumbline.operate.console.display`) finds it there, every other reader a line of
 text.
 """
 

@@ -1,4 +1,4 @@
-"""Hands the records of Snakemake's log to the console: what a person wants to see of a run, and no more.
+"""Hands the records of Snakemake's log to the display, so that a person sees what matters of a run, and no more.
 
 Snakemake finds the handler through the package `snakemake_logger_plugin_plumbline`. Where a person asks for Snakemake's
 own words (a dry run, --verbose, --printshellcmds, --debug-dag, --quiet) they get them as ever, and the log file in
@@ -38,7 +38,7 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         # Snakemake imports every plugin, whichever it uses: what costs time is imported when this one is used.
-        from plumbline.operate.console.console import Console
+        from plumbline.operate.console.display import Console
         from plumbline.project import snakemake_internals
 
         given = self.common_settings

@@ -1,4 +1,4 @@
-"""One Snakemake at a time carries something out in a directory, and what a dead one left behind is no obstacle.
+"""Lets one Snakemake at a time make files in a directory, and clears away what a dead one left behind.
 
 Snakemake locks the files that it is to make. But whoever unlocks removes every lock of the directory (9.27.1), be it
 after `snakemake plan` or after "Nothing to be done": from then on a second Snakemake may work on the first one's

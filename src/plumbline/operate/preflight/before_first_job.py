@@ -1,4 +1,4 @@
-"""What the plan alone tells of what would stop a run: at a dry run, and before the first job of a run.
+"""Refuses or warns of what the plan alone shows would stop a run: at a dry run, and before the first job of a run.
 
 A missing or empty folder is refused: nothing that reads it can be made. So is a method of one's own that is not causal
 or fails another of the checks of `plumbline.experiment.properties`. What another machine may well have (Debian's

@@ -1,4 +1,4 @@
-"""The jobs of a Snakemake command line, from Snakemake's own dry run: what is done already needs nothing."""
+"""Lists the jobs of a Snakemake command line, from Snakemake's own dry run: what is done already needs nothing."""
 
 from __future__ import annotations
 
