@@ -67,7 +67,7 @@ rule smoke:
 
 onstart:
     forecast.announce(workflow, ESTIMATOR)
-    scheduler.without_default_limit(workflow)
+    snakemake_internals.without_default_rate_limit(workflow)
 
 
 onsuccess:

@@ -13,7 +13,11 @@ from plumbline.core.system import unsupported
 
 #: Modules that lock; some are run as commands, and imported before anything can be said.
 LOCKING = (
-    *("train.checkpoint.run_lock", "operate.locks.workflow_lock", "operate.device", "experiment.ledger", "data.verify"),
+    "train.checkpoint.run_lock",
+    "operate.locks.workflow_lock",
+    "operate.gpu_queue",
+    "experiment.ledger",
+    "data.verify",
     "train.monitoring.mlflow",
 )
 

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from harness import HERE, REPOSITORY, free_port, until
 
-from plumbline.operate import device
+from plumbline.operate import gpu_queue
 from tests.model_specs import run_spec
 from tests.train.helpers import make_packs, products
 
@@ -40,8 +40,8 @@ def of_slurm() -> list[str]:
 def of_gpus() -> list[str]:
     """What profiles/gpus starts for a run that gets all devices of the machine, of which there are two."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(device, "needed", lambda wildcards: 2)
-        return shlex.split(device.launch(None))
+        patch.setattr(gpu_queue, "needed", lambda wildcards: 2)
+        return shlex.split(gpu_queue.launch(None))
 
 
 class Training:

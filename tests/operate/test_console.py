@@ -15,7 +15,7 @@ import pytest
 from snakemake.settings.types import OutputSettings
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from plumbline.operate.console import console
+from plumbline.operate.console import display
 from snakemake_logger_plugin_plumbline import LogHandler
 from tests import warm
 from tests.operate import terminal
@@ -164,7 +164,7 @@ def test_a_fault_of_the_console_ends_no_workflow(
     def broken(*_: object) -> None:
         raise RuntimeError("no bars today")
 
-    monkeypatch.setattr(console.Console, "planned", broken)
+    monkeypatch.setattr(display.Console, "planned", broken)
     handler = LogHandler(OutputSettings(), None)
     for event, text in ((LogEvent.WORKFLOW_STARTED, "begun"), (LogEvent.RUN_INFO, "Job stats"), (None, "more")):
         record = logging.LogRecord("snakemake", logging.INFO, "", 0, text, None, None)
@@ -177,6 +177,6 @@ def test_a_fault_of_the_console_ends_no_workflow(
 
 def test_names_lose_their_beginning_at_a_slash() -> None:
     name = "transfer/large/attention_residuals.original/s42"
-    assert console.shortened(name, 80) == name
-    assert console.shortened(name, 40) == "…/large/attention_residuals.original/s42"
-    assert console.shortened(name, 10) == "…/attention_residuals.original/s42"
+    assert display.shortened(name, 80) == name
+    assert display.shortened(name, 40) == "…/large/attention_residuals.original/s42"
+    assert display.shortened(name, 10) == "…/attention_residuals.original/s42"

@@ -20,7 +20,7 @@ def estimator(monkeypatch: pytest.MonkeyPatch) -> Any:
     return SimpleNamespace(
         plan=SimpleNamespace(
             run=lambda *names: SimpleNamespace(key="/".join(names), scale=names[1]),
-            measurement=lambda *names: SimpleNamespace(key="/".join(names)),
+            measurements=SimpleNamespace(one=lambda *names: SimpleNamespace(key="/".join(names))),
         ),
         measure_seconds=lambda one: 600.0,
         on_device=lambda one: one.key.endswith("gpu"),

@@ -69,7 +69,9 @@ def test_the_workflow_launches_by_size(repository: Path) -> None:
     paper = planned("paper")
     assert paper.returncode == 0, paper.stdout[-2000:]
     found = set(re.findall(r"launch=(.*?),.*?gpu=(\d)", paper.stdout))
-    torchrun = "python -m plumbline.operate.device --devices 3 torchrun --standalone --nproc-per-node=3"
-    assert found == {(torchrun, "3"), ("python -m plumbline.operate.device python", "1")}
+    torchrun = "python -m plumbline.operate.gpu_queue --devices 3 torchrun --standalone --nproc-per-node=3"
+    assert found == {(torchrun, "3"), ("python -m plumbline.operate.gpu_queue python", "1")}
     smoke = planned("smoke").stdout
-    assert set(re.findall(r"launch=(.*?),.*?gpu=(\d)", smoke)) == {("python -m plumbline.operate.device python", "1")}
+    assert set(re.findall(r"launch=(.*?),.*?gpu=(\d)", smoke)) == {
+        ("python -m plumbline.operate.gpu_queue python", "1")
+    }

@@ -12,13 +12,13 @@ import pytest
 from snakemake.scheduling.job_scheduler import JobRateLimiter
 from snakemake.settings.types import MaxJobsPerTimespan
 
-from plumbline.operate.scheduler import without_default_limit
+from plumbline.project.snakemake_internals import without_default_rate_limit
 
 #: Fifty jobs at once, and then one that sleeps; how often the scheduler looked for jobs is written down at the end.
 SNAKEFILE = """
 import sys
 sys.path.insert(0, {source!r})
-from plumbline.operate.scheduler import without_default_limit
+from plumbline.project.snakemake_internals import without_default_rate_limit
 from snakemake.scheduling.job_scheduler import JobScheduler
 
 looked = []
@@ -66,15 +66,15 @@ def limited(most: int, seconds: int) -> SimpleNamespace:
 
 def test_the_default_limit_goes_and_a_chosen_one_stays() -> None:
     default, chosen = limited(100, 1), limited(10, 60)
-    without_default_limit(default)
-    without_default_limit(chosen)
+    without_default_rate_limit(default)
+    without_default_rate_limit(chosen)
     assert default.scheduler.job_rate_limiter is None and chosen.scheduler.job_rate_limiter.max_jobs == 10
-    without_default_limit(default)
+    without_default_rate_limit(default)
 
 
 @pytest.mark.workflow
 def test_the_scheduler_rests_while_jobs_run(tmp_path: Path) -> None:
     """Snakemake alone looks again and again while a job runs and others wait; here once for each job that ends."""
-    rested = looks(tmp_path / "rests", "without_default_limit(workflow)")
+    rested = looks(tmp_path / "rests", "without_default_rate_limit(workflow)")
     assert rested <= 2 * 53
     assert looks(tmp_path / "alone", "pass") > 2 * rested

@@ -12,7 +12,7 @@ import yaml
 from snakemake.cli import parse_args as snakemake_arguments
 
 from plumbline import project
-from plumbline.operate import device
+from plumbline.operate import gpu_queue
 from plumbline.plan import machines
 from plumbline.specs.config import load_config
 from plumbline.specs.study_config import Run
@@ -72,7 +72,7 @@ def test_torchrun_gives_its_ranks_most_of_what_slurm_gives(repository: Path, fol
     assert given and len(given) == len(re.findall(r"\btorchrun --", text))
     assert all(seconds / 2 < int(number) <= seconds - 20 for number in given)
     if folder == "profiles/slurm":
-        assert set(given) == {str(device.SHUTDOWN_SECONDS)}
+        assert set(given) == {str(gpu_queue.SHUTDOWN_SECONDS)}
 
 
 @pytest.mark.parametrize("preset", ["paper", "mini"])

@@ -6,12 +6,12 @@ from functools import cache
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data.pinned_packages import PINS
-from plumbline.operate import scheduler, staleness
+from plumbline.operate import staleness
 from plumbline.operate.console import forecast
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import before_first_job
 from plumbline.plan.estimate import estimator
-from plumbline.project import load, use_this_interpreter
+from plumbline.project import load, snakemake_internals, use_this_interpreter
 from plumbline.project.paths import REPORT_INDEX, RESULTS
 
 use_this_interpreter()

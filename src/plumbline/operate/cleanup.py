@@ -1,4 +1,4 @@
-"""What runs left on the disk that nothing needs any more, or that was put aside, with its size; removed when asked.
+"""Lists what runs left on the disk that nothing needs any more, or that was set aside; removes it when asked.
 
     plumbline leftovers                                    list all of it
     plumbline leftovers --remove damaged --remove half     remove these kinds

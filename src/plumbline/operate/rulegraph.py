@@ -1,4 +1,4 @@
-"""The rules and what flows between them, as the Mermaid block of the README: text, so the same on every machine.
+"""Draws the rules and what flows between them as the Mermaid block of the README: text, the same on every machine.
 
 python -m plumbline.operate.rulegraph                    print it
 python -m plumbline.operate.rulegraph --into README.md   replace the file's block

@@ -1,4 +1,4 @@
-"""What is there but was made with other code, settings or data than those of now.
+"""Finds files that are there but were made with other code, settings or data than those of now.
 
 Snakemake compares parameters with what it wrote down in `.snakemake`, which may be lost, or may never have come along
 with `work/`. Products say themselves what they were made of (`plumbline.core.fingerprint_file`), and that is compared
@@ -25,58 +25,36 @@ from typing import Any
 from plumbline.core import fingerprint_file
 from plumbline.core.files import sha256_file, sha256_text
 from plumbline.data.manifest import fingerprint
+from plumbline.project import snakemake_internals
 
 #: How many of them are named.
 NAMED = 3
 
 
 def watch(workflow: Any) -> None:
-    """Let a plan of `workflow` see them: called once, when its rules are read.
+    """Let a plan of `workflow` see them: called once, when its rules are read."""
 
-    Snakemake's own --forcerun makes a target of each file that it is given; these are forced if they are asked for.
-
-    """
-    if not workflow.is_main_process:
-        return
-    build = workflow._build_dag
-
-    def built() -> None:
+    def disagreeing(jobs: list[Any]) -> list[Any]:
         # Who says --rerun-triggers mtime does not want parameters compared, here neither.
-        if _compares(workflow):
-            _compare_first(workflow.dag, lambda job: bool(workflow.persistence.has_metadata(job)))
-        build()
-
-    workflow._build_dag = built
-
-
-def _compares(workflow: Any) -> bool:
-    return any(trigger.name == "PARAMS" for trigger in workflow.rerun_triggers)
-
-
-def _compare_first(dag: Any, is_known: Callable[[Any], bool]) -> None:
-    """Before it is first asked which jobs are needed, force those whose products disagree."""
-    update = dag.update_needrun
-
-    async def update_needrun(*arguments: Any, **options: Any) -> None:
-        dag.update_needrun = update
-        found = [job for job in dag.jobs if stale(job, is_known)]
-        for job in found:
-            dag.forcefiles.update(job.output)
+        if not snakemake_internals.compares_parameters(workflow):
+            return []
+        found = [job for job in jobs if stale(job, lambda job: snakemake_internals.remembers(workflow, job))]
         if found:
             print(f"made with other code, settings or data than now, so made anew: {names(found)}", file=sys.stderr)
-        await update(*arguments, **options)
+        return found
 
-    dag.update_needrun = update_needrun
+    if snakemake_internals.is_main_process(workflow):
+        snakemake_internals.force_jobs(workflow, disagreeing)
 
 
 def remark(workflow: Any) -> None:
     """After a success: say which products there are that the same command would make anew, now that what they are made
     from is. Nothing where it would not: parameters are not compared, or files were only touched."""
-    if not _compares(workflow) or workflow.touch:
+    if not snakemake_internals.compares_parameters(workflow) or snakemake_internals.only_touches(workflow):
         return
     _fingerprint.cache_clear()
     _sha256.cache_clear()
-    found = [job for job in workflow.dag.jobs if stale(job, lambda job: True)]
+    found = [job for job in snakemake_internals.all_jobs(workflow) if stale(job, lambda job: True)]
     if found:
         print(
             f"what these read came out otherwise: {names(found)}. The same command again makes them anew",

@@ -1,4 +1,4 @@
-"""``python -m plumbline.operate.status``: every run that was ever started, and how it is doing.
+"""Lists every run that was ever started and how it is doing: ``python -m plumbline.operate.status``.
 
 Read from the state directories under ``work/<preset>/state`` and the outcomes under ``work/<preset>/runs``; nothing is
 asked of Snakemake or SLURM, so it works on any machine that sees the files.

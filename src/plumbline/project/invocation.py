@@ -8,16 +8,13 @@ preset than the profile names, or another machine, without a word. Here every ke
 from __future__ import annotations
 
 import argparse
-import contextlib
-import copy
-import dataclasses
-import io
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
+from plumbline.project import snakemake_internals
 from plumbline.specs.config import parse_yaml, read_yaml
 
 CONFIG = Path("config") / "config.yaml"
@@ -32,14 +29,12 @@ def settle(workflow: Any) -> None:
     Raises:
         PlumblineError: the words cannot be told from the command line, or a file's YAML cannot be meant.
     """
-    settings = workflow.config_settings
-    for path in (CONFIG, *map(Path, settings.configfiles)):
+    for path in (CONFIG, *snakemake_internals.config_files(workflow)):
         if path.exists() and not isinstance(read_yaml(path), dict):
             raise PlumblineError(f"{path}: top level: not a mapping; write `key: value`, a line each")
-    if workflow.is_main_process and _is_snakemake(Path(sys.argv[0])):
-        words = in_force(sys.argv[1:], list(settings.config_args or ()))
-        workflow.config_settings = dataclasses.replace(settings, config=parsed(words), config_args=words)
-        workflow.globals["config"] = copy.deepcopy(workflow.config_settings.overwrite_config)
+    if snakemake_internals.is_main_process(workflow) and _is_snakemake(Path(sys.argv[0])):
+        words = in_force(sys.argv[1:], snakemake_internals.config_words(workflow))
+        snakemake_internals.use_config(workflow, parsed(words), words)
 
 
 def _is_snakemake(program: Path) -> bool:
@@ -57,7 +52,7 @@ def in_force(argv: Sequence[str], known: list[str]) -> list[str]:
     Raises:
         PlumblineError: Snakemake goes by other words than this reads.
     """
-    files = profiles(argv)
+    files = snakemake_internals.profile_files(argv)
     of_profiles = [words for words in map(profile_words, files) if words]
     given = _given(argv)
     if known != (given[-1] if given else of_profiles[-1] if of_profiles else []):
@@ -68,28 +63,16 @@ def in_force(argv: Sequence[str], known: list[str]) -> list[str]:
     return [word for words in (*of_profiles, *given) for word in words]
 
 
-def profiles(argv: Sequence[str]) -> list[Path]:
-    """The files of the profiles in force, the last one strongest: those of --profile (or of $SNAKEMAKE_PROFILE), then
-    the workflow's own. Snakemake looks for them itself."""
-    from snakemake.cli import parse_args
-
-    with contextlib.redirect_stderr(io.StringIO()):  # which it has said already
-        parser, _ = parse_args(list(argv))
-    return [Path(path) for path in parser._default_config_files]
-
-
 def profile_file(profile: str | Path) -> Path:
     """The file of a profile that is named as for Snakemake: a directory, a file, or a name that it looks for.
 
     Raises:
         PlumblineError: there is none.
     """
-    from snakemake.cli import get_profile_dir
-
-    found = get_profile_dir(str(profile))
+    found = snakemake_internals.find_profile(str(profile))
     if found is None:
         raise PlumblineError(f"--profile {profile}: no config.v9+.yaml in that directory")
-    return Path(found[1])
+    return found
 
 
 def profile_words(path: Path) -> list[str]:
@@ -99,16 +82,14 @@ def profile_words(path: Path) -> list[str]:
         PlumblineError: the file is not YAML, has a key twice, or an expression of it cannot be worked out here.
     """
     from configargparse import ConfigFileParserException
-    from snakemake.profiles import ProfileConfigFileParser
 
     read_yaml(path)
-    with open(path, encoding="utf-8") as stream:
-        try:
-            words = ProfileConfigFileParser().parse(stream).get("config", [])
-        except ConfigFileParserException as error:
-            # Snakemake keeps the words of ours and not the error: what stands after its name is the remedy.
-            _, ours, said = str(error).partition("PlumblineError: ")
-            raise PlumblineError(said if ours else f"--profile {path}: {error}; mend that file") from error
+    try:
+        words = snakemake_internals.read_profile(path).get("config", [])
+    except ConfigFileParserException as error:
+        # Snakemake keeps the words of ours and not the error: what stands after its name is the remedy.
+        _, ours, said = str(error).partition("PlumblineError: ")
+        raise PlumblineError(said if ours else f"--profile {path}: {error}; mend that file") from error
     return [words] if isinstance(words, str) else [str(word) for word in words]
 
 
@@ -127,12 +108,10 @@ def parsed(words: Iterable[str]) -> dict[str, Any]:
         PlumblineError: a word is not of that form, has a key twice, or YAML takes a part of it for a comment or the
             like.
     """
-    from snakemake.cli import parse_config
-
     found: dict[str, Any] = {}
     for word in words:
         try:
-            read = parse_config([word])
+            read = snakemake_internals.parse_config_word(word)
         except (ValueError, RecursionError) as error:
             raise PlumblineError(f"--config {word[:80]}: write KEY=VALUE ({error})") from error
         key, _, text = word.partition("=")

@@ -1,5 +1,5 @@
-"""``python -m plumbline.results {table,figure,claims} STUDY``: from finished runs to numbers, pictures, verdicts; and
-``python -m plumbline.results show TABLE.csv``: a finished table in a terminal."""
+"""Makes numbers, pictures and verdicts from finished runs: ``python -m plumbline.results {table,figure,claims} STUDY``;
+prints a finished table in a terminal: ``python -m plumbline.results show TABLE.csv``."""
 
 from __future__ import annotations
 

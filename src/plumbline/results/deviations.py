@@ -1,4 +1,4 @@
-"""``python -m plumbline.results.deviations STUDY``: what a document leaves open, and what is done here about it."""
+"""Writes what a paper leaves open and what is done here about it: ``python -m plumbline.results.deviations STUDY``."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 
 from plumbline.core import process_record
 from plumbline.operate.locks import workflow_lock
-from plumbline.operate.preflight import device, environment, holder, room
+from plumbline.operate.preflight import disk_and_memory, environment, gpu, in_use
 from plumbline.operate.preflight.planned import Job
 from plumbline.train.checkpoint import run_lock
 from tests.operate.check.made import TEXTS, TRAIN, planned, said
@@ -22,12 +22,12 @@ from tests.operate.check.made import TEXTS, TRAIN, planned, said
 
 def sees(monkeypatch: pytest.MonkeyPatch, **seen: Any) -> None:
     told = {"torch": "2.13.0", "cuda": "13.0", "devices": [], "bfloat16": False} | seen
-    monkeypatch.setattr(device, "seen", lambda: told)
+    monkeypatch.setattr(gpu, "seen", lambda: told)
 
 
 def test_the_device(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(state: str, **options: Any) -> str:
-        return said(device.look(planned(root, TRAIN, **options)), state)
+        return said(gpu.look(planned(root, TRAIN, **options)), state)
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     sees(monkeypatch)
@@ -46,34 +46,38 @@ def test_the_device(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "1 x NVIDIA X, torch 2.13.0" in found("ok", preset="mini")
     sees(monkeypatch, devices=["NVIDIA V"])
     assert "bfloat16, which 1 of 1 runs compute in, is emulated there" in found("note", preset="mini")
-    assert device.look(planned(root, TEXTS, preset="mini")) == []
+    assert gpu.look(planned(root, TEXTS, preset="mini")) == []
 
 
 def test_torch_is_asked_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    device._seen.cache_clear()
-    here = device.seen()
-    device._seen.cache_clear()
+    gpu._seen.cache_clear()
+    here = gpu.seen()
+    gpu._seen.cache_clear()
     assert here["devices"] == [] and here["torch"].startswith("2.")
 
 
 def test_too_little_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = {"free": 10**6}
-    monkeypatch.setattr(room.shutil, "disk_usage", lambda place: SimpleNamespace(**free))
+    monkeypatch.setattr(disk_and_memory.shutil, "disk_usage", lambda place: SimpleNamespace(**free))
     of = planned(root, TEXTS, TRAIN, preset="mini", work="w")
-    words = said([room.disk(of)], "would stop")
+    words = said([disk_and_memory.disk(of)], "would stop")
     assert re.search(r"^disk: work: w: about [\d.]+ GB to write, 0.001 GB free; name a folder on a larger disk", words)
     damaged = root / "w/mini/packages/a.whl.rejected"
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(bytes(2 * 10**6))
-    assert "0.002 GB are leftovers: python -m plumbline.operate.cleanup" in said([room.disk(of)], "would stop")
+    assert "0.002 GB are leftovers: python -m plumbline.operate.cleanup" in said(
+        [disk_and_memory.disk(of)], "would stop"
+    )
     free["free"] = 10**12
-    assert "1,000 GB free; a quota is not seen" in said([room.disk(of)], "ok")
+    assert "1,000 GB free; a quota is not seen" in said([disk_and_memory.disk(of)], "ok")
 
 
 def test_what_is_there_need_not_be_written(root: Path) -> None:
     def to_write(*jobs: Job) -> float:
-        return float(re.search(r"about ([\d.]+) GB", room.disk(planned(root, *jobs, preset="mini")).words)[1])
+        return float(
+            re.search(r"about ([\d.]+) GB", disk_and_memory.disk(planned(root, *jobs, preset="mini")).words)[1]
+        )
 
     both = to_write(TEXTS, TRAIN)
     assert both > to_write(TRAIN) > to_write() == 0
@@ -87,28 +91,28 @@ def test_what_is_there_need_not_be_written(root: Path) -> None:
 def test_a_folder_that_cannot_be_written(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = planned(root, TRAIN)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert f"work: work: {root} cannot be written" in said([room.disk(whole)], "would stop")
+    assert f"work: work: {root} cannot be written" in said([disk_and_memory.disk(whole)], "would stop")
 
 
 def test_memory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(state: str, total: float, free: float) -> str:
         here = SimpleNamespace(total=total * 1e9, available=free * 1e9)
-        monkeypatch.setattr(room.psutil, "virtual_memory", lambda: here)
-        return said(room.memory(planned(root, TEXTS, TRAIN)), state)
+        monkeypatch.setattr(disk_and_memory.psutil, "virtual_memory", lambda: here)
+        return said(disk_and_memory.memory(planned(root, TEXTS, TRAIN)), state)
 
     assert "the largest job (documents) asks for 1.5 GB of 8 GB" in found("ok", 8, 7)
     assert "of 1 GB, all that there is; take a machine with more" in found("would stop", 1, 1)
     assert "5.5 GB together, 3.0 GB are free now: --resources mem_mb=3000" in found("note", 8, 3)
-    assert len(room.look(planned(root, TEXTS, executor="slurm"))) == 1, "the memory of nodes is theirs"
+    assert len(disk_and_memory.look(planned(root, TEXTS, executor="slurm"))) == 1, "the memory of nodes is theirs"
 
 
 def test_another_snakemake_in_this_directory(tmp_path: Path) -> None:
-    assert "no other Snakemake holds it" in said(holder.look(tmp_path), "ok")
+    assert "no other Snakemake holds it" in said(in_use.look(tmp_path), "ok")
     persistence = tmp_path / ".snakemake"
     persistence.mkdir()
     with workflow_lock.hold(persistence, "snakemake all"):
         record = (persistence / workflow_lock.RECORD).read_bytes()
-        assert f"is held by process {os.getpid()} on " in said(holder.look(tmp_path), "would stop")
+        assert f"is held by process {os.getpid()} on " in said(in_use.look(tmp_path), "would stop")
         assert (persistence / workflow_lock.RECORD).read_bytes() == record
     gone = process_record.identity() | {
         "pid": 2**22 + 1,
@@ -117,16 +121,16 @@ def test_another_snakemake_in_this_directory(tmp_path: Path) -> None:
         "locked": True,
     }
     (persistence / workflow_lock.RECORD).write_text(json.dumps(gone))
-    assert "no longer runs (process 4194305 on" in said(holder.look(tmp_path), "ok")
+    assert "no longer runs (process 4194305 on" in said(in_use.look(tmp_path), "ok")
     assert (persistence / workflow_lock.RECORD).exists(), "looking removes nothing"
 
 
 def test_a_run_that_is_being_trained(root: Path) -> None:
     state = root / "work/smoke/state/transfer/base/baseline/s42"
     with run_lock.Lease(state, limit=60, wait=0):
-        words = said(holder.trainers(planned(root, TRAIN)), "note")
+        words = said(in_use.trainers(planned(root, TRAIN)), "note")
     assert "transfer/base/baseline/s42 is being trained by process" in words
-    assert holder.trainers(planned(root, TRAIN)) == []
+    assert in_use.trainers(planned(root, TRAIN)) == []
 
 
 def test_the_environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +140,7 @@ def test_the_environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sees(monkeypatch)
     assert "torch 2.13.0" in found("ok", TRAIN)
     assert "torch" not in found("ok", Job(rule="audit"))
-    monkeypatch.setattr(device, "seen", lambda: {"fault": "ImportError: libcudart.so.13"})
+    monkeypatch.setattr(gpu, "seen", lambda: {"fault": "ImportError: libcudart.so.13"})
     assert "pretrain imports torch, which fails here (ImportError: libcudart.so.13)" in found("would stop", TRAIN)
     find = environment.importlib.util.find_spec
     monkeypatch.setattr(environment.importlib.util, "find_spec", lambda name: None if name == "numpy" else find(name))

@@ -1,13 +1,12 @@
-"""What a Snakemake that begins will take: seconds of each of its jobs by the plan's model, and of the whole.
+"""Estimates what a Snakemake that begins will take: seconds of each job by the plan's model, and of the whole.
 
 The Snakefile calls `announce` when the jobs are known and none has begun. The forecast travels as a record of
-Snakemake's own logger: the console (`plumbline.operate.console.console`) finds it there, every other reader a line of
+Snakemake's own logger: the console (`plumbline.operate.console.display`) finds it there, every other reader a line of
 text.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from sys import maxsize
@@ -17,6 +16,7 @@ from plumbline.operate.console.progress import roughly
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
 from plumbline.plan import data
 from plumbline.plan.estimate import Estimator
+from plumbline.project import snakemake_internals
 from plumbline.specs.study_config import Run
 
 #: The record's attribute that holds the forecast.
@@ -35,14 +35,13 @@ class Forecast:
 
 def announce(workflow: Any, estimator: Estimator) -> None:
     """Put the forecast of a Snakemake `workflow` into its log. One that fails is a warning, never the end of a run."""
-    logger = logging.getLogger("snakemake.logging")
+    logger = snakemake_internals.logger()
     try:
-        dag = workflow.dag
-        jobs = [(dag.jobid(job), job.rule.name, job.wildcards, job.scheduler_resources) for job in dag.needrun_jobs()]
-        limits = {name: limit.value for name, limit in workflow.global_resources.items()}
-        if not workflow.local_exec:  # nothing here limits how much of a cluster is used but the number of jobs
+        jobs, limits = snakemake_internals.priced_jobs(workflow), snakemake_internals.resource_limits(workflow)
+        cluster = not snakemake_internals.runs_jobs_here(workflow)
+        if cluster:  # nothing here limits how much of it is used but the number of jobs
             limits = {"_nodes": limits["_nodes"]}
-        forecast = foresee(jobs, limits, estimator, cluster=not workflow.local_exec)
+        forecast = foresee(jobs, limits, estimator, cluster=cluster)
     except Exception as problem:
         logger.warning(f"how long this will take is not known: {type(problem).__name__}: {problem}")
         return

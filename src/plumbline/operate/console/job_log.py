@@ -1,4 +1,4 @@
-"""What a Snakemake has done and is doing, from the records of its logger. Knows no terminal."""
+"""Keeps account of the jobs that a Snakemake has run and is running, from the records of its log. Knows no terminal."""
 
 from __future__ import annotations
 

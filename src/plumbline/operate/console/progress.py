@@ -1,4 +1,4 @@
-"""What a run at work wrote down of itself, and how times are said."""
+"""Reads what a run at work wrote down of its progress, and puts times into words."""
 
 from __future__ import annotations
 

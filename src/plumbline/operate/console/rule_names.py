@@ -1,4 +1,4 @@
-"""The rules of the workflow in plain words: which of them make up a stage, and which stages work on single runs."""
+"""Gives the rules of the workflow plain names: the stage that each belongs to, and which stages work on single runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that an earlier Snakemake submitted from this directory and that are still in SLURM's queue.
+"""Finds jobs that an earlier Snakemake submitted from this directory and that are still in SLURM's queue.
 
 A Snakemake that is killed leaves its jobs behind, and the next one submits the same work again: SLURM's executor
 plugin (2.8.0) does not look for them. The lease in a run's state directory keeps the second trainer from doing harm,

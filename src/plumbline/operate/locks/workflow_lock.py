@@ -1,4 +1,4 @@
-"""One Snakemake at a time carries something out in a directory, and what a dead one left behind is no obstacle.
+"""Lets one Snakemake at a time make files in a directory, and clears away what a dead one left behind.
 
 Snakemake locks the files that it is to make. But whoever unlocks removes every lock of the directory (9.27.1), be it
 after `snakemake plan` or after "Nothing to be done": from then on a second Snakemake may work on the first one's
@@ -39,6 +39,7 @@ from plumbline.core import process_record
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.system import fcntl
+from plumbline.project import snakemake_internals
 
 #: In .snakemake. The first is never removed: a lock on a file that has lost its name keeps nobody out.
 LOCK = "plumbline-driver.lock"
@@ -56,35 +57,24 @@ _UNLOCK = "If it is gone for certain: snakemake --unlock"
 
 
 def guard() -> None:
-    """Let this process hold the directory while it holds Snakemake's lock. The Snakefile calls it when it is read.
-
-    It is here that one can tell who carries something out: when a Snakefile is read, a dry run looks like any other;
-    `onstart` comes after the lock, and who fails there has the locks of all removed.
-
-    """
-    from snakemake.exceptions import ApiError  # said without a traceback
-    from snakemake.persistence import PersistenceBase
-
-    lock, cleanup_locks = PersistenceBase.lock, PersistenceBase.cleanup_locks
-    if lock.__module__ == __name__:
-        return
+    """Let this process hold the directory while it holds Snakemake's lock. The Snakefile calls it when it is read."""
+    from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
     @contextmanager
-    def lock_alone(self: Any) -> Iterator[None]:
+    def alone(persistence: Path) -> Iterator[None]:
         try:
-            with hold(self.path, shorten(" ".join(["snakemake", *sys.argv[1:]]), 80)), lock(self):
+            with hold(persistence, shorten(" ".join(["snakemake", *sys.argv[1:]]), 80)):
                 yield
         except PlumblineError as error:
             raise ApiError(str(error)) from None
 
-    def cleanup_locks_of_the_dead(self: Any) -> None:
+    def overrule_the_dead(persistence: Path) -> None:
         try:
-            overrule(self.path)
+            overrule(persistence)
         except PlumblineError as error:
             raise ApiError(str(error)) from None
-        cleanup_locks(self)
 
-    PersistenceBase.lock, PersistenceBase.cleanup_locks = lock_alone, cleanup_locks_of_the_dead
+    snakemake_internals.take_lock_over(alone, overrule_the_dead)
 
 
 @contextmanager
@@ -126,7 +116,7 @@ def clear(directory: Path) -> str | None:
 
     """
     persistence = directory / ".snakemake"
-    if not (_locks(persistence) or os.path.lexists(persistence / RECORD)):
+    if not (snakemake_internals.lock_files(persistence) or os.path.lexists(persistence / RECORD)):
         return None
     with _flock(persistence) as locked:
         return _clear(persistence, locked)
@@ -140,7 +130,7 @@ def left_behind(directory: Path) -> str | None:
 
     """
     persistence = directory / ".snakemake"
-    if not (_locks(persistence) or os.path.lexists(persistence / RECORD)):
+    if not (snakemake_internals.lock_files(persistence) or os.path.lexists(persistence / RECORD)):
         return None
     with _flock(persistence) as locked:
         judged = _judge(persistence, locked)
@@ -193,7 +183,7 @@ def _lock(descriptor: int, persistence: Path) -> bool:
 
 def _clear(persistence: Path, locked: bool) -> str | None:
     """`clear`, with the kernel's lock if there is one."""
-    locks, judged = _locks(persistence), _judge(persistence, locked)
+    locks, judged = snakemake_internals.lock_files(persistence), _judge(persistence, locked)
     if judged is None:
         return None
     record, who = judged
@@ -214,7 +204,7 @@ def _judge(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] | None
     path = persistence / RECORD
     record = process_record.read(path)
     if record is None:
-        if _locks(persistence):
+        if snakemake_internals.lock_files(persistence):
             raise PlumblineError(
                 f"{persistence.parent} is locked by a Snakemake that did not write down who it is (its workflow is "
                 f"another one, or older). {_UNLOCK}"
@@ -262,10 +252,6 @@ def _held(persistence: Path, taken: bool = False) -> PlumblineError:
             f"If it is gone for certain, delete {persistence / LOCK}, then: snakemake --unlock" if taken else _UNLOCK
         )
     return PlumblineError(words)
-
-
-def _locks(persistence: Path) -> list[Path]:
-    return sorted((persistence / "locks").glob("*.lock"))
 
 
 def _filesystem(path: Path) -> str:

@@ -1,5 +1,20 @@
-"""What would stop a run, said before anything runs.
+"""Says what would stop a run before anything runs.
 
-`python -m plumbline.operate.preflight` looks at all of it; a dry run, and a run before its first job, at what the plan
-alone tells (`before_first_job`). One module a concern, each with a function `look` from a plan to findings.
+    __main__.py            all checks of a command line (`python -m plumbline.operate.preflight`)
+    before_first_job.py    those that the plan alone allows, at every dry run and before the first job of a run
+    planned.py             the jobs that a command line would run, which all checks are given
+    finding.py             what a check reports
+
+One module a concern, each with a function `look` from a plan to findings:
+    environment.py         the interpreter, packages, Snakemake's executor
+    folders.py             folders that a user names: texts, data sets, evaluation items
+    packages.py            pinned packages that are to be fetched
+    hub.py                 data sets of the Hugging Face hub
+    gpu.py                 a GPU, where jobs want one
+    disk_and_memory.py     room on the disk of `work`, memory for a job
+    in_use.py              another Snakemake in this directory, another trainer of a run
+    cluster.py             SLURM's answer to each kind of job
+Only before the first job:
+    own.py                 a user's own method: is it causal, and so on
+    sharing.py             folders that several users share
 """

@@ -1,4 +1,4 @@
-"""``python -m plumbline.operate.preflight``: what would stop a run, said before anything runs."""
+"""Says what would stop a run before anything runs: ``python -m plumbline.operate.preflight``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plumbline.core.command_line import prog, run
 from plumbline.core.errors import PlumblineError
-from plumbline.operate.preflight import cluster, device, environment, folders, holder, hub, packages, room
+from plumbline.operate.preflight import cluster, disk_and_memory, environment, folders, gpu, hub, in_use, packages
 from plumbline.operate.preflight.finding import NOTE, OK, STOP, UNKNOWN, Finding, at_once
 from plumbline.operate.preflight.planned import Planned, ask
 
@@ -19,9 +19,9 @@ SECTIONS: tuple[Callable[[Planned], list[Finding]], ...] = (
     folders.look,
     packages.look,
     hub.look,
-    device.look,
-    room.look,
-    holder.trainers,
+    gpu.look,
+    disk_and_memory.look,
+    in_use.trainers,
     cluster.look,
 )
 
@@ -29,7 +29,7 @@ SECTIONS: tuple[Callable[[Planned], list[Finding]], ...] = (
 def check(words: list[str], directory: Path) -> list[Finding]:
     """Everything that is found of a Snakemake command line (its words, without the program) in `directory`."""
     asked = ask(words)
-    found = holder.look(directory)
+    found = in_use.look(directory)
     if asked.planned is None:
         unplanned = environment.executor(asked.refused)
         return [*found, *(unplanned or [Finding(state=STOP, what="plan", words=asked.refused)])]

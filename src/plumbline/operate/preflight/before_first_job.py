@@ -1,4 +1,4 @@
-"""What the plan alone tells of what would stop a run: at a dry run, and before the first job of a run.
+"""Refuses or warns of what the plan alone shows would stop a run: at a dry run, and before the first job of a run.
 
 A missing or empty folder is refused: nothing that reads it can be made. So is a method of one's own that is not causal
 or fails another of the checks of `plumbline.experiment.properties`. What another machine may well have (Debian's
@@ -13,7 +13,7 @@ from typing import Any
 from plumbline import __version__
 from plumbline.core import fingerprint_file
 from plumbline.operate.preflight import planned
-from plumbline.project import Project
+from plumbline.project import Project, snakemake_internals
 from plumbline.specs.config import PROJECT
 
 #: The account that profiles/slurm names until a site puts its own there.
@@ -22,19 +22,13 @@ PLACEHOLDER = "plumbline"
 
 def watch(workflow: Any, plan: Project) -> None:
     """Let a plan of `workflow` be looked at when its jobs are known: called once, when its rules are read."""
-    if not workflow.is_main_process:
-        return
-    build = workflow._build_dag
 
     def built() -> None:
-        build()
-        # Who only looks (--summary, --rulegraph, --unlock, --touch) makes nothing.
-        if workflow.execution_settings is None or workflow.touch:
-            return
-        if not planned.tell(workflow, plan):
-            look(plan, list(workflow.dag.needrun_jobs()))
+        if snakemake_internals.makes_files(workflow) and not planned.tell(workflow, plan):
+            look(plan, snakemake_internals.needed_jobs(workflow))
 
-    workflow._build_dag = built
+    if snakemake_internals.is_main_process(workflow):
+        snakemake_internals.on_dag_built(workflow, built)
 
 
 def look(plan: Project, jobs: list[Any]) -> None:
@@ -44,7 +38,7 @@ def look(plan: Project, jobs: list[Any]) -> None:
         ApiError: a folder of one's own is not there, or has nothing to read; of all such folders. A method of one's own
             does not hold to what is checked before it is trained.
     """
-    from snakemake.exceptions import ApiError  # said without a traceback
+    from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
     from plumbline.operate.preflight import folders, hub, own, packages, sharing
     from plumbline.operate.preflight.finding import STOP

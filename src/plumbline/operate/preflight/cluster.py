@@ -1,4 +1,4 @@
-"""Ask SLURM, before the first job, whether it would take every kind of job that is to do.
+"""Asks SLURM, before the first job, whether it would take every kind of job that is to do.
 
 Nothing is submitted: the longest job of each kind goes to `sbatch --test-only`, with the limits that Snakemake would
 give it. That finds wrong account and partition names, time limits above a partition's, and nodes that are too small,

@@ -1,4 +1,4 @@
-"""The environment: the interpreter, what jobs import, and Snakemake's executor."""
+"""Checks the interpreter, the packages that jobs import, and Snakemake's executor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import sys
 from importlib import metadata
 
-from plumbline.operate.preflight import device
+from plumbline.operate.preflight import gpu
 from plumbline.operate.preflight.finding import OK, STOP, Finding
 from plumbline.operate.preflight.planned import Planned
 
@@ -41,7 +41,7 @@ def look(planned: Planned) -> list[Finding]:
     ]
     told = [f"Python {sys.version.split()[0]}", f"snakemake {metadata.version('snakemake')}"]
     if "torch" in wanted and not found:
-        here = device.seen()
+        here = gpu.seen()
         if "fault" in here:
             words = f"{wanted['torch']} imports torch, which fails here ({here['fault']}); {_REMEDY}"
             found.append(Finding(state=STOP, what="environment", words=words))

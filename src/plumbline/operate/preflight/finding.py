@@ -1,4 +1,4 @@
-"""What was found of one thing that a run needs."""
+"""Defines what a check reports: one thing that a run needs, and how it stands."""
 
 from __future__ import annotations
 

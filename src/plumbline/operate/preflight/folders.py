@@ -1,4 +1,4 @@
-"""Folders of one's own: texts of a corpus, a data set in hub layout, evaluation items."""
+"""Checks the folders that a user names: texts of a corpus, a data set in hub layout, evaluation items."""
 
 from __future__ import annotations
 

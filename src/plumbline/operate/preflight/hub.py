@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub that jobs to do read: not offline, the hub answers, the commit is there."""
+"""Checks the data sets of the Hugging Face hub that jobs read: not offline, the hub answers, the commit is there."""
 
 from __future__ import annotations
 

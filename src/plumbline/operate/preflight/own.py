@@ -1,4 +1,4 @@
-"""The checks of a file of one's own (`--config mine=...`), made before the first job that trains anything for it.
+"""Checks a user's own method (`--config mine=...`) before the first job that trains anything for it.
 
 They are no rule: what a failing one has to stop are also the runs of the reference, which are jobs of another study and
 must not wait for a file of one's own. They import torch and the component's code, so they are made by a process of

@@ -1,4 +1,4 @@
-"""Pinned packages that are still to be fetched: their index, or Debian's tools, has them at the pinned version."""
+"""Checks that each pinned package still to be fetched can be had: from its index, or with Debian's tools."""
 
 from __future__ import annotations
 

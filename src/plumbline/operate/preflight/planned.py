@@ -1,4 +1,4 @@
-"""The jobs of a Snakemake command line, from Snakemake's own dry run: what is done already needs nothing."""
+"""Lists the jobs of a Snakemake command line, from Snakemake's own dry run: what is done already needs nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plumbline.operate.console.rule_names import HIDDEN
-from plumbline.project import Project
+from plumbline.project import Project, snakemake_internals
 from plumbline.specs.study_config import Run
 
 #: Snakemake's executors that work on this machine.
@@ -38,14 +38,8 @@ class Job:
             rule=job.rule.name,
             wildcards={key: str(value) for key, value in job.wildcards.items()},
             memory=memory if isinstance(memory, int) else 0,
-            asked={} if _stays(job) else dict(job.resources.items()) | {"threads": job.threads},
+            asked={} if snakemake_internals.stays_here(job) else dict(job.resources.items()) | {"threads": job.threads},
         )
-
-
-def _stays(job: Any) -> bool:
-    """Whether a job is carried out where Snakemake is. `job.is_local` says so of every job of a dry run."""
-    rule = job.rule
-    return rule.group is None and (rule.name in job.dag.workflow._localrules or rule.norun)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,21 +109,18 @@ def tell(workflow: Any, plan: Project) -> bool:
 
 def ask(words: Sequence[str]) -> Asked:
     """Let Snakemake plan a command line (its words, without the program) in this process, carrying nothing out."""
-    from snakemake import cli
-
     argv = ["--dry-run", "--quiet", "rules", "progress", "--nocolor", *words]
     seen: list[tuple[Any, Project]] = []
     said, before, path = io.StringIO(), sys.argv, os.environ.get("PATH", "")
     sys.argv, code, executor = ["snakemake", *argv], 0, "local"
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), _told_to(seen):
-            _, given = cli.parse_args(argv)
-            executor = given.executor or "local"
-            if executor not in HERE and given.cores is None:
+            executor, cores = snakemake_internals.executor_and_cores(argv)
+            if executor not in HERE and cores is None:
                 # A dry run takes the profile's `jobs` for it, and would cut threads by that.
                 argv = ["--cores", str(sys.maxsize), *argv]
             said.truncate(said.seek(0))
-            cli.main(argv)
+            snakemake_internals.main(argv)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except Exception as error:  # of a profile's own code, which is read while the command line is
@@ -144,9 +135,8 @@ def ask(words: Sequence[str]) -> Asked:
 
 
 def _planned(workflow: Any, plan: Project, executor: str) -> Planned:
-    jobs = list(workflow.dag.needrun_jobs())
-    limit = workflow.global_resources.get("mem_mb")
-    limit = getattr(limit, "value", limit)
+    jobs = snakemake_internals.needed_jobs(workflow)
+    limit = snakemake_internals.resource_limits(workflow).get("mem_mb")
     return Planned(
         plan=plan,
         jobs=tuple(map(Job.of, jobs)),

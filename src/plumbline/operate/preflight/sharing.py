@@ -1,4 +1,4 @@
-"""Folders that several users share: what the jobs of a plan make must be theirs to make, and others' to go on with."""
+"""Checks folders that several users share: this user must be able to write where jobs write, and others to continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start a job from a process that has imported what jobs import, and wait for it:
+"""Starts a job from a process that has imported what jobs import, and waits for it:
 
     python -m plumbline.operate.prefork.client -m plumbline.train ...
 

@@ -1,4 +1,4 @@
-"""The process that jobs are forked from: `plumbline.operate.prefork.client` starts it and says what for.
+"""Waits, with the packages that jobs import loaded, and forks each job: `plumbline.operate.prefork.client` starts it.
 
 It imports packages of others alone, so that a job runs the code that lies there when it starts; it has no thread but
 its first one, so that a fork is whole; it never begins CUDA, which no fork of a process that has could use; and it ends

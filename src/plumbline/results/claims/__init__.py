@@ -1,1 +1,6 @@
-"""Checks the claims of a paper: what is compared, the rules, the verdicts."""
+"""Checks the claims of a paper.
+
+measures.py       the register: which function measures which claim
+checkers.py       the rules: printed values against measured ones
+judge.py          the verdicts, as csv and as a page
+"""

@@ -1,4 +1,4 @@
-"""Printed values against measured ones: a default rule for each kind of claim, and rules a study may choose instead.
+"""Compares printed values with measured ones: a default rule for each kind of claim, and rules a study may choose.
 
 A training run repeated elsewhere does not land on the printed digits; a count of parameters does. So every measured
 quantity says how near is near enough (`near`, `factor`); without a word it is the printed rounding, widened to 10 %

@@ -1,4 +1,4 @@
-"""Claims in, verdicts out: measure, check, and say which runs spoke."""
+"""Measures and checks each claim of a paper, and gives its verdict with the runs that it rests on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which claim is measured how: a register of small functions, one for each claim id of a study."""
+"""Registers how each claim is measured: small functions, one for each claim id of a study."""
 
 from __future__ import annotations
 

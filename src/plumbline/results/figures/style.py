@@ -1,4 +1,4 @@
-"""How figures look, and how they are saved: the same bytes from the same numbers."""
+"""Sets how figures look, and saves them: the same bytes from the same numbers."""
 
 from __future__ import annotations
 

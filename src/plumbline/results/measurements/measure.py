@@ -1,4 +1,4 @@
-"""``python -m plumbline.results.measurements.measure STUDY NAME``: what a target needs that no training run gives.
+"""Makes what a target needs that no run gives: ``python -m plumbline.results.measurements.measure STUDY NAME``.
 
 A measurement is a function of its own name in ``plumbline/studies/<study>/measurements/<name>.py``, called with the
 study, its options of the preset, and a function for lines of progress; it returns a frame. Of the study's runs it sees

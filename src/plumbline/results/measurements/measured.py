@@ -1,4 +1,4 @@
-"""A measurement's frame and the file beside it that says what it was made with."""
+"""Writes and reads a measurement's frame and the file beside it that says what it was made with."""
 
 from __future__ import annotations
 

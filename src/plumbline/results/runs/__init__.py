@@ -1,1 +1,6 @@
-"""Reads finished runs for a table: which are expected, what they hold, and whether they can be compared."""
+"""Reads finished runs for tables, figures and claims.
+
+expected_runs.py  which runs are expected
+finished_runs.py  what they hold, as frames
+comparability.py  whether their numbers can stand side by side
+"""

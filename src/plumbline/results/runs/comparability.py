@@ -1,4 +1,4 @@
-"""What runs have in common that stand in one table, and what its reader must know where they have not.
+"""Compares what the runs of one table were made with: refuses, warns of or notes what they do not share.
 
 Refused, as numbers that cannot be compared: runs that read different packs where their specs name the same one; scores
 of another suite, task set, limit, metric policy, harness, precision or task definition; scores of other items, or

@@ -1,4 +1,4 @@
-"""Which runs a target expects: those of the study's configuration, of a command line, or whatever lies on disk."""
+"""Says which runs a target expects: those of the study's configuration, of a command line, or whatever lies on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The finished runs that a table or figure expects, as frames. What is not there is `missing`, never dropped."""
+"""Reads the runs that a target expects as frames. A run that is not there is `missing`, never dropped."""
 
 from __future__ import annotations
 

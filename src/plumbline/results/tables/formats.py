@@ -1,4 +1,4 @@
-"""How numbers are printed: by a name or a format of Python's, both plain text, so that a file can carry them."""
+"""Formats numbers, by a name or a format of Python's, both plain text, so that a file can carry them."""
 
 from __future__ import annotations
 

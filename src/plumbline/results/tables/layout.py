@@ -1,4 +1,4 @@
-"""What tables of several studies share: columns beside the printed ones, the facts of a row, what stands around."""
+"""Makes what tables of several studies share: columns beside the printed ones, the facts of a row, notes around it."""
 
 from __future__ import annotations
 

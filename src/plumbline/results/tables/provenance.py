@@ -1,4 +1,4 @@
-"""The file beside a table that says how to read it and where each cell comes from."""
+"""Writes and reads the file beside a table that says how to read it and where each cell comes from."""
 
 from __future__ import annotations
 

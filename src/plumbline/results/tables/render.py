@@ -1,4 +1,4 @@
-"""A table's four files: tidy csv, md, tex, and where each cell comes from. Each is written whole or not at all."""
+"""Writes a table's four files: tidy csv, md, tex, and where each cell comes from. Each is whole or absent."""
 
 from __future__ import annotations
 

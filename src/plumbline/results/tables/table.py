@@ -1,4 +1,4 @@
-"""A table: declared columns, rows of cells, warnings and notes; each cell knows the runs it was made from."""
+"""Defines a table: declared columns, rows of cells, warnings and notes; each cell knows the runs it was made from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finished table for a terminal: its warnings above it, at most 80 columns wide, read from its files alone."""
+"""Prints a finished table in a terminal: warnings above it, at most 80 columns wide, read from its files alone."""
 
 from __future__ import annotations
 

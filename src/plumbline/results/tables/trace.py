@@ -1,4 +1,4 @@
-"""``plumbline trace TABLE.csv ROW COLUMN``: from a number in a table to the runs that gave it."""
+"""Goes from a number in a table to the runs that gave it: ``plumbline trace TABLE.csv ROW COLUMN``."""
 
 from __future__ import annotations
 

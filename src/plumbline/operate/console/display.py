@@ -1,4 +1,4 @@
-"""What a person reads while Snakemake works: one live bar a stage in a terminal, one line a finished run elsewhere.
+"""Shows a person what Snakemake does: one live bar a stage in a terminal, one line a finished run elsewhere.
 
 Snakemake's whole account is in its own log file, .snakemake/log; this is not a second one.
 """

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.operate import device
+from plumbline.operate import gpu_queue
 
 #: Claims each of its devices by a file that must not be there, stays a while, and writes down what it saw.
 JOB = """
@@ -38,7 +38,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     (tmp_path / "job.py").write_text(JOB)
 
     def begin(seconds: float, number: int = 1, names: str = "0,1,2") -> subprocess.Popen[str]:
-        words = [sys.executable, "-m", "plumbline.operate.device", "--devices", str(number)]
+        words = [sys.executable, "-m", "plumbline.operate.gpu_queue", "--devices", str(number)]
         process = subprocess.Popen(
             [*words, sys.executable, "job.py", str(seconds)],
             cwd=tmp_path,
@@ -79,7 +79,7 @@ def test_a_job_waits_for_a_device_that_a_killed_job_frees(start: Start, tmp_path
     first = start(60, names="GPU-1a2b")
     until((tmp_path / "using-GPU-1a2b").exists)
     second = start(0, names="GPU-1a2b")
-    time.sleep(3 * device.EVERY)
+    time.sleep(3 * gpu_queue.EVERY)
     assert second.poll() is None, "it began on a device that was taken"
     first.send_signal(signal.SIGKILL)
     first.wait()
@@ -104,13 +104,13 @@ def test_more_devices_than_there_are_is_an_error(start: Start) -> None:
 def test_a_list_of_visible_devices_is_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PLUMBLINE_DEVICES", raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, MIG-3f,-1,0")
-    assert device.devices() == ["2", "MIG-3f"]
+    assert gpu_queue.devices() == ["2", "MIG-3f"]
     monkeypatch.setenv("PLUMBLINE_DEVICES", "5")
-    assert device.devices() == ["5"]
+    assert gpu_queue.devices() == ["5"]
     for wrong, says in (("", "names no device"), ("1,1", "twice")):
         monkeypatch.setenv("PLUMBLINE_DEVICES", wrong)
         with pytest.raises(PlumblineError, match=says):
-            device.devices()
+            gpu_queue.devices()
 
 
 def test_otherwise_nvidia_smi_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -118,21 +118,21 @@ def test_otherwise_nvidia_smi_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(PlumblineError, match=r"cannot ask nvidia-smi .*PLUMBLINE_DEVICES"):
-        device.devices()
+        gpu_queue.devices()
     command = tmp_path / "nvidia-smi"
     for script, expected in (("echo 0; echo 1", ["0", "1"]), ("echo No devices were found; exit 6", None)):
         command.write_text(f"#!/bin/sh\n{script}\n")
         command.chmod(stat.S_IRWXU)
         if expected:
-            assert device.devices() == expected
+            assert gpu_queue.devices() == expected
         else:
             with pytest.raises(PlumblineError, match=r"names no GPU \(it says: No devices were found"):
-                device.devices()
+                gpu_queue.devices()
 
 
 def test_a_lock_folder_of_somebody_else_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PLUMBLINE_DEVICE_LOCKS", str(tmp_path))
-    assert device.lock_folder() == tmp_path
-    monkeypatch.setattr(device.os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+    assert gpu_queue.lock_folder() == tmp_path
+    monkeypatch.setattr(gpu_queue.os, "getuid", lambda: tmp_path.stat().st_uid + 1)
     with pytest.raises(PlumblineError, match="belongs to another user"):
-        device.lock_folder()
+        gpu_queue.lock_folder()

@@ -1,4 +1,4 @@
-"""The device: whether jobs want a GPU, and whether torch finds one that can be used."""
+"""Checks whether jobs want a GPU, and whether torch finds one that can be used."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Give a job a GPU of this machine to itself: wait for a free one, show it alone to the job, and become the job.
+"""Gives a job a GPU of this machine to itself: waits for a free one, shows it alone to the job, and becomes the job.
 
-    python -m plumbline.operate.device python -m plumbline.train ...
-    python -m plumbline.operate.device --devices 4 torchrun --standalone --nproc-per-node=4 -m plumbline.train ...
+    python -m plumbline.operate.gpu_queue python -m plumbline.train ...
+    python -m plumbline.operate.gpu_queue --devices 4 torchrun --standalone --nproc-per-node=4 -m plumbline.train ...
 
 A device is taken by a lock on a file (flock) that this process holds and keeps when it becomes the job (exec), so that
 the device is free again when the job has ended, in whatever way. The job sees its devices, and no other, in
@@ -128,14 +128,14 @@ def launch(wildcards: Any) -> str:
     """What stands before `-m plumbline.train` in the job of that run (profiles/gpus)."""
     number = needed(wildcards)
     if number == 1:
-        return "python -m plumbline.operate.device python"
-    return f"python -m plumbline.operate.device --devices {number} torchrun --standalone --nproc-per-node={number}"
+        return "python -m plumbline.operate.gpu_queue python"
+    return f"python -m plumbline.operate.gpu_queue --devices {number} torchrun --standalone --nproc-per-node={number}"
 
 
 def main() -> None:
     """Take devices and become the command."""
     parser = argparse.ArgumentParser(
-        prog="python -m plumbline.operate.device", description="Run a command with GPUs of its own."
+        prog="python -m plumbline.operate.gpu_queue", description="Run a command with GPUs of its own."
     )
     parser.add_argument("--devices", type=int, default=1, metavar="N", help="how many it needs (default: 1)")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")

@@ -1,4 +1,4 @@
-"""Who has this directory, and the runs that are to be trained, at this moment."""
+"""Checks whether another Snakemake holds this directory, or another trainer a run that is to be trained."""
 
 from __future__ import annotations
 

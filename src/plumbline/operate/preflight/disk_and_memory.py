@@ -1,4 +1,4 @@
-"""Room: what the plan says that runs and corpora take, against the disk of `work`; and the memory of one job."""
+"""Checks that `work` has disk space for what runs and corpora take by the plan, and this machine memory for a job."""
 
 from __future__ import annotations
 

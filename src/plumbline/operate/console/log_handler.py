@@ -1,0 +1,100 @@
+"""Hands the records of Snakemake's log to the display, so that a person sees what matters of a run, and no more.
+
+Snakemake finds the handler through the package `snakemake_logger_plugin_plumbline`. Where a person asks for Snakemake's
+own words (a dry run, --verbose, --printshellcmds, --debug-dag, --quiet) they get them as ever, and the log file in
+.snakemake/log always has them all. snakemake-logger-plugin-rich draws bars as well; it replaces the job table of a dry
+run, and knows neither runs nor their steps, nor how long anything takes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from logging import WARNING, LogRecord
+from os.path import relpath
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+#: Lines of Snakemake's that are passed on although they are no warnings.
+_TOLD = ("Nothing to be done", "Terminating processes on user request", "Will exit after finishing")
+#: Lines that say again what was said of the failed job, and two that help nobody.
+_DROPPED = re.compile(
+    r"Assuming unrestricted shared filesystem usage|Config file .* is extended|Exiting because a job execution failed|"
+    r"WorkflowError:\nAt least one job did not complete successfully|RuleException:\nCalledProcessError"
+)
+#: How Snakemake names a job that ended well and did not make its outputs.
+_GIVEN_UP = re.compile(r"^Job (\d+) +completed successfully, but", re.MULTILINE)
+
+
+class LogHandler(LogHandlerBase):
+    """Hands records to the console, or to Snakemake's own handler."""
+
+    writes_to_stream = True
+    writes_to_file = False
+    has_filter = True
+    has_formatter = True
+    needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        # Snakemake imports every plugin, whichever it uses: what costs time is imported when this one is used.
+        from plumbline.operate.console.display import Console
+        from plumbline.project import snakemake_internals
+
+        given = self.common_settings
+        self.default, self.formatter = snakemake_internals.own_log_handler(given)
+        asked = given.dryrun or given.verbose or given.debug_dag or given.printshellcmds
+        self.plain = bool(asked or {"ALL", "RULES", "PROGRESS"} & {silenced.name for silenced in given.quiet or ()})
+        self.console = Console(sys.stderr, color=not given.nocolor)
+        self.begun = False
+        self.told = ""
+
+    def emit(self, record: LogRecord) -> None:
+        """Say what the record means. What goes wrong here is said, and the record is shown as Snakemake would."""
+        if not self.plain:
+            try:
+                self._tell(record)
+                return
+            except Exception as problem:
+                self.plain = True
+                self.console.abandon()
+                print(f"warning: no more of the short account: {type(problem).__name__}: {problem}", file=sys.stderr)
+        self.default.handle(record)
+
+    def _tell(self, record: LogRecord) -> None:
+        event, console, text = getattr(record, "event", None), self.console, record.getMessage()
+        if event == LogEvent.WORKFLOW_STARTED:
+            self.begun = True
+        elif not self.begun:  # nothing is carried out (yet): the answers of --lint, --unlock and the like
+            if not _DROPPED.match(text):
+                self.default.handle(record)
+        elif event == LogEvent.RUN_INFO:
+            console.planned(record.stats)
+        elif event == LogEvent.JOB_INFO:
+            console.started(record)
+        elif event == LogEvent.JOB_FINISHED:
+            console.finished(record.job_id)
+        elif event == LogEvent.GROUP_ERROR or (event == LogEvent.JOB_ERROR and not record.indent):
+            console.failed(record)
+        elif hasattr(record, "plumbline_forecast"):
+            console.expected(record)
+        elif event in (None, LogEvent.ERROR):
+            self._pass_on(record, text)
+
+    def _pass_on(self, record: LogRecord, text: str) -> None:
+        console = self.console
+        if text.startswith("Complete log(s): "):
+            console.logfile = relpath(text.removeprefix("Complete log(s): "))
+        elif (found := _GIVEN_UP.search(text)) and console.broken(int(found[1]), text):
+            return
+        elif text != self.told and (text.startswith(_TOLD) or (record.levelno >= WARNING and not _DROPPED.match(text))):
+            self.told = text  # a request to stop comes once from each signal that arrives
+            console.say(self.formatter.format(record))
+
+    def close(self) -> None:
+        """The end: Snakemake closes its handlers when all records were handled."""
+        try:
+            self.console.ended()
+        except Exception as problem:
+            print(f"warning: the short account has no end: {type(problem).__name__}: {problem}", file=sys.stderr)
+        super().close()

@@ -1,0 +1,301 @@
+"""Holds every private part of Snakemake that is read or replaced here, behind functions with plain names.
+
+Snakemake promises its command line, what a rule sees of its job (wildcards, input, output, params, log, resources,
+threads), `snakemake.utils`, and the interfaces of its plugins. What stands in `PARTS` may change with any minor
+version. So no other file touches a private part, and tests/architecture/test_snakemake_internals.py fails where another
+minor version than `SEEN_WITH` is installed: look at each function, then write the version there. Snakemake is imported
+inside the functions, since what merely prints help imports this module too.
+
+    command line   parse_config_word, profile_files, find_profile, read_profile, executor_and_cores, main
+    configuration  is_main_process, config_files, config_words, use_config
+    jobs           on_dag_built, force_jobs, all_jobs, needed_jobs, stays_here, remembers, compares_parameters,
+                   makes_files, only_touches
+    scheduler      priced_jobs, resource_limits, runs_jobs_here, without_default_rate_limit
+    lock           take_lock_over, lock_files
+    log            logger, own_log_handler
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import io
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+#: Minor versions of Snakemake whose source was read for all that follows.
+SEEN_WITH = ("9.27",)
+
+#: What is private and used below: names by the module or class that has them.
+PARTS: dict[str, tuple[str, ...]] = {
+    "snakemake.cli": ("get_profile_dir", "main", "parse_args", "parse_config"),
+    "snakemake.profiles": ("ProfileConfigFileParser",),
+    "snakemake.logging": ("ColorizingTextHandler", "DefaultFilter", "DefaultFormatter"),
+    "snakemake.persistence": ("PersistenceBase",),
+    "snakemake.persistence.PersistenceBase": ("cleanup_locks", "has_metadata", "lock", "path"),
+    "snakemake.settings.types.ConfigSettings": ("config", "config_args", "configfiles", "overwrite_config"),
+    "snakemake.workflow.Workflow": (
+        "_build_dag",
+        "_localrules",
+        "config_settings",
+        "dag",
+        "execution_settings",
+        "global_resources",
+        "globals",
+        "is_main_process",
+        "local_exec",
+        "persistence",
+        "rerun_triggers",
+        "scheduler",
+        "touch",
+    ),
+    "snakemake.dag.DAG": ("forcefiles", "jobid", "jobs", "needrun_jobs", "update_needrun", "workflow"),
+    "snakemake.jobs.Job": ("dag", "rule", "scheduler_resources"),
+    "snakemake.rules.Rule": ("group", "norun"),
+    "snakemake.scheduling.job_scheduler.JobScheduler": ("job_rate_limiter",),
+    "snakemake.scheduling.job_scheduler.JobRateLimiter": ("max_jobs", "timespan"),
+    "configargparse.ArgumentParser": ("_default_config_files",),
+}
+
+#: Snakemake's default limit: so many jobs in so many seconds.
+DEFAULT_RATE = (100, 1)
+
+
+def parse_config_word(word: str) -> dict[str, Any]:
+    """Read one KEY=VALUE word of `--config` as Snakemake does.
+
+    Raises:
+        ValueError: it is not of that form.
+    """
+    from snakemake.cli import parse_config
+
+    read: dict[str, Any] = parse_config([word])
+    return read
+
+
+def profile_files(argv: Sequence[str]) -> list[Path]:
+    """Find the files of the profiles in force, the last one strongest: those of --profile (or of $SNAKEMAKE_PROFILE),
+    then the workflow's own. Snakemake looks for them itself."""
+    from snakemake.cli import parse_args
+
+    with contextlib.redirect_stderr(io.StringIO()):  # which it has said already
+        parser, _ = parse_args(list(argv))
+    return [Path(path) for path in parser._default_config_files]
+
+
+def find_profile(profile: str) -> Path | None:
+    """Find the file of a profile that is named as for --profile; None where there is none."""
+    from snakemake.cli import get_profile_dir
+
+    found = get_profile_dir(profile)
+    return None if found is None else Path(found[1])
+
+
+def read_profile(path: Path) -> Mapping[str, Any]:
+    """Read a profile, its expressions evaluated.
+
+    Raises:
+        ConfigFileParserException: of configargparse, where it cannot be read.
+    """
+    from snakemake.profiles import ProfileConfigFileParser
+
+    with open(path, encoding="utf-8") as stream:
+        read: Mapping[str, Any] = ProfileConfigFileParser().parse(stream)
+    return read
+
+
+def executor_and_cores(argv: Sequence[str]) -> tuple[str, Any]:
+    """Read which executor a command line and its profiles choose, and how many cores they give it, None for unsaid."""
+    from snakemake import cli
+
+    _, given = cli.parse_args(list(argv))
+    return given.executor or "local", given.cores
+
+
+def main(argv: Sequence[str]) -> None:
+    """Run Snakemake in this process; it ends with SystemExit."""
+    from snakemake import cli
+
+    cli.main(list(argv))
+
+
+def is_main_process(workflow: Any) -> bool:
+    """Tell the Snakemake that a person started from the ones that it starts for its jobs."""
+    return bool(workflow.is_main_process)
+
+
+def config_files(workflow: Any) -> list[Path]:
+    """List the files that --configfile names."""
+    return [Path(path) for path in workflow.config_settings.configfiles]
+
+
+def config_words(workflow: Any) -> list[str]:
+    """List the words of --config that Snakemake goes by."""
+    return list(workflow.config_settings.config_args or ())
+
+
+def use_config(workflow: Any, config: dict[str, Any], words: list[str]) -> None:
+    """Let a workflow, and the processes that carry out its jobs, go by another --config; before `configfile:`."""
+    workflow.config_settings = dataclasses.replace(workflow.config_settings, config=config, config_args=words)
+    workflow.globals["config"] = copy.deepcopy(workflow.config_settings.overwrite_config)
+
+
+def on_dag_built(workflow: Any, call: Callable[[], None]) -> None:
+    """Call a function each time that Snakemake knows its jobs, in dry runs and the like too (`onstart` is for runs)."""
+    build = workflow._build_dag
+
+    def built() -> None:
+        build()
+        call()
+
+    workflow._build_dag = built
+
+
+def force_jobs(workflow: Any, choose: Callable[[list[Any]], list[Any]]) -> None:
+    """Force those of all jobs that `choose` returns, before Snakemake first asks which of them are needed.
+
+    Snakemake's own --forcerun makes a target of each file that it is given; these are forced if they are asked for.
+    """
+    build = workflow._build_dag
+
+    def built() -> None:
+        dag = workflow.dag
+        update = dag.update_needrun
+
+        async def update_needrun(*arguments: Any, **options: Any) -> None:
+            dag.update_needrun = update
+            for job in choose(list(dag.jobs)):
+                dag.forcefiles.update(job.output)
+            await update(*arguments, **options)
+
+        dag.update_needrun = update_needrun
+        build()
+
+    workflow._build_dag = built
+
+
+def all_jobs(workflow: Any) -> list[Any]:
+    """List the jobs of the graph, those that need not run too."""
+    return list(workflow.dag.jobs)
+
+
+def needed_jobs(workflow: Any) -> list[Any]:
+    """List the jobs that are to run and have not."""
+    return list(workflow.dag.needrun_jobs())
+
+
+def remembers(workflow: Any, job: Any) -> bool:
+    """Whether Snakemake wrote down what it made a job's outputs with."""
+    return bool(workflow.persistence.has_metadata(job))
+
+
+def compares_parameters(workflow: Any) -> bool:
+    """Whether a job runs again when its parameters are others (--rerun-triggers)."""
+    return any(trigger.name == "PARAMS" for trigger in workflow.rerun_triggers)
+
+
+def makes_files(workflow: Any) -> bool:
+    """Whether jobs are run, or would be but for a dry run; not with --summary, --rulegraph, --unlock, --touch."""
+    return workflow.execution_settings is not None and not workflow.touch
+
+
+def only_touches(workflow: Any) -> bool:
+    """Whether files are only made to look new (--touch)."""
+    return bool(workflow.touch)
+
+
+def stays_here(job: Any) -> bool:
+    """Whether a job is carried out where Snakemake is. `job.is_local` says so of every job of a dry run."""
+    rule = job.rule
+    return rule.group is None and (rule.name in job.dag.workflow._localrules or rule.norun)
+
+
+def priced_jobs(workflow: Any) -> list[tuple[int, str, Any, Mapping[str, Any]]]:
+    """List the jobs that are to run: the number that the log calls each by, its rule, its wildcards, and what it takes
+    of the limited resources."""
+    dag = workflow.dag
+    return [(dag.jobid(job), job.rule.name, job.wildcards, job.scheduler_resources) for job in dag.needrun_jobs()]
+
+
+def resource_limits(workflow: Any) -> dict[str, Any]:
+    """List what all jobs at one time may take of each resource, None and large numbers for no limit."""
+    return {name: getattr(limit, "value", limit) for name, limit in workflow.global_resources.items()}
+
+
+def runs_jobs_here(workflow: Any) -> bool:
+    """Whether jobs are carried out on this machine, not by a cluster."""
+    return bool(workflow.local_exec)
+
+
+def without_default_rate_limit(workflow: Any) -> None:
+    """Take the scheduler's default rate limit away; a limit that somebody has chosen is left alone.
+
+    With any limit Snakemake 9.27.1 starts one more timer each time that it looks for jobs, and each timer makes it look
+    again (snakemake/snakemake#3744): after some hundred jobs it looks over all that are ready a hundred times a second,
+    and keeps a core busy. Without a limit it looks when a job has ended. To be called when the scheduler is there and
+    has not begun (`onstart`); no option of the command line says "no limit".
+    """
+    scheduler = workflow.scheduler
+    limiter = scheduler.job_rate_limiter
+    if limiter is not None and (limiter.max_jobs, limiter.timespan) == DEFAULT_RATE:
+        scheduler.job_rate_limiter = None
+
+
+def take_lock_over(
+    hold: Callable[[Path], AbstractContextManager[None]], before_unlocking: Callable[[Path], None]
+) -> None:
+    """Hold something of one's own around Snakemake's lock, and be asked before locks are removed at a person's word.
+
+    Both are given the folder `.snakemake`. It is here that one can tell who carries something out: when a Snakefile is
+    read, a dry run looks like any other; `onstart` comes after the lock, and who fails there has the locks of all
+    removed. A second call in one process changes nothing.
+    """
+    from snakemake.persistence import PersistenceBase
+
+    lock, cleanup_locks = PersistenceBase.lock, PersistenceBase.cleanup_locks
+    if lock.__module__ == __name__:
+        return
+
+    @contextmanager
+    def lock_within(persistence: Any) -> Iterator[None]:
+        with hold(persistence.path), lock(persistence):
+            yield
+
+    def cleanup_locks_after(persistence: Any) -> None:
+        before_unlocking(persistence.path)
+        cleanup_locks(persistence)
+
+    PersistenceBase.lock, PersistenceBase.cleanup_locks = lock_within, cleanup_locks_after
+
+
+def lock_files(folder: Path) -> list[Path]:
+    """List the files with which Snakemake locks what it is to make; `folder` is `.snakemake`."""
+    return sorted((folder / "locks").glob("*.lock"))
+
+
+def logger() -> logging.Logger:
+    """The logger whose records Snakemake's handlers show."""
+    return logging.getLogger("snakemake.logging")
+
+
+def own_log_handler(settings: Any) -> tuple[logging.Handler, logging.Formatter]:
+    """Make the handler that Snakemake itself would show its records with, and its formatter.
+
+    `settings`: those that a logger plugin is given.
+    """
+    from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
+
+    quiet = set(settings.quiet or ())
+    formatter = DefaultFormatter(quiet, settings.show_failed_logs)
+    handler = ColorizingTextHandler(
+        nocolor=settings.nocolor,
+        stream=sys.stdout if settings.stdout else sys.stderr,
+        formatter=formatter,
+        filter=DefaultFilter(quiet, settings.debug_dag, settings.verbose, settings.dryrun, settings.printshellcmds),
+    )
+    return handler, formatter

@@ -1,0 +1,139 @@
+"""Private parts of Snakemake stand in one module, are there, and are those of the minor version that was looked at."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import tokenize
+from collections.abc import Iterable, Iterator
+from importlib import metadata
+from pathlib import Path
+from pkgutil import resolve_name
+
+import pytest
+
+from plumbline.project import snakemake_internals
+from plumbline.project.snakemake_internals import PARTS, SEEN_WITH
+from tests.architecture.rooms import ROOT
+
+MODULE = Path(snakemake_internals.__file__)
+#: What may be imported everywhere: documented for Snakefiles. The interfaces of plugins are packages of their own.
+PUBLIC = ("snakemake.utils",)
+#: What objects of Snakemake's are called here, and what rules and plugins may read of them.
+OBJECTS = {"workflow", "dag", "job", "rule", "scheduler", "limiter", "persistence", "parser", "cli"}
+OF_JOBS = {"name", "rule", "wildcards", "input", "output", "params", "log", "resources", "threads"}
+NAMES = {name for names in PARTS.values() for name in names}
+#: Names that mean nothing else in this repository, whatever they are read from.
+TELLING = {name for name in NAMES if "_" in name} - {"parse_args"} | {"forcefiles", "norun"}
+
+
+def functions() -> list[str]:
+    """The functions that would have to be looked at."""
+    found = inspect.getmembers(snakemake_internals, inspect.isfunction)
+    return [name for name, one in found if one.__module__ == snakemake_internals.__name__]
+
+
+def unseen(version: str) -> str:
+    """What is to be done about a version of Snakemake; empty for one of which all is known."""
+    if version.rpartition(".")[0] in SEEN_WITH:
+        return ""
+    return (
+        f"Snakemake {version} is installed, and its private parts were seen with {' and '.join(SEEN_WITH)}: look at "
+        f"these {len(functions())} functions of {MODULE.relative_to(ROOT)}, then add the version to SEEN_WITH there: "
+        f"{', '.join(functions())}"
+    )
+
+
+def test_the_installed_snakemake_is_one_whose_private_parts_were_looked_at() -> None:
+    assert not (words := unseen(metadata.version("snakemake"))), words
+    assert re.match(
+        r"Snakemake 9\.99\.0 is .* seen with 9\.27.*: look at these 2\d functions of src/", unseen("9.99.0")
+    )
+
+
+@pytest.mark.parametrize("owner", PARTS)
+def test_every_private_part_is_there(owner: str) -> None:
+    """An attribute of objects is set in its class's own code, or declared there."""
+    there = resolve_name(owner)
+    source = inspect.getsource(there)
+    missing = {
+        name for name in PARTS[owner] if not hasattr(there, name) and not re.search(rf"\bself\.{name}\b.*=", source)
+    } - set(getattr(there, "__annotations__", ()))
+    assert not missing, f"{owner} of the installed Snakemake has no {sorted(missing)}"
+
+
+def test_the_list_of_private_parts_is_whole() -> None:
+    tree = ast.parse(MODULE.read_text(encoding="utf-8"))
+    read = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and last(node.value) in OBJECTS}
+    imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and "snakemake" in str(node.module)]
+    read |= {each.name for node in imported for each in node.names if each.name != "cli"}
+    assert read - OF_JOBS <= NAMES, "used and not in PARTS"
+    words = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} | read
+    assert words | {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)} >= NAMES, "in PARTS, not used"
+
+
+def last(node: ast.expr) -> str:
+    """The name that an expression ends with."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def touched(lines: Iterable[bytes]) -> Iterator[str]:
+    """The private parts that a source touches. Snakemake's language has Python's words, so they are read as such."""
+    words = [
+        token.string.strip("'\"")
+        for token in tokenize.tokenize(iter(lines).__next__)
+        if token.type in (tokenize.NAME, tokenize.OP, tokenize.STRING)
+    ]
+    for place, word in enumerate(words):
+        before, owner, after = words[place - 1 : place], words[place - 2 : place - 1], words[place + 1 : place + 3]
+        if word == "snakemake" and before in (["from"], ["import"]):
+            module = ".".join([word, *after[1:]]) if after[:1] == ["."] else word
+            if module not in PUBLIC:
+                yield module
+        elif before == ["."] and owner == [MODULE.stem]:
+            continue
+        elif word in TELLING:
+            yield word
+        elif before == ["."] and owner == ["workflow"]:
+            yield f"workflow.{word}"
+        elif (
+            before == ["."]
+            and owner[:1] in (["dag"], ["job"], ["rule"])
+            and (word[0] == "_" or word in NAMES - OF_JOBS)
+        ):
+            yield f"{owner[0]}.{word}"
+
+
+def sources() -> Iterator[Path]:
+    """All code that the workflow is made of, but the module itself."""
+    yield ROOT / "Snakefile"
+    yield from (ROOT / "workflow").rglob("*.smk")
+    yield from (path for path in (ROOT / "src").rglob("*.py") if path != MODULE)
+
+
+def test_no_other_file_touches_a_private_part() -> None:
+    found = {}
+    for path in sources():
+        if offences := sorted(set(touched(path.read_bytes().splitlines(keepends=True)))):
+            found[str(path.relative_to(ROOT))] = offences
+    assert not found, f"give it a function of {MODULE.relative_to(ROOT)}: {found}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "build = workflow._build_dag",
+        "self.workflow.scheduler",
+        "for job in dag.needrun_jobs(): pass",
+        "job.dag.workflow._localrules",
+        "from snakemake.persistence import PersistenceBase",
+        "import snakemake.cli",
+        "from snakemake import cli",
+        "setattr(anything, 'forcefiles', set())",
+    ],
+)
+def test_a_touch_is_seen(line: str) -> None:
+    assert list(touched([line.encode()])), line
+    allowed = b"watch(workflow)\njob.wildcards.seed\nfrom snakemake.utils import min_version\n# workflow._build_dag\n"
+    assert not list(touched(allowed.splitlines(keepends=True)))
