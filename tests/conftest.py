@@ -41,7 +41,7 @@ LONGEST = (
     "golden/test_classes.py",
     "data/test_hub_stream.py",
     "export/test_methods.py",
-    "test_project.py",
+    "project/test_project.py",
 )
 
 

@@ -1,5 +1,6 @@
 """Attacks on what is on the disk: errors of the file system, starts that end without progress, suspension, three runs
-that take turns, a last update that is no numbers. (Damaged files: test_checkpoint, test_pretrain, test_points.)"""
+that take turns, a last update that is no numbers. (Damaged files: test_checkpoint, test_pretrain,
+test_probe_checkpoints.)"""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ from plumbline.train.monitoring.metrics import Metrics
 from tests.model_specs import run_spec
 from tests.train.helpers import products, read, settings, start_child, train
 from tests.train.test_checkpoint import write
-from tests.train.test_lease import holder
 from tests.train.test_pretrain import StopAt
+from tests.train.test_run_lock import holder
 
 
 @pytest.fixture

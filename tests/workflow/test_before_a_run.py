@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.operate.check.made import program
+from tests.operate.preflight.made import program
 from tests.workflow.project import Project, jobs_by_rule
 
 pytestmark = pytest.mark.workflow

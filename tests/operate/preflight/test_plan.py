@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.operate.preflight import before_first_job, cluster
 from plumbline.operate.preflight.planned import Job, Planned, _sentence
-from tests.operate.check.made import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
+from tests.operate.preflight.made import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
 
 
 def snakemakes(*jobs: Job, account: str = "") -> list[Any]:

@@ -17,7 +17,7 @@ from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import disk_and_memory, environment, gpu, in_use
 from plumbline.operate.preflight.planned import Job
 from plumbline.train.checkpoint import run_lock
-from tests.operate.check.made import TEXTS, TRAIN, planned, said
+from tests.operate.preflight.made import TEXTS, TRAIN, planned, said
 
 
 def sees(monkeypatch: pytest.MonkeyPatch, **seen: Any) -> None:

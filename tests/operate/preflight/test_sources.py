@@ -12,7 +12,7 @@ import pytest
 
 from plumbline.data.pinned_packages import PINS
 from plumbline.operate.preflight import folders, hub, packages
-from tests.operate.check.made import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
+from tests.operate.preflight.made import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FROM_HUB = {"data": {"source": "hub"}}
