@@ -49,7 +49,9 @@ def pinned_requirement(wildcards):
 
 def run_of(wildcards):
     """The run that a job's wildcards name."""
-    return PROJECT.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
+    return PROJECT.run(
+        wildcards.study, wildcards.scale, wildcards.method, wildcards.seed
+    )
 
 
 def run_spec(wildcards):
@@ -195,7 +197,9 @@ def made_of(kind):
 
     def fingerprint(wildcards):
         target = getattr(wildcards, kind, None)
-        return PROJECT.fingerprints.product(getattr(wildcards, "study", ""), kind, target)
+        return PROJECT.fingerprints.product(
+            getattr(wildcards, "study", ""), kind, target
+        )
 
     return fingerprint
 
@@ -234,7 +238,9 @@ def copied(*endings):
     """The files of this preset that a copy is made of."""
 
     def files(wildcards):
-        return [PROJECT.targets.copied_from(wildcards.name) + ending for ending in endings]
+        return [
+            PROJECT.targets.copied_from(wildcards.name) + ending for ending in endings
+        ]
 
     return files
 
