@@ -11,9 +11,9 @@ import pytest
 from mpmath import iv
 
 import plumbline.audit
-from plumbline.audit.expression import FUNCTIONS, function
+from plumbline.audit.expression import FUNCTIONS, function, lift
 from plumbline.audit.interval import high, low
-from plumbline.audit.number import Number
+from plumbline.audit.number import Number, exact
 from plumbline.audit.page import WIDTH, to_markdown
 from plumbline.audit.published import Published
 from plumbline.audit.report import build, choose, covered, findings, summary, to_csv
@@ -96,18 +96,25 @@ def test_what_is_no_value_is_marked_and_what_is_zero_is_zero(audit):
     assert audit.loc[("transfer", "a100_difference"), "low"] == 0 < audit.loc[("transfer", "t2_p_attnres"), "low"]
 
 
-def test_a_formula_says_what_it_is_made_of(audit):
-    """Every name in a formula is an input or a function that the page explains; every input is in the formula."""
+def test_a_formula_names_the_cells_that_it_reads(audit):
     row = audit.loc[("transfer", "t2_z_softpick")]
     scores = "table2.softpick.climb_avg", "table2.baseline.climb_avg", "noise_floor.baseline.climb_avg_std"
     assert row["formula"] == "({} - {}) / {}".format(*scores)
     assert row["inputs"] == "{}=0.4922; {}=0.4829; {}=0.00208".format(*scores)
+
+
+def test_a_row_can_be_computed_from_its_formula_and_inputs_alone(audit):
+    functions = {"abs": abs, **{name: function.call for name, function in FUNCTIONS.items()}}
     for row in audit.to_dict("records"):
-        formula, _, _ = row["formula"].partition(", F = ")
-        for name in (one.partition("=")[0] for one in row["inputs"].split("; ") if one):
-            formula, times = re.subn(rf"(?<![\w.]){re.escape(name)}(?![\w.\[])", "1", formula)
+        formula, given = row["formula"].partition(", F = ")[0], {}
+        for place, (name, shown) in enumerate(one.split("=") for one in row["inputs"].split("; ") if one):
+            formula, times = re.subn(rf"(?<![\w.]){re.escape(name)}(?![\w.\[])", f"input{place}", formula)
             assert times, (row["id"], name)
-        assert set(re.findall(r"[A-Za-z_]\w*", formula)) <= {*FUNCTIONS, "abs"}, row["id"]
+            numbers = [exact(text) for text in shown.replace("< ", "").split()]
+            given[f"input{place}"] = numbers if "[" in name else numbers[0]
+        given = {name: lift(numbers) for name, numbers in given.items()}
+        (value, _) = lift(eval(formula, functions, given)).one()
+        assert (low(value) + high(value)) / 2 == pytest.approx(row["recomputed"], rel=1e-9, abs=1e-15), row["id"]
 
 
 def test_no_method_has_its_flops_typed(audit):
@@ -303,6 +310,8 @@ def test_ledger_refuses_what_is_not_printed_and_what_gives_no_number(repository)
     table, heads = ledger.table("table2"), ledger.prose("heads")
     with pytest.raises(PlumblineError, match=r"table2.csv: baseline.p_bonf is not printed"):
         table["baseline", "p_bonf"]
+    with pytest.raises(PlumblineError, match=r"table2.csv: there is no row 'softpik'; did you mean 'softpick'"):
+        table.column("z", ["softpik"])
     with pytest.raises(PlumblineError, match="no entry 'head'; did you mean 'heads'"):
         ledger.prose("head")
     with pytest.raises(PlumblineError, match=r"table2\[:\].z - heads is a list of numbers"):

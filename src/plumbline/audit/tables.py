@@ -10,7 +10,7 @@ import pandas as pd
 from plumbline.audit.coverage import keyed
 from plumbline.audit.number import Column, Number
 from plumbline.audit.published import Published
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, nearest
 
 
 class Table:
@@ -22,7 +22,7 @@ class Table:
     """
 
     def __init__(self, published: Published, name: str) -> None:
-        self._published, self._name = published, name
+        self._published, self._name, self._file = published, name, f"{published.study}/{name}.csv"
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
@@ -35,7 +35,7 @@ class Table:
 
     def prints(self, row: str, column: str) -> bool:
         """Whether something stands in the cell."""
-        return isinstance(self._frame.loc[row, column], str)
+        return isinstance(self._text(row, column), str)
 
     def words(self, column: str) -> dict[str, str]:
         """The texts of a column by row, of the rows that print one."""
@@ -45,13 +45,13 @@ class Table:
         """A printed cell as a number.
 
         Raises:
-            PlumblineError: nothing is printed there.
+            PlumblineError: there is no such cell, or nothing is printed there.
         """
         row, column = cell
         if not self.prints(row, column):
-            raise PlumblineError(f"{self._published.study}/{self._name}.csv: {row}.{column} is not printed")
+            raise PlumblineError(f"{self._file}: {row}.{column} is not printed")
         name = f"{self._name}.{row}.{column}"
-        return Number(text=str(self._frame.loc[row, column]), name=name, cells=((self._name, row, column),))
+        return Number(text=str(self._text(row, column)), name=name, cells=((self._name, row, column),))
 
     def column(self, column: str, rows: Sequence[str] | None = None) -> Column:
         """The printed numbers of a column: of these rows, or of all that print one."""
@@ -71,3 +71,9 @@ class Table:
 
     def _numbers(self, column: str, rows: Sequence[str], where: str) -> Column:
         return Column(name=f"{self._name}[{where}].{column}", numbers=tuple(self[row, column] for row in rows))
+
+    def _text(self, row: str, column: str) -> object:
+        for kind, key, known in (("row", row, self.rows), ("column", column, list(map(str, self._frame)))):
+            if key not in known:
+                raise PlumblineError(f"{self._file}: there is no {kind} {key!r}{nearest(key, known)}")
+        return self._frame.loc[row, column]

@@ -67,7 +67,9 @@ def sizes(ledger: Ledger) -> None:
     )
     for name, place in (("params_m", where), ("params_lead_m", "lead")):
         source = f"{place}; authors' repository"
-        check(name, what, source, prose(name), exact(size.total(), "N") / MILLION, basis="outside source")
+        check(
+            name, what, source, prose(name), exact(size.total(), "counted_parameters") / MILLION, basis="outside source"
+        )
     ledger.copy(
         "params_twice",
         "parameters in the lead and in the analysis",

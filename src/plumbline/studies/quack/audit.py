@@ -28,7 +28,7 @@ def audit(ledger: Ledger) -> None:
             f"parameters of {model}",
             "Limitations; arXiv 2511.21377",
             prose("params_b"),
-            exact(size, "N") / BILLION,
+            exact(size, "counted_parameters") / BILLION,
             basis="outside source",
         )
     removed = exact(1, "query_norm") + exact(1, "key_norm")

@@ -26,7 +26,7 @@ def decoders(ledger: Ledger) -> None:
         ("llama", "parameters of the LLaMA-style variant of the same size", "sec 4", "params_m", llama),
         ("0p7b", "parameters at 0.7B", "App H", "params_0p7b_m", large),
     ):
-        total = exact(size.total(), "N") / MILLION
+        total = exact(size.total(), "counted_parameters") / MILLION
         check(f"params_{name}", f"{what}, in millions", where, prose(printed), total)
     what = f"GELU width that three maps of width {prose('ffn_gated')} equal in parameters"
     check("ffn_match", what, "sec 4", prose("ffn_single"), 3 * prose("ffn_gated") / 2)

@@ -43,7 +43,9 @@ def table_2(ledger: Ledger) -> None:
             multiple=multiple.value,
             learned_query=t2.words("trainable_wq")[config] == "yes",
         )
-        everything, body = (made_of(count, multiple, name="N") for count in (size.total(), size.body()))
+        everything, body = (
+            made_of(count, multiple, name="counted_parameters") for count in (size.total(), size.body())
+        )
         what = f"parameters of {config}, in millions"
         check(f"t2_total_{config}", what, "table 2", total, everything / MILLION, basis="outside source")
         what = f"parameters of {config} without token and position embeddings"

@@ -26,7 +26,7 @@ def parameters(ledger: Ledger) -> None:
     for method in t4.rows:
         extra, literal = sizes.extra(method, size), sizes.extra_by_the_words(method, size)
         basis: Basis = "follows" if extra == literal else "other reading"
-        what, total = f"parameters of {method}, in billions", exact(base + extra, "N") / BILLION
+        what, total = f"parameters of {method}, in billions", exact(base + extra, "counted_parameters") / BILLION
         check(f"t4_params_{method}", what, "table 4", t4[method, "params_b"], total, basis=basis)
         what, printed = f"parameters that {method} adds", t4[method, "delta_params_pct"]
         check(f"t4_delta_{method}", what, "table 4", printed, _added(extra, base), basis=basis)
@@ -36,7 +36,7 @@ def parameters(ledger: Ledger) -> None:
 
 
 def _added(extra: int, base: int) -> Expression:
-    return 100 * exact(extra, "extra") / exact(base, "N_baseline")
+    return 100 * exact(extra, "extra") / exact(base, "counted_baseline")
 
 
 def flops(ledger: Ledger) -> None:

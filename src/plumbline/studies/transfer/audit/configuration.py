@@ -35,11 +35,11 @@ def heads_and_scales(ledger: Ledger) -> None:
     what = (
         f"{literal.layers} layers of width {literal.width} with all else identical (FFN {literal.ffn_width}), billions"
     )
-    check("size_3b_as_printed", what, "sec 3.2", billions, exact(literal.total(), "N") / BILLION)
-    what, total = f"the same with the FFN scaled to {large.ffn_width}", exact(large.total(), "N")
+    check("size_3b_as_printed", what, "sec 3.2", billions, exact(literal.total(), "counted_parameters") / BILLION)
+    what, total = f"the same with the FFN scaled to {large.ffn_width}", exact(large.total(), "counted_parameters")
     check("size_3b_scaled", what, "sec 3.2", billions, total / BILLION, basis="other reading")
     what = f"cost of 3B over 1.2B at equal tokens, by parameters (FFN {large.ffn_width})"
-    ratio = exact(large.total(), "N_large") / exact(base.total(), "N_base")
+    ratio = exact(large.total(), "counted_large") / exact(base.total(), "counted_base")
     check("cost_parameters", what, "sec 5.1", prose("sweep_cost_ratio"), ratio, basis="other reading")
 
 
