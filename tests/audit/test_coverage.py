@@ -3,7 +3,8 @@
 import pytest
 
 from plumbline.audit.coverage import Unread, coverage, keyed, printed_cells, read_unread
-from plumbline.audit.interval import Number
+from plumbline.audit.expression import cells_of
+from plumbline.audit.number import Column, Number
 from plumbline.audit.published import Published
 from plumbline.audit.report import covered
 from plumbline.audit.rows import Ledger
@@ -34,15 +35,15 @@ def test_every_number_outside_the_key_is_a_cell(small):
 
 def test_a_cell_is_read_listed_or_missing(small):
     ledger = Ledger("sixth", small)
-    loss, gain = ledger.cell("table1", "theirs", "loss"), ledger.prose("gain")
-    ledger.cell("table1", "ours#1", "loss")  # looked at, and in no row
-    ledger.check("gain", "gain", "abstract", "magnitude", gain, {"x": loss.exactly()})
+    table, gain = ledger.table("table1"), ledger.prose("gain")
+    loss = table["theirs", "loss"] - table["ours#1", "loss"]  # made, and in no row
+    ledger.check("gain", "gain", "abstract", gain, abs(table["theirs", "loss"].exactly()))
     entries = [
         Unread(file="table1", columns=("seed",), reason="A name."),
         Unread(file="table1", rows=("theirs",), columns=("loss",), reason="Read after all."),
     ]
     found = coverage(small, ledger.read, entries)
-    assert (found.printed, found.read) == (6, 2)
+    assert (found.printed, found.read) == (6, 2) and ("table1", "ours#1", "loss") in cells_of(loss)
     assert {reason: len(cells) for reason, cells in found.listed.items()} == {"A name.": 3}
     assert found.missing == [("table1", "ours#1", "loss")]
     assert found.idle == [entries[1]]
@@ -58,8 +59,10 @@ def test_a_new_cell_of_a_document_is_missed(repository, changed):
 
 def test_numbers_made_of_printed_ones_keep_their_cells():
     number = Number(text="-0.5", cells=(("table1", "ours", "loss"),))
-    made = (number.exactly(), number.negated(), number.without_sign(), number.as_bound())
-    assert [(one.text, one.cells) for one in made] == [(text, number.cells) for text in ("-0.5", "0.5", "0.5", "-0.5")]
+    made = (number.exactly(), number.exactly().rounded(), number.without_sign(), number.as_bound())
+    assert [(one.text, one.cells) for one in made] == [(text, number.cells) for text in ("-0.5", "-0.5", "0.5", "-0.5")]
+    column = Column(name="table1[:].loss", numbers=(number.without_sign(), number.without_sign()))
+    assert cells_of(-column.exactly()) == cells_of(-column.as_bounds()) == set(number.cells)
 
 
 def test_the_list_is_closed(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -10,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from plumbline.audit.coverage import Coverage
+from plumbline.audit.expression import FUNCTIONS
 from plumbline.audit.findings import BEARINGS, Finding
-from plumbline.audit.formulas import FORMULAS
 from plumbline.audit.report import summary
-from plumbline.audit.rows import CLASSES, EDGE, MISMATCH, VERDICTS
+from plumbline.audit.rows import CLASSES, EDGE, MIDDLE, MISMATCH, VERDICTS
 
 #: Characters in a line.
 WIDTH = 100
@@ -49,7 +50,7 @@ def to_markdown(
         parts += _findings_that_bear_on(bearing, meaning, frame, studies, told)
     parts += _mismatches_without_finding(frame)
     parts += _knife_edges(frame)
-    parts += _classes(frame) + _unread(studies, covered) + _formulas(frame)
+    parts += _classes(frame) + _unread(studies, covered) + _functions(frame)
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
@@ -132,10 +133,10 @@ def _unread(studies: Sequence[str], covered: Mapping[str, Coverage]) -> list[str
     return ["## Printed numbers that no row reads, and why", "", *lines, ""] if lines else []
 
 
-def _formulas(frame: pd.DataFrame) -> list[str]:
-    used = frame["formula"].unique()
-    lines = [line for name in used for line in _item(f"**{name}**: `{FORMULAS[name].expression}`")]
-    return ["## Formulas", "", *lines, ""] if lines else []
+def _functions(frame: pd.DataFrame) -> list[str]:
+    called = dict.fromkeys(name for formula in frame["formula"] for name in re.findall(r"\b(\w+)\(", formula))
+    lines = [line for name in called if name in FUNCTIONS for line in _item(f"`{name}`: {FUNCTIONS[name].meaning}")]
+    return ["## Functions in formulas", "", *lines, ""] if lines else []
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
@@ -152,8 +153,9 @@ def _item(text: str) -> list[str]:
 def _recomputed(row: Mapping[Any, Any]) -> str:
     """A recomputed number, one digit longer than the printed one, with its range where rounding leaves one."""
     digits = max(4, len(Decimal(row["printed"].removeprefix("< ")).as_tuple().digits) + 1)
-    form = ".0f" if FORMULAS[row["formula"]].whole else f".{digits}g"
-    value, low, high = (format(row[name], form) for name in ("recomputed", "low", "high"))
-    if FORMULAS[row["formula"]].spans:
+    numbers = [row[name] for name in ("recomputed", "low", "high")]
+    form = ".0f" if all(number == round(number) for number in numbers) else f".{digits}g"
+    value, low, high = (format(number, form) for number in numbers)
+    if row["recomputed_is"] == MIDDLE:
         return f"possible from {low} to {high}"
     return f"recomputed {value}" + f" ({low} to {high})" * (low != high)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumbline.audit.formulas import formula
-from plumbline.audit.interval import Interval
 from plumbline.core.errors import PlumblineError
 
 
@@ -78,13 +76,3 @@ def head_width(width: int, heads: int) -> int:
     if width % heads:
         raise PlumblineError(f"setup.yaml: {heads} heads do not share a width of {width} evenly; mend one of the two")
     return width // heads
-
-
-@formula("parameters", "closed count N of the stated configuration, divided by the printed unit")
-def in_units(count: Interval, unit: Interval) -> Interval:
-    return count / unit
-
-
-@formula("added parameters", "100 extra / N(baseline) %")
-def added(extra: Interval, baseline: Interval) -> Interval:
-    return 100 * extra / baseline

@@ -1,25 +1,19 @@
-"""One row of the audit: a printed number, the formula that gives it, its inputs, and the computed verdict and class."""
+"""A row of the audit: a printed number, the expression that gives it, its inputs, the computed verdict and class."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
-import pandas as pd
-
-from plumbline.audit import counting, parameters, statistics, training
-from plumbline.audit.coverage import keyed
-from plumbline.audit.formulas import FORMULAS
-from plumbline.audit.interval import Cell, Number, exact, high, low, meet, touch, without_noise
+from plumbline.audit.expression import Given, cells_of, inputs_of, lift
+from plumbline.audit.interval import Cell, high, low, meet, touch, without_noise
+from plumbline.audit.number import Number
 from plumbline.audit.published import ProseNumber, Published
 from plumbline.audit.settings import Settings
+from plumbline.audit.tables import Table
 from plumbline.core.errors import PlumblineError, nearest
-
-#: Importing these registers their formulas.
-REGISTERED = (counting, parameters, statistics, training)
 
 MATCH, WITHIN, EDGE, MISMATCH = "match", "within rounding", "knife edge", "mismatch"
 
@@ -70,7 +64,7 @@ COLUMNS = [
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
     """A check that has been computed; see `COLUMNS`. `recomputed` is the value at the printed inputs, or the middle of
-    the range of a formula that gives one of exact inputs too (`recomputed_is`)."""
+    a range that no printed number narrows (`recomputed_is`)."""
 
     document: str
     id: str
@@ -81,14 +75,10 @@ class Row:
     inputs: str
     printed: str
     recomputed: float
+    recomputed_is: str
     low: float
     high: float
     verdict: str
-
-    @property
-    def recomputed_is(self) -> str:
-        """What `recomputed` is: a value, or the middle of a range that no printed number narrows."""
-        return MIDDLE if FORMULAS[self.formula].spans else VALUE
 
     @property
     def kind(self) -> str:
@@ -118,33 +108,15 @@ class Ledger:
         self.rows: list[Row] = []
         self.read: set[Cell] = set()
         self._published = published
-        self._tables: dict[str, pd.DataFrame] = {}
+        self._tables: dict[str, Table] = {}
 
     @cached_property
     def _prose(self) -> dict[str, ProseNumber]:
         return self._published.prose()
 
-    def table(self, name: str) -> pd.DataFrame:
-        """A printed table as text, on the keys that `coverage.keyed` gives its rows."""
-        if name not in self._tables:
-            self._tables[name] = keyed(self._published.table(name)).replace("", None)
-        return self._tables[name]
-
-    def prints(self, table: str, row: str, column: str) -> bool:
-        """Whether something stands in the cell."""
-        return isinstance(self.table(table).loc[row, column], str)
-
-    def cell(self, table: str, row: str, column: str, *, exact: bool = False) -> Number:
-        """A printed cell as a number."""
-        if not self.prints(table, row, column):
-            raise PlumblineError(f"{self.document}/{table}.csv: {row}.{column} is not printed")
-        text = str(self.table(table).loc[row, column])
-        return Number(text=text, exact=exact, where=f"{table}.{row}.{column}", cells=((table, row, column),))
-
-    def column(self, table: str, column: str, rows: Sequence[str] | None = None) -> list[Number]:
-        """Several printed cells of a column; default all rows that print one."""
-        names = self.table(table)[column].dropna().index if rows is None else rows
-        return [self.cell(table, name, column) for name in names]
+    def table(self, name: str) -> Table:
+        """A printed table."""
+        return self._tables.setdefault(name, Table(self._published, name))
 
     def prose(self, name: str) -> Number:
         """A number printed in running text."""
@@ -154,42 +126,41 @@ class Ledger:
             raise PlumblineError(
                 f"{self.document}/prose.csv has no entry {name!r}{nearest(name, self._prose)}"
             ) from None
-        return Number(text=number.text, exact=number.exact, where=number.source, cells=(("prose", name, "printed"),))
+        cell = ("prose", name, "printed")
+        return Number(text=number.text, exact=number.exact, name=name, where=number.source, cells=(cell,))
 
     def check(
         self,
         id: str,
         what: str,
         source: str,
-        formula: str,
         printed: Number,
-        inputs: Mapping[str, Number | int | float | Sequence[Number]],
+        formula: Given,
         *,
         basis: Basis = "follows",
+        note: str = "",
     ) -> None:
-        """Recompute `printed` from `inputs` by the named formula and keep the row.
+        """Hold `printed` against what `formula` comes to, and keep the row.
 
-        A number that is not a `Number` is a stated setting or a constant: exact. A sequence is one input
-        with many printed values. `basis` says what the row rests on; see `CLASSES`.
+        Args:
+            id: the row's name; findings refer to it.
+            what: what the printed number is.
+            source: where it stands.
+            printed: the number as printed.
+            formula: an expression of other printed numbers and stated settings.
+            basis: what the row rests on; see `CLASSES`.
+            note: what the formula's text does not say of itself; follows it in the row.
+
+        Raises:
+            PlumblineError: the name is taken, or the formula does not give one finite number.
         """
         if any(row.id == id for row in self.rows):
             raise PlumblineError(f"{self.document}: two audit rows are called {id!r}")
-        if formula not in FORMULAS:
-            raise PlumblineError(f"{self.document}: {id}: there is no formula {formula!r}{nearest(formula, FORMULAS)}")
-        function = FORMULAS[formula].function
-        given = {
-            name: value if isinstance(value, Number) else list(value) if isinstance(value, Sequence) else exact(value)
-            for name, value in inputs.items()
-        }
-        middles = function(*(_apply(Number.middle, value) for value in given.values()))
-        ranges = function(*(_apply(Number.interval, value) for value in given.values()))
-        recomputed = (low(middles) + high(middles)) / 2
+        expression = lift(formula)
+        middle, ranges = expression.one()
+        recomputed = (low(middle) + high(middle)) / 2
         if not math.isfinite(recomputed):
             raise PlumblineError(f"{self.document}: the audit row {id!r} does not give a number")
-        if FORMULAS[formula].whole and recomputed != round(recomputed):
-            raise PlumblineError(
-                f"{self.document}: the audit row {id!r} counts {recomputed}, which is not a whole number"
-            )
         scale = max(abs(low(ranges)), abs(high(ranges)))
         self.rows.append(
             Row(
@@ -198,31 +169,18 @@ class Ledger:
                 basis=basis,
                 what=what,
                 source=source,
-                formula=formula,
-                inputs="; ".join(f"{name}={_show(value)}" for name, value in given.items()),
+                formula=f"{expression.text}, {note}" if note else expression.text,
+                inputs="; ".join(f"{one.name}={one.shown}" for one in inputs_of(expression)),
                 printed=str(printed),
                 recomputed=without_noise(recomputed, scale),
+                recomputed_is=MIDDLE if expression.spans else VALUE,
                 low=without_noise(low(ranges), scale),
                 high=without_noise(high(ranges), scale),
-                verdict=verdict(printed, middles, ranges),
+                verdict=verdict(printed, middle, ranges),
             )
         )
-        for number in (printed, *_flat(given.values())):
-            self.read.update(number.cells)
+        self.read.update(printed.cells, cells_of(expression))
 
     def copy(self, id: str, what: str, source: str, printed: Number, original: Number) -> None:
         """A number that is printed twice: the shorter text must be the longer one, rounded."""
-        self.check(id, what, source, "same number", printed, {"x": original}, basis="copy")
-
-
-def _apply(method: Callable[[Number], Any], value: Number | list[Number]) -> Any:
-    return [method(number) for number in value] if isinstance(value, list) else method(value)
-
-
-def _flat(values: Iterable[Number | list[Number]]) -> Iterator[Number]:
-    for value in values:
-        yield from value if isinstance(value, list) else [value]
-
-
-def _show(value: Number | list[Number]) -> str:
-    return " ".join(str(number) for number in value) if isinstance(value, list) else str(value)
+        self.check(id, what, source, printed, original, basis="copy")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from plumbline.audit.interval import Number, exact
+from plumbline.audit.number import Number, exact
 from plumbline.audit.published import Published
 from plumbline.core.errors import PlumblineError, nearest
 
@@ -37,7 +37,7 @@ class Settings:
         value = self._value(entry, key)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise PlumblineError(f"{self._path}: {entry}.{key} is {value!r}; write a number")
-        return exact(value, f"setup.yaml, {entry}")
+        return exact(value, f"{entry}.{key}")
 
     def flag(self, entry: str, key: str) -> bool:
         """Whether something is there."""

@@ -1,71 +1,63 @@
-"""Named formulas of the audit that are statistics: z, p, corrections, Welch, ranks."""
+"""Named functions that are statistics: p, corrections, Welch, ranks."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 
-from mpmath import iv
 from scipy import stats as scipy_stats
 
-from plumbline.audit.formulas import Intervals, formula
+from plumbline.audit.expression import function
+from plumbline.audit.functions import Intervals
 from plumbline.audit.interval import Interval, high, low, monotone, over_corners, span
-from plumbline.stats import adjust, family_wise_error_rate, noise_floor, spearman, welch
+from plumbline.stats import adjust, noise_floor, spearman, welch
 
 
-@formula("sample sd", "sqrt(sum (x - mean)^2 / (n - 1))")
+@function("sqrt(sum (x - mean)^2 / (n - 1))")
 def sample_sd(x: Intervals) -> Interval:
     # Monotone in each value as long as no rounding carries a value across the mean.
     return over_corners(lambda *values: noise_floor(values).sigma, *x)
-
-
-@formula("z", "(x - mean) / sigma")
-def z_score(x: Interval, mean: Interval, sigma: Interval) -> Interval:
-    return (x - mean) / sigma
 
 
 def _two_sided(z: float) -> float:
     return float(2 * scipy_stats.norm.sf(z))
 
 
-@formula("two-sided normal p", "2 (1 - Phi(|z|))")
+@function("2 (1 - Phi(|z|))")
 def two_sided_p(z: Interval) -> Interval:
     return monotone(_two_sided, abs(z))
 
 
-@formula("one-sided normal p", "1 - Phi(z)")
+@function("1 - Phi(z)")
 def one_sided_p(z: Interval) -> Interval:
     return monotone(lambda value: float(scipy_stats.norm.sf(value)), z)
 
 
-@formula("Bonferroni p", "min(1, m 2 (1 - Phi(|z|)))")
-def bonferroni_p(z: Interval, m: Interval) -> Interval:
-    return monotone(lambda p: min(1.0, p), m * two_sided_p(z))
+def _survivors(correction: str, z: Intervals, m: Interval, alpha: Interval) -> Interval:
+    # Every adjusted p falls when any |z| grows: the smallest and largest |z| bound the count.
+    counts = []
+    for side in (low, high):
+        p = [_two_sided(side(abs(value))) for value in z]
+        counts.append(int((adjust(p, correction, m=round(low(m))) <= low(alpha)).sum()))  # type: ignore[arg-type]
+    return span(min(counts), max(counts))
 
 
-@formula("family-wise error rate", "100 (1 - (1 - alpha)^m) %")
-def fwer(alpha: Interval, m: Interval) -> Interval:
-    return over_corners(lambda a, n: 100 * family_wise_error_rate(a, round(n)), alpha, m)
+@function("how many Bonferroni-adjusted p of z are <= alpha, m tests")
+def bonferroni_survivors(z: Intervals, m: Interval, alpha: Interval) -> Interval:
+    return _survivors("bonferroni", z, m, alpha)
 
 
-def _survivors(correction: str) -> Callable[[Intervals, Interval, Interval], Interval]:
-    def count(z: Intervals, m: Interval, alpha: Interval) -> Interval:
-        # Every adjusted p falls when any |z| grows: the smallest and largest |z| bound the count.
-        counts = []
-        for side in (low, high):
-            p = [_two_sided(side(abs(value))) for value in z]
-            counts.append(int((adjust(p, correction, m=round(low(m))) <= low(alpha)).sum()))  # type: ignore[arg-type]
-        return span(min(counts), max(counts))
-
-    return count
+@function("how many Holm-adjusted p of z are <= alpha, m tests")
+def holm_survivors(z: Intervals, m: Interval, alpha: Interval) -> Interval:
+    return _survivors("holm", z, m, alpha)
 
 
-for _name, _correction in (("Bonferroni", "bonferroni"), ("Holm", "holm"), ("BH", "bh")):
-    formula(f"survivors of {_name}", f"how many {_name}-adjusted p of z are <= alpha, m tests")(_survivors(_correction))
+@function("how many Benjamini-Hochberg-adjusted p of z are <= alpha, m tests")
+def bh_survivors(z: Intervals, m: Interval, alpha: Interval) -> Interval:
+    return _survivors("bh", z, m, alpha)
 
 
-@formula("survivors of BH from Bonferroni p", "largest k with p_bonf(k) / k <= alpha")
+@function("Benjamini-Hochberg survivors from Bonferroni p: largest k with p(k) / k <= alpha")
 def bh_from_bonferroni(p: Intervals, alpha: Interval) -> Interval:
     counts = []
     for side in (high, low):
@@ -75,38 +67,28 @@ def bh_from_bonferroni(p: Intervals, alpha: Interval) -> Interval:
     return span(min(counts), max(counts))
 
 
-@formula("sigma from two rows", "(x_a - x_b) / (z_a - z_b)")
-def sigma_from_two(x_a: Interval, x_b: Interval, z_a: Interval, z_b: Interval) -> Interval:
-    return (x_a - x_b) / (z_a - z_b)
-
-
-@formula("Welch t", "(mean a - mean b) / sqrt(sd a^2 / n + sd b^2 / n)")
-def welch_t(mean_a: Interval, mean_b: Interval, sd_a: Interval, sd_b: Interval, n: Interval) -> Interval:
-    return (mean_a - mean_b) / iv.sqrt((sd_a**2 + sd_b**2) / n)
-
-
 def _welch_p(t: float, sd_a: float, sd_b: float, n: float) -> float:
     a, b = sd_a**2 / n, sd_b**2 / n
     return float(2 * scipy_stats.t.sf(abs(t), (a + b) ** 2 / ((a**2 + b**2) / (n - 1))))
 
 
-@formula("Welch p", "2 (1 - T_df(|t|)), df of Welch and Satterthwaite from the two sd")
+@function("2 (1 - T_df(|t|)), df of Welch and Satterthwaite from the two sd of n runs each")
 def welch_p(t: Interval, sd_a: Interval, sd_b: Interval, n: Interval) -> Interval:
     return over_corners(_welch_p, t, sd_a, sd_b, n)
 
 
-@formula("Welch t of seeds", "Welch t of the two lists")
+@function("Welch t of two lists")
 def welch_t_of_seeds(a: Intervals, b: Intervals) -> Interval:
     return over_corners(lambda *x: welch(x[: len(a)], x[len(a) :]).t, *a, *b)
 
 
-@formula("Welch p of seeds", "two-sided p of Welch t of the two lists")
+@function("two-sided p of the Welch t of two lists")
 def welch_p_of_seeds(a: Intervals, b: Intervals) -> Interval:
     return over_corners(lambda *x: welch(x[: len(a)], x[len(a) :]).p, *a, *b)
 
 
-@formula("share of overlap", "share of pairs (a, b) with a <= b: 0 if and only if the bootstrap probability is 0")
-def overlap(a: Intervals, b: Intervals) -> Interval:
+@function("share of pairs (a, b) with a <= b: 0 if and only if the bootstrap probability is 0")
+def share_of_overlap(a: Intervals, b: Intervals) -> Interval:
     pairs = [(first, second) for first in a for second in b]
     sure = sum(high(first) <= low(second) for first, second in pairs)
     possible = sum(low(first) <= high(second) for first, second in pairs)
@@ -119,7 +101,7 @@ def _ordered(x: Intervals) -> bool:
     return all(high(first) <= low(second) + 1e-12 for first, second in itertools.pairwise(ordered))
 
 
-@formula("Spearman rho", "Pearson correlation of the ranks")
+@function("Pearson correlation of the ranks")
 def spearman_rho(x: Intervals, y: Intervals) -> Interval:
     if not (_ordered(x) and _ordered(y)):
         return span(-1.0, 1.0)
@@ -127,8 +109,8 @@ def spearman_rho(x: Intervals, y: Intervals) -> Interval:
     return span(rho, rho)
 
 
-@formula("p of rho by t", "2 (1 - T_(n-2)(|rho| sqrt((n - 2) / (1 - rho^2))))")
-def rho_p(rho: Interval, n: Interval) -> Interval:
+@function("2 (1 - T_(n-2)(|rho| sqrt((n - 2) / (1 - rho^2))))")
+def p_of_rho(rho: Interval, n: Interval) -> Interval:
     def p(value: float) -> float:
         pairs = low(n)
         return float(2 * scipy_stats.t.sf(value * math.sqrt((pairs - 2) / (1 - value**2)), pairs - 2))
@@ -136,8 +118,8 @@ def rho_p(rho: Interval, n: Interval) -> Interval:
     return monotone(p, abs(rho))
 
 
-@formula("nearest possible rho", "rho = 1 - 6 D / (n (n^2 - 1)), D even: the one next to the printed rho")
-def nearest_rho(rho: Interval, n: Interval) -> Interval:
+@function("rho = 1 - 6 D / (n (n^2 - 1)), D even: the one next to the printed rho")
+def nearest_possible_rho(rho: Interval, n: Interval) -> Interval:
     pairs = round(low(n))
     scale = pairs * (pairs**2 - 1) / 6
     target = (low(rho) + high(rho)) / 2

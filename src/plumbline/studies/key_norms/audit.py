@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from plumbline.audit.interval import Number
+from plumbline.audit.counting import rising
+from plumbline.audit.functions import softmax, sqrt, total
+from plumbline.audit.number import MILLION, exact
 from plumbline.audit.parameters import DecoderSize
 from plumbline.audit.rows import Ledger
 from plumbline.audit.settings import Settings
@@ -21,97 +23,57 @@ def audit(ledger: Ledger) -> None:
 def examples(ledger: Ledger) -> None:
     """The prerequisites' arithmetic: softmax, dot products, norms of vectors."""
     check, prose = ledger.check, ledger.prose
-    given = {row: _vector(ledger, row) for row in ledger.table("examples").index}
+    given = {row: ledger.table("examples").line(row).exactly() for row in ledger.table("examples").rows}
     for name in (row for row in given if row.startswith("softmax")):
         for i in range(len(given[name])):
-            check(
-                f"{name}_{i}",
-                f"softmax example {name.removeprefix('softmax')}, entry {i + 1}",
-                "Prerequisites 2",
-                "softmax",
-                prose(f"{name}_{i}"),
-                {"entry": i, "z": given[name]},
-            )
+            what = f"softmax example {name.removeprefix('softmax')}, entry {i + 1}"
+            check(f"{name}_{i}", what, "Prerequisites 2", prose(f"{name}_{i}"), softmax(given[name], i))
     for name in ("dot_2d", "dot_4d"):
         a, b = given[f"{name}_a"], given[f"{name}_b"]
-        what = f"dot product in {len(a)} dimensions"
-        check(name, what, "Prerequisites 1", "dot product", prose(name), {"a": a, "b": b})
+        check(name, f"dot product in {len(a)} dimensions", "Prerequisites 1", prose(name), total(a * b))
     for name in ("norm_original", "norm_doubled", "norm_halved"):
         what = f"norm of the {name.removeprefix('norm_')} vector"
-        check(name, what, "Prerequisites 3", "norm", prose(name), {"x": given[name]})
+        check(name, what, "Prerequisites 3", prose(name), sqrt(total(given[name] ** 2)))
 
 
 def norms(ledger: Ledger) -> None:
     """The initial norm, and the norms of the picture beside it."""
     check, prose = ledger.check, ledger.prose
-    check(
-        "d_head",
-        "head width",
-        "L2 norm section",
-        "ratio",
-        prose("d_head"),
-        {"d_model": prose("d_model"), "heads": prose("heads")},
-    )
-    check(
-        "init_norm",
-        "norm of a key at init",
-        "L2 norm section",
-        "square root",
-        prose("init_norm"),
-        {"d_head": prose("d_head")},
-    )
     start = prose("init_norm")
+    check("d_head", "head width", "L2 norm section", prose("d_head"), prose("d_model") / prose("heads"))
+    check("init_norm", "norm of a key at init", "L2 norm section", start, sqrt(prose("d_head")))
     for name, norm in (("low_ratio", "early_norm"), ("high_ratio", "late_norm")):
-        check(
-            name,
-            f"{norm.replace('_', ' ')} over the initial one",
-            "Analyzing the image",
-            "ratio",
-            prose(name),
-            {"norm": prose(norm), "start": start.exactly()},
-        )
+        what = f"{norm.replace('_', ' ')} over the initial one"
+        check(name, what, "Analyzing the image", prose(name), prose(norm) / start.exactly())
     check(
         "order",
         "norms that rise from early layers over the initial value and middle layers to final layers",
         "Analyzing the image, Experimental Analysis",
-        "count rising",
-        Number(text=str(len(RISING) - 1), exact=True),
-        {"norms": [prose(name) for name in RISING]},
+        exact(len(RISING) - 1),
+        rising([prose(name) for name in RISING]),
     )
 
 
 def sizes(ledger: Ledger) -> None:
     """Tokens and parameters."""
     check, prose = ledger.check, ledger.prose
-    check(
-        "tokens",
-        "tokens of about 1000 steps, in millions",
-        "Experimental Analysis",
-        "product",
-        prose("tokens_m"),
-        {
-            "steps": prose("steps"),
-            "batch": prose("batch"),
-            "sequence": prose("sequence"),
-            "unit": Number(text="1e-6", exact=True),
-        },
+    where = "Experimental Analysis"
+    tokens = prose("steps") * prose("batch") * prose("sequence")
+    check("tokens", "tokens of about 1000 steps, in millions", where, prose("tokens_m"), tokens / MILLION)
+    size = decoder(ledger.settings)
+    what = (
+        f"parameters of the authors' configuration ({size.key_value_heads} KV heads, ReLU^2 FFN {size.ffn_width}, "
+        f"{size.vocabulary:,} tokens), millions"
     )
-    size, million = decoder(ledger.settings), {"unit": 10**6}
-    for name, where in (("params_m", "Experimental Analysis"), ("params_lead_m", "lead")):
+    for name, place in (("params_m", where), ("params_lead_m", "lead")):
+        source = f"{place}; authors' repository"
         check(
-            name,
-            f"parameters of the authors' configuration ({size.key_value_heads} KV heads, ReLU^2 FFN {size.ffn_width}, "
-            f"{size.vocabulary:,} tokens), millions",
-            f"{where}; authors' repository",
-            "parameters",
-            prose(name),
-            {"N": size.total(), **million},
-            basis="outside source",
+            name, what, source, prose(name), exact(size.total(), "counted_parameters") / MILLION, basis="outside source"
         )
     ledger.copy(
         "params_twice",
         "parameters in the lead and in the analysis",
-        "lead, Experimental Analysis",
+        f"lead, {where}",
         prose("params_lead_m"),
         prose("params_m"),
     )
@@ -132,8 +94,3 @@ def decoder(settings: Settings) -> DecoderSize:
         tied=settings.flag(external, "tied"),
         query_key_norm=True,
     )
-
-
-def _vector(ledger: Ledger, example: str) -> list[Number]:
-    columns = [column for column in ledger.table("examples") if ledger.prints("examples", example, column)]
-    return [ledger.cell("examples", example, column, exact=True) for column in columns]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from plumbline.audit.functions import between, sqrt
+from plumbline.audit.number import BILLION, exact
 from plumbline.audit.parameters import DecoderSize
 from plumbline.audit.rows import Ledger
 from plumbline.audit.settings import Settings
@@ -9,76 +11,49 @@ from plumbline.audit.settings import Settings
 #: Entry of setup.yaml with the sizes, which the summary does not print.
 PAPER = "external_full_paper"
 
+#: The highest rate as the results print it.
+HIGHEST = "lr_highest_results"
+
 
 def audit(ledger: Ledger) -> None:
     """All rows of the document: a summary without tables, so there are few."""
-    check, prose = ledger.check, ledger.prose
-    billion, size = {"unit": 10**9}, prose("params_b")
-    check(
-        "params_mha",
-        "parameters of the multi-head model, in billions",
-        "Limitations; arXiv 2511.21377",
-        "parameters",
-        size,
-        {"N": multi_head(ledger.settings).total(), **billion},
-        basis="outside source",
-    )
-    for value_width in value_widths(ledger.settings):
+    check, copy, prose = ledger.check, ledger.copy, ledger.prose
+    totals = {"mha": ("the multi-head model, in billions", multi_head(ledger.settings).total())}
+    for width in value_widths(ledger.settings):
+        model = f"the latent-attention model with values of {width}"
+        totals[f"mla_{width}"] = model, latent_total(ledger.settings, width)
+    for name, (model, size) in totals.items():
         check(
-            f"params_mla_{value_width}",
-            f"parameters of the latent-attention model with values of {value_width}",
+            f"params_{name}",
+            f"parameters of {model}",
             "Limitations; arXiv 2511.21377",
-            "parameters",
-            size,
-            {"N": latent_total(ledger.settings, value_width), **billion},
+            prose("params_b"),
+            exact(size, "counted_parameters") / BILLION,
             basis="outside source",
         )
-    check(
-        "norms",
-        "RMS norms that go with QK norm: one on queries, one on keys",
-        "Key Results",
-        "sum",
-        prose("norms_removed"),
-        {"queries": 1, "keys": 1},
-    )
-    ledger.copy(
-        "faster",
-        "how much faster than QK norm",
-        "Key Results, Design tradeoffs",
-        prose("faster_pct_results"),
-        prose("faster_pct_tradeoffs"),
-    )
-    ledger.copy(
-        "highest_lr",
-        "highest rate in results and mechanism",
-        "Key Results, Mechanism 2",
-        prose("lr_highest_results"),
-        prose("lr_highest_mechanism"),
-    )
-    ledger.copy(
-        "highest_lr_grid",
-        "highest rate of the proposed grid",
-        "Key Results, First 3 experiments",
-        prose("lr_highest_results"),
-        prose("lr_highest_grid"),
-    )
-    steps = {"low": prose("lr_grid_low"), "middle": prose("lr_grid_middle"), "high": prose("lr_highest_grid")}
+    removed = exact(1, "query_norm") + exact(1, "key_norm")
+    what = "RMS norms that go with QK norm: one on queries, one on keys"
+    check("norms", what, "Key Results", prose("norms_removed"), removed)
+    for name, what, where, first, again in (
+        ("faster", "how much faster than QK norm", "Design tradeoffs", "faster_pct_results", "faster_pct_tradeoffs"),
+        ("highest_lr", "highest rate in results and mechanism", "Mechanism 2", HIGHEST, "lr_highest_mechanism"),
+        ("highest_lr_grid", "highest rate of the proposed grid", "First 3 experiments", HIGHEST, "lr_highest_grid"),
+    ):
+        copy(name, what, f"Key Results, {where}", prose(first), prose(again))
     check(
         "lr_grid",
         "middle of the rate grid is the geometric mean of its ends",
         "First 3 experiments",
-        "geometric middle",
-        steps.pop("middle"),
-        steps,
+        prose("lr_grid_middle"),
+        sqrt(prose("lr_grid_low") * prose("lr_highest_grid")),
     )
     for end in ("low", "high"):
         check(
             f"tau_grid_{end}",
             f"the wide tau grid holds the {end} end of the narrow one",
             "First 3 experiments, Next checks",
-            "between",
             prose(f"tau_grid_{end}"),
-            {"low": prose("tau_wide_low"), "high": prose("tau_wide_high")},
+            between(prose("tau_wide_low"), prose("tau_wide_high")),
         )
 
 

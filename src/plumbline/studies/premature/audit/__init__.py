@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from plumbline.audit.rows import Ledger
-from plumbline.studies.premature.audit import attribution, controls, formulas, main_results, theory
-
-#: Importing it registers the document's own formulas.
-REGISTERED = (formulas,)
+from plumbline.studies.premature.audit import attribution, controls, main_results, theory
 
 
 def audit(ledger: Ledger) -> None:

@@ -2,204 +2,136 @@
 
 from __future__ import annotations
 
-from plumbline.audit.interval import Number
+from plumbline.audit.counting import count, falling, in_same_order
+from plumbline.audit.functions import between
+from plumbline.audit.number import exact
 from plumbline.audit.rows import Ledger
 
 
 def audit(ledger: Ledger) -> None:
     """Rows of sections 5.5 and 5.6 and appendix C."""
     attribution(ledger)
+    single_changes(ledger)
+    repeated(ledger)
     table_5(ledger)
+    residual_writes(ledger)
 
 
 def attribution(ledger: Ledger) -> None:
     """Tables 3 and 4, and section 5.5 and 5.6."""
-    check, cell, prose = ledger.check, ledger.cell, ledger.prose
-    for arch in ledger.table("table4").index:
-        check(
-            f"t4_{arch}",
-            f"perplexity gain of {arch}",
-            "table 4",
-            "difference",
-            cell("table4", arch, "ppl_reduction"),
-            {"control": cell("table4", arch, "control_ppl"), "intervention": cell("table4", arch, "intervention_ppl")},
-        )
+    check, copy, prose = ledger.check, ledger.copy, ledger.prose
+    t3, t4 = ledger.table("table3"), ledger.table("table4")
+    for arch in t4.rows:
+        gain = t4[arch, "control_ppl"] - t4[arch, "intervention_ppl"]
+        check(f"t4_{arch}", f"perplexity gain of {arch}", "table 4", t4[arch, "ppl_reduction"], gain)
     for arch in ("gpt", "gpt_swiglu"):
         for column, other in (("ppl_reduction", "ppl_reduction"), ("entropy_3pct", "upper_entropy_3pct")):
-            ledger.copy(
-                f"t3_{column}_{arch}",
-                f"{column} of {arch} is Table 4's",
-                "tables 3, 4",
-                cell("table3", arch, column),
-                cell("table4", arch, other),
-            )
-    check(
-        "llama_gain",
-        "perplexity gain of the LLaMA-style block",
-        "sec 5.5",
-        "difference",
-        prose("llama_gain"),
-        {"control": prose("llama_control"), "intervention": prose("llama_intervention")},
-    )
-    single_changes(ledger)
-    ledger.copy(
-        "t3_llama", "the same in Table 3", "table 3", cell("table3", "llama", "ppl_reduction"), prose("llama_gain")
-    )
-    ledger.copy(
-        "geglu_entropy",
-        "GEGLU's entropy in the text",
-        "sec 5.6, table 4",
-        prose("geglu_entropy"),
-        cell("table4", "gpt_geglu", "upper_entropy_3pct"),
-    )
-    ledger.copy(
-        "entropy_b4",
-        "the control's entropy in appendix B.4",
-        "B.4, table 3",
-        prose("control_entropy_b4"),
-        cell("table3", "gpt", "entropy_3pct"),
-    )
-    ledger.copy(
-        "logit_b4",
-        "the control's logit in appendix B.4",
-        "B.4, table 3",
-        prose("control_logit_b4"),
-        cell("table3", "gpt", "logit_3pct"),
-    )
+            what = f"{column} of {arch} is Table 4's"
+            copy(f"t3_{column}_{arch}", what, "tables 3, 4", t3[arch, column], t4[arch, other])
+    what, gain = "perplexity gain of the LLaMA-style block", prose("llama_control") - prose("llama_intervention")
+    check("llama_gain", what, "sec 5.5", prose("llama_gain"), gain)
 
 
 def single_changes(ledger: Ledger) -> None:
     """What section 5.5 says of the order of Table 3's rows."""
-    check, cell = ledger.check, ledger.cell
+    check, t3 = ledger.check, ledger.table("table3")
     for column in ("logit_3pct", "entropy_3pct"):
-        ledger.copy(
-            f"t3_rmsnorm_{column}",
-            f"{column} of GPT + RMSNorm is the reference's",
-            "sec 5.5, table 3",
-            cell("table3", "gpt_rmsnorm", column),
-            cell("table3", "gpt", column),
-        )
-    gain = {arch: cell("table3", arch, "ppl_reduction") for arch in ledger.table("table3").index}
-    kept = [gain["gpt_rmsnorm"], gain["gpt_biasless"]]
+        what = f"{column} of GPT + RMSNorm is the reference's"
+        ledger.copy(f"t3_rmsnorm_{column}", what, "sec 5.5, table 3", t3["gpt_rmsnorm", column], t3["gpt", column])
+    kept = t3.column("ppl_reduction", ["gpt_rmsnorm", "gpt_biasless"])
     check(
         "t3_kept",
         "single changes that keep most of the reference's gain: RMSNorm, no biases",
         "sec 1, 5.5, table 3",
-        "count above half",
-        Number(text=str(len(kept)), exact=True),
-        {"x": kept, "reference": gain["gpt"]},
+        exact(len(kept)),
+        count(kept > t3["gpt", "ppl_reduction"] / 2),
     )
-    ordered = ["gpt_rmsnorm", "gpt_biasless", "gpt_swiglu"]
+    gains = t3.column("ppl_reduction", ["gpt", "gpt_rmsnorm", "gpt_biasless", "gpt_swiglu"])
     check(
         "t3_largest_suppressor",
         "single changes in the order of what is left of the gain: RMSNorm, no biases, SwiGLU",
         "sec 5.5, table 3",
-        "count falling",
-        Number(text=str(len(ordered)), exact=True),
-        {"x": [gain["gpt"], *(gain[arch] for arch in ordered)]},
+        exact(len(gains) - 1),
+        falling(gains),
     )
     # "LLaMA-style+LayerNorm sits between the two": SwiGLU's row stands before it in the text, and either reference
     # can be the other of the two.
-    middle = "llama_layernorm"
     for other, said in (("gpt", "the GPT-style reference"), ("llama", "the LLaMA-style reference")):
         for column in ("ppl_reduction", "logit_3pct", "entropy_3pct"):
             check(
                 f"t3_between_{other}_{column}",
                 f"{column} of LLaMA-style + LayerNorm lies between matched SwiGLU and {said}",
                 "sec 5.5, table 3",
-                "between",
-                cell("table3", middle, column),
-                {"swiglu": cell("table3", "gpt_swiglu", column), other: cell("table3", other, column)},
+                t3["llama_layernorm", column],
+                between(t3["gpt_swiglu", column], t3[other, column]),
                 basis="other reading",
             )
     check(
         "entropy_order",
         "pairs of architectures where the higher entropy goes with the larger gain",
         "sec 5.5, fig 2, table 3",
-        "count in same order",
-        Number(text="0", exact=True),
-        {"entropy": [cell("table3", arch, "entropy_3pct") for arch in gain], "gain": list(gain.values())},
+        exact(0),
+        in_same_order(t3.column("entropy_3pct"), t3.column("ppl_reduction")),
     )
 
 
+def repeated(ledger: Ledger) -> None:
+    """What text and appendices repeat of Tables 3 and 4."""
+    copy, prose, t3 = ledger.copy, ledger.prose, ledger.table("table3")
+    copy("t3_llama", "the same in Table 3", "table 3", t3["llama", "ppl_reduction"], prose("llama_gain"))
+    what, original = "GEGLU's entropy in the text", ledger.table("table4")["gpt_geglu", "upper_entropy_3pct"]
+    copy("geglu_entropy", what, "sec 5.6, table 4", prose("geglu_entropy"), original)
+    for it in ("entropy", "logit"):
+        what, printed = f"the control's {it} in appendix B.4", prose(f"control_{it}_b4")
+        copy(f"{it}_b4", what, "B.4, table 3", printed, t3["gpt", f"{it}_3pct"])
+
+
 def table_5(ledger: Ledger) -> None:
-    """Feed-forward residual writes."""
-    check, cell, prose = ledger.check, ledger.cell, ledger.prose
-    first = {arm: cell("table5", arm, "first_upper_write_rms") for arm in ledger.table("table5").index}
+    """Table 5's readings of attention beside the diagnostics, and their order."""
+    check, prose, t3, t5 = ledger.check, ledger.prose, ledger.table("table3"), ledger.table("table5")
     # Section 5.6: measured "at the same 3% checkpoint used for the attention diagnostics".
     diagnostics = {
-        "gelu_3840": (cell("table3", "gpt", "logit_3pct"), cell("table3", "gpt", "entropy_3pct")),
-        "swiglu_2560": (cell("table3", "gpt_swiglu", "logit_3pct"), cell("table3", "gpt_swiglu", "entropy_3pct")),
+        "gelu_3840": (t3["gpt", "logit_3pct"], t3["gpt", "entropy_3pct"]),
+        "swiglu_2560": (t3["gpt_swiglu", "logit_3pct"], t3["gpt_swiglu", "entropy_3pct"]),
         "geglu_2560": (prose("geglu_logit"), prose("geglu_entropy")),
     }
-    for arm, (logit, entropy) in diagnostics.items():
-        ledger.copy(
-            f"t5_logit_{arm}",
-            f"logit of {arm} in the diagnostics is Table 5's",
-            "sec 5.6, tables 3, 5",
-            logit,
-            cell("table5", arm, "upper_logit"),
-        )
-        ledger.copy(
-            f"t5_entropy_{arm}",
-            f"entropy of {arm} in the diagnostics is Table 5's",
-            "sec 5.6, tables 3, 5",
-            entropy,
-            cell("table5", arm, "upper_entropy"),
-        )
-    for column, shown in (("upper_logit", 0), ("upper_entropy", 1)):
+    readings = ("logit", "entropy")
+    for arm, shown in diagnostics.items():
+        for reading, printed in zip(readings, shown, strict=True):
+            what = f"{reading} of {arm} in the diagnostics is Table 5's"
+            original = t5[arm, f"upper_{reading}"]
+            ledger.copy(f"t5_{reading}_{arm}", what, "sec 5.6, tables 3, 5", printed, original)
+    for reading, printed in zip(readings, zip(*diagnostics.values(), strict=True), strict=True):
         check(
-            f"t5_rank_{column}",
-            f"pairs of architectures that {column} orders alike in the diagnostics and in Table 5",
+            f"t5_rank_upper_{reading}",
+            f"pairs of architectures that upper_{reading} orders alike in the diagnostics and in Table 5",
             "sec 5.6, tables 3, 5",
-            "count in same order",
-            Number(text=str(len(diagnostics) * (len(diagnostics) - 1) // 2), exact=True),
-            {
-                "diagnostics": [printed[shown] for printed in diagnostics.values()],
-                "pathway": [cell("table5", arm, column) for arm in diagnostics],
-            },
+            exact(len(diagnostics) * (len(diagnostics) - 1) // 2),
+            in_same_order(list(printed), t5.column(f"upper_{reading}", list(diagnostics))),
         )
-    gated, single = ("swiglu_2560", "geglu_2560"), ("gelu_3840", "gelu_2560")
-    pairs = [(a, b) for a in gated for b in single]
-    for column, more, less in (("upper_logit", "gelu", "gated"), ("upper_entropy", "gated", "gelu")):
-        sides = {
-            "gated": [cell("table5", a, column) for a, _ in pairs],
-            "gelu": [cell("table5", b, column) for _, b in pairs],
-        }
+    pairs = [(a, b) for a in ("swiglu_2560", "geglu_2560") for b in ("gelu_3840", "gelu_2560")]
+    for column, more in (("upper_logit", "gelu"), ("upper_entropy", "gated")):
+        gated, gelu = (t5.column(column, list(side)) for side in zip(*pairs, strict=True))
         check(
             f"t5_order_{column}",
             f"pairs of a gated and a GELU layer where {more} has the higher {column}",
             "sec 5.6, table 5",
-            "count larger",
-            Number(text=str(len(pairs)), exact=True),
-            {more: sides[more], less: sides[less]},
+            exact(len(pairs)),
+            count(gelu > gated if more == "gelu" else gated > gelu),
         )
+
+
+def residual_writes(ledger: Ledger) -> None:
+    """By how much a gated layer writes less than a GELU layer."""
+    check, prose, t5 = ledger.check, ledger.prose, ledger.table("table5")
     for gate in ("swiglu", "geglu"):
         for width in ("3840", "2560"):
-            check(
-                f"write_{gate}_{width}",
-                f"{gate} write below GELU-{width}",
-                "sec 5.6",
-                "reduction",
-                prose(f"write_{gate}_{width}"),
-                {
-                    "gated": cell("table5", f"{gate}_2560", "upper_ffn_write_rms"),
-                    "gelu": cell("table5", f"gelu_{width}", "upper_ffn_write_rms"),
-                },
-            )
-    check(
-        "first_upper_low",
-        "smallest reduction in the first upper layer (GEGLU against GELU-2560)",
-        "App C",
-        "reduction",
-        prose("first_upper_low"),
-        {"gated": first["geglu_2560"], "gelu": first["gelu_2560"]},
-    )
-    check(
-        "first_upper_high",
-        "largest reduction (SwiGLU against GELU-3840)",
-        "App C",
-        "reduction",
-        prose("first_upper_high"),
-        {"gated": first["swiglu_2560"], "gelu": first["gelu_3840"]},
-    )
+            written = t5[f"{gate}_2560", "upper_ffn_write_rms"] / t5[f"gelu_{width}", "upper_ffn_write_rms"]
+            name = f"write_{gate}_{width}"
+            check(name, f"{gate} write below GELU-{width}", "sec 5.6", prose(name), 100 * (1 - written))
+    for side, what, gated, gelu in (
+        ("low", "smallest reduction in the first upper layer (GEGLU against GELU-2560)", "geglu_2560", "gelu_2560"),
+        ("high", "largest reduction (SwiGLU against GELU-3840)", "swiglu_2560", "gelu_3840"),
+    ):
+        written = t5[gated, "first_upper_write_rms"] / t5[gelu, "first_upper_write_rms"]
+        check(f"first_upper_{side}", what, "App C", prose(f"first_upper_{side}"), 100 * (1 - written))

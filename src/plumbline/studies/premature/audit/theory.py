@@ -2,108 +2,61 @@
 
 from __future__ import annotations
 
-from plumbline.audit.interval import Number
+from plumbline.audit.counting import count
+from plumbline.audit.number import MILLION, exact
 from plumbline.audit.rows import Ledger
 from plumbline.studies.premature.audit import sizes
+from plumbline.studies.premature.audit.functions import rho_geglu, rho_swiglu
 
 
 def audit(ledger: Ledger) -> None:
-    """Parameter counts, matched widths, Theorem 2's ratios, Corollary 3's factor and the locality ratios."""
-    check, cell, prose = ledger.check, ledger.cell, ledger.prose
-    million = {"unit": 10**6}
-    base = sizes.base(ledger.settings)
-    check(
-        "params_270m",
-        "parameters, in millions",
-        "sec 4",
-        "parameters",
-        prose("params_m"),
-        {"N": base.total(), **million},
-    )
-    # Both are said to have "roughly 270M".
-    check(
-        "params_llama",
-        "parameters of the LLaMA-style variant of the same size, in millions",
-        "sec 4",
-        "parameters",
-        prose("params_m"),
-        {"N": sizes.llama(ledger.settings).total(), **million},
-    )
-    check(
-        "params_0p7b",
-        "parameters at 0.7B, in millions",
-        "App H",
-        "parameters",
-        prose("params_0p7b_m"),
-        {"N": sizes.large(ledger.settings).total(), **million},
-    )
-    check(
-        "ffn_match",
-        f"GELU width that three maps of width {prose('ffn_gated')} equal in parameters",
-        "sec 4",
-        "matched width",
-        prose("ffn_single"),
-        {"gated": prose("ffn_gated")},
-    )
-    widths = {"m": prose("ffn_single"), "r": prose("ffn_gated")}
-    check(
-        "r_over_m",
-        "r / m of the two widths against 2/3",
-        "theorem 2",
-        "cross ratio",
-        prose("r_over_m_numerator"),
-        {**widths, "denominator": prose("r_over_m_denominator")},
-    )
-    check(
-        "nu",
-        "variance of the pre-activations: width x 0.02^2 (initial sd not printed)",
-        "theorem 2",
-        "pre-activation variance",
-        prose("nu"),
-        {"width": base.width, "sd": ledger.settings.number("external_init", "std")},
-        basis="outside source",
-    )
-    for gate, name in (("geglu", "GEGLU"), ("swiglu", "SwiGLU")):
-        check(
-            f"rho_{gate}",
-            f"energy ratio of {name} at init",
-            "sec 6, theorem 2",
-            f"energy ratio at init, {name}",
-            prose(f"rho_{gate}"),
-            {**widths, "nu": prose("nu")},
-        )
-    check(
-        "fourfold",
-        "factor of the multiplier 0.25",
-        "corollary 3",
-        "inverse",
-        prose("fourfold"),
-        {"alpha": prose("alpha")},
-    )
-    ratios = ledger.column("table12", "lambda_q") + ledger.column("table12", "lambda_k")
-    arms = list(ledger.table("table12").index)
-    for arm in arms:
-        ledger.copy(
-            f"energy_{arm}",
-            f"immature energy of {arm} in the text",
-            "App I, table 12",
-            prose(f"energy_{arm}"),
-            cell("table12", arm, "rp_over_x_energy"),
-        )
-    columns = ("lambda_q", "lambda_k", "rp_over_x_energy")
-    check(
-        "t12_order",
-        "readings of Table 12 that are larger in the control",
-        "App I, table 12",
-        "count larger",
-        Number(text=str(len(columns)), exact=True),
-        {arm: [cell("table12", arm, column) for column in columns] for arm in arms},
-    )
-    check(
-        "locality",
-        "locality ratios below one",
-        "sec 6, table 12",
-        "count below",
-        Number(text=str(len(ratios)), exact=True),
-        {"lambda": ratios, "c": prose("locality_below")},
-    )
+    """Rows of sections 4 and 6, appendices H and I."""
+    decoders(ledger)
+    constants(ledger)
+    table_12(ledger)
+
+
+def decoders(ledger: Ledger) -> None:
+    """Parameter counts and matched widths."""
+    check, prose = ledger.check, ledger.prose
+    base, llama, large = (make(ledger.settings) for make in (sizes.base, sizes.llama, sizes.large))
+    # Both of the first two are said to have "roughly 270M".
+    for name, what, where, printed, size in (
+        ("270m", "parameters", "sec 4", "params_m", base),
+        ("llama", "parameters of the LLaMA-style variant of the same size", "sec 4", "params_m", llama),
+        ("0p7b", "parameters at 0.7B", "App H", "params_0p7b_m", large),
+    ):
+        total = exact(size.total(), "counted_parameters") / MILLION
+        check(f"params_{name}", f"{what}, in millions", where, prose(printed), total)
+    what = f"GELU width that three maps of width {prose('ffn_gated')} equal in parameters"
+    check("ffn_match", what, "sec 4", prose("ffn_single"), 3 * prose("ffn_gated") / 2)
+
+
+def constants(ledger: Ledger) -> None:
+    """Theorem 2's ratios and Corollary 3's factor."""
+    check, prose = ledger.check, ledger.prose
+    m, r, nu = prose("ffn_single"), prose("ffn_gated"), prose("nu")
+    numerator = prose("r_over_m_denominator") * r / m
+    check("r_over_m", "r / m of the two widths against 2/3", "theorem 2", prose("r_over_m_numerator"), numerator)
+    width, sd = exact(sizes.base(ledger.settings).width, "width"), ledger.settings.number("external_init", "std")
+    what = "variance of the pre-activations: width x 0.02^2 (initial sd not printed)"
+    check("nu", what, "theorem 2", nu, width * sd**2, basis="outside source")
+    for name, ratio in (("GEGLU", rho_geglu), ("SwiGLU", rho_swiglu)):
+        id, what = f"rho_{name.lower()}", f"energy ratio of {name} at init"
+        check(id, what, "sec 6, theorem 2", prose(id), ratio(m, r, nu))
+    check("fourfold", "factor of the multiplier 0.25", "corollary 3", prose("fourfold"), 1 / prose("alpha"))
+
+
+def table_12(ledger: Ledger) -> None:
+    """Immature energies and locality ratios."""
+    check, prose, t12 = ledger.check, ledger.prose, ledger.table("table12")
+    for arm in t12.rows:
+        what, energy = f"immature energy of {arm} in the text", t12[arm, "rp_over_x_energy"]
+        ledger.copy(f"energy_{arm}", what, "App I, table 12", prose(f"energy_{arm}"), energy)
+    columns, below = ("lambda_q", "lambda_k", "rp_over_x_energy"), prose("locality_below")
+    control, intervention = (t12.line(arm, columns) for arm in t12.rows)
+    what = "readings of Table 12 that are larger in the control"
+    check("t12_order", what, "App I, table 12", exact(len(columns)), count(control > intervention))
+    ratios = [t12.column("lambda_q"), t12.column("lambda_k")]
+    small = count(ratios[0] < below) + count(ratios[1] < below)
+    check("locality", "locality ratios below one", "sec 6, table 12", exact(sum(map(len, ratios))), small)

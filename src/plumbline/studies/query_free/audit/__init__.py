@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from plumbline.audit.rows import Ledger
-from plumbline.studies.query_free.audit import formulas, runs, theory
-
-#: Importing it registers the document's own formulas.
-REGISTERED = (formulas,)
+from plumbline.studies.query_free.audit import runs, theory
 
 
 def audit(ledger: Ledger) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from plumbline.audit.functions import arccos, between, cos, sqrt
+from plumbline.audit.number import exact
 from plumbline.audit.rows import Ledger
 from plumbline.studies.query_free.audit import sizes
 
@@ -15,89 +17,28 @@ def audit(ledger: Ledger) -> None:
 def scores(ledger: Ledger) -> None:
     """Appendix 8.2: standard deviation of scores at init."""
     check, prose = ledger.check, ledger.prose
-    sigma, size = prose("score_sigma"), sizes.decoder(ledger.settings)
-    check(
-        "score_std_standard",
-        "std of scores, learned query",
-        "App 8.2",
-        "std of scores, learned query",
-        prose("score_std_standard"),
-        {"sigma": sigma, "d_k": size.head_width},
-    )
-    check(
-        "score_std_reduced",
-        "std of scores, identity query",
-        "App 8.2",
-        "std of scores, identity query",
-        prose("score_std_reduced"),
-        {"sigma": sigma, "h": size.heads},
-    )
-    check(
-        "score_ratio",
-        "ratio of the two",
-        "sec 5.1, App 8.2",
-        "ratio",
-        prose("score_ratio"),
-        {"reduced": prose("score_std_reduced"), "standard": prose("score_std_standard")},
-    )
-    check(
-        "score_ratio_exact",
-        "the same from its settings: 1 / (sigma sqrt(h d_k))",
-        "App 8.2",
-        "score ratio",
-        prose("score_ratio"),
-        {"sigma": sigma, "h": size.heads, "d_k": size.head_width},
-    )
-    check(
-        "score_ratio_inverse",
-        "its inverse",
-        "App 8.2",
-        "inverse",
-        prose("score_ratio_inverse"),
-        {"ratio": prose("score_ratio")},
-    )
+    size = sizes.decoder(ledger.settings)
+    sigma, d_k, h = prose("score_sigma"), exact(size.head_width, "d_k"), exact(size.heads, "h")
+    standard, reduced, ratio = prose("score_std_standard"), prose("score_std_reduced"), prose("score_ratio")
+    check("score_std_standard", "std of scores, learned query", "App 8.2", standard, sigma**2 * sqrt(d_k))
+    check("score_std_reduced", "std of scores, identity query", "App 8.2", reduced, sigma / sqrt(h))
+    check("score_ratio", "ratio of the two", "sec 5.1, App 8.2", ratio, reduced / standard)
+    what = "the same from its settings: 1 / (sigma sqrt(h d_k))"
+    check("score_ratio_exact", what, "App 8.2", ratio, 1 / (sigma * sqrt(h * d_k)))
+    check("score_ratio_inverse", "its inverse", "App 8.2", prose("score_ratio_inverse"), 1 / ratio)
 
 
 def basis_transfer(ledger: Ledger) -> None:
     """Appendix 8.3 and 8.4."""
     check, prose = ledger.check, ledger.prose
-    check(
-        "transfer_factor",
-        "linear error over MLP error, from their printed ranges",
-        "App 8.4",
-        "ratio of two ranges",
-        prose("transfer_factor"),
-        {f"{kind} {end}": prose(f"transfer_{kind}_{end}_pct") for kind in ("linear", "mlp") for end in ("low", "high")},
-    )
-    check(
-        "transfer_angle",
-        "angle of the printed cosine, degrees",
-        "App 8.4",
-        "angle",
-        prose("transfer_angle_deg"),
-        {"cosine": prose("transfer_cosine")},
-    )
-    check(
-        "transfer_distance",
-        "cosine distance in the caption against the cosine in the text",
-        "App 8.4, fig 2",
-        "complement",
-        prose("transfer_cosine_distance"),
-        {"cosine": prose("transfer_cosine")},
-    )
-    check(
-        "transfer_angle_distance",
-        "cosine distance in the caption against the angle in the text",
-        "App 8.4, fig 2",
-        "cosine distance of an angle",
-        prose("transfer_cosine_distance"),
-        {"angle": prose("transfer_angle_deg")},
-    )
-    check(
-        "sigma_max",
-        "largest singular value of an N(0, 1/d) matrix, from the printed range of its square",
-        "App 8.3.1",
-        "square root",
-        prose("sigma_max"),
-        {"largest square": prose("singular_squared_high")},
-    )
+    linear, mlp = ({end: prose(f"transfer_{kind}_{end}_pct") for end in ("low", "high")} for kind in ("linear", "mlp"))
+    what = "linear error over MLP error, from their printed ranges"
+    factor = between(linear["low"] / mlp["high"], linear["high"] / mlp["low"])
+    check("transfer_factor", what, "App 8.4", prose("transfer_factor"), factor)
+    cosine, angle, distance = (prose(f"transfer_{it}") for it in ("cosine", "angle_deg", "cosine_distance"))
+    check("transfer_angle", "angle of the printed cosine, degrees", "App 8.4", angle, arccos(cosine))
+    what = "cosine distance in the caption against the {} in the text"
+    check("transfer_distance", what.format("cosine"), "App 8.4, fig 2", distance, 1 - cosine)
+    check("transfer_angle_distance", what.format("angle"), "App 8.4, fig 2", distance, 1 - cos(angle))
+    what = "largest singular value of an N(0, 1/d) matrix, from the printed range of its square"
+    check("sigma_max", what, "App 8.3.1", prose("sigma_max"), sqrt(prose("singular_squared_high")))

@@ -8,13 +8,9 @@ from plumbline.studies.transfer.audit import (
     compute,
     configuration,
     diagnostics,
-    formulas,
     scales,
     taxonomy,
 )
-
-#: Importing it registers the document's own formulas.
-REGISTERED = (formulas,)
 
 
 def audit(ledger: Ledger) -> None:

@@ -7,8 +7,7 @@ from plumbline.audit.rows import Ledger
 
 def audit(ledger: Ledger) -> None:
     """Its two rows: one holds, one does not."""
-    prose, cell = ledger.prose, ledger.cell
-    widths = {"a": prose("wide_width"), "b": prose("narrow_width")}
-    ledger.check("times", "widths", "section 1", "ratio", prose("times"), widths)
-    losses = {"a": cell("losses", "narrow", "loss"), "b": cell("losses", "wide", "loss")}
-    ledger.check("difference", "losses", "section 2", "difference", prose("difference"), losses)
+    prose, losses = ledger.prose, ledger.table("losses")
+    ledger.check("times", "widths", "section 1", prose("times"), prose("wide_width") / prose("narrow_width"))
+    difference = losses["narrow", "loss"] - losses["wide", "loss"]
+    ledger.check("difference", "losses", "section 2", prose("difference"), difference)

@@ -1,0 +1,283 @@
+"""Numbers with operators, so that a check reads like the sentence it checks: `(score - mean) / sigma`.
+
+An expression carries what it comes to at the printed inputs, the range over everything that rounds to them, which
+inputs and cells it was made from, and its own text with no bracket too many. Its range is the natural interval
+extension: it holds every value that the inputs' roundings allow, and is exact where each rounded input stands once.
+Where one stands twice it is wider (`x - x` is an interval around 0): write it once, or as a named function.
+
+`x > y` is 1, 0, or the interval from 0 to 1 where rounding leaves it open. Several numbers in one expression
+(a column) go through operators one by one. Needs neither pandas nor torch.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mpmath import iv
+
+from plumbline.audit.interval import SLACK, Cell, Interval, high, low, span
+from plumbline.core.errors import PlumblineError
+
+#: How tightly a text holds together, the loosest first.
+COMPARISON, SUM, PRODUCT, SIGN, POWER, ATOM = range(6)
+
+#: Results at the printed inputs, and over everything that rounds to them; one for each of several numbers.
+Values = tuple[Interval, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What an expression was made from: its name, how it is printed, and the printed cells that it stands for."""
+
+    name: str
+    shown: str
+    cells: tuple[Cell, ...] = ()
+
+
+class Operand:
+    """What operators and named functions take: a printed number, several of them, or an expression."""
+
+    __slots__ = ()
+
+    def expression(self) -> Expression:
+        """The operand as an expression."""
+        raise NotImplementedError
+
+    def __add__(self, other: Given) -> Expression:
+        return _join("+", self, other)
+
+    def __radd__(self, other: Given) -> Expression:
+        return _join("+", other, self)
+
+    def __sub__(self, other: Given) -> Expression:
+        return _join("-", self, other)
+
+    def __rsub__(self, other: Given) -> Expression:
+        return _join("-", other, self)
+
+    def __mul__(self, other: Given) -> Expression:
+        return _join("*", self, other)
+
+    def __rmul__(self, other: Given) -> Expression:
+        return _join("*", other, self)
+
+    def __truediv__(self, other: Given) -> Expression:
+        return _join("/", self, other)
+
+    def __rtruediv__(self, other: Given) -> Expression:
+        return _join("/", other, self)
+
+    def __pow__(self, other: Given) -> Expression:
+        return _join("**", self, other)
+
+    def __rpow__(self, other: Given) -> Expression:
+        return _join("**", other, self)
+
+    def __lt__(self, other: Given) -> Expression:
+        return _join("<", self, other)
+
+    def __gt__(self, other: Given) -> Expression:
+        return _join(">", self, other)
+
+    def __neg__(self) -> Expression:
+        given = self.expression()
+        # The sign of a product is that of its first factor.
+        binding = PRODUCT if given.binding == PRODUCT else SIGN
+        return _elementwise(operator.neg, [given], f"-{_held(given, PRODUCT)}", binding)
+
+    def __abs__(self) -> Expression:
+        given = self.expression()
+        return _elementwise(abs, [given], f"abs({given.text})", ATOM)
+
+
+#: What may stand beside an operator. A plain number is a constant: exact, and without a cell.
+Given: TypeAlias = "Operand | int | float | Sequence[Given]"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Expression(Operand):
+    """A number, or several, and where they come from.
+
+    Attributes:
+        text: how it reads.
+        printed: what it comes to at the inputs as printed.
+        ranges: what it can come to for inputs that round to the printed ones.
+        binding: how tightly the text holds together.
+        inputs: what it was made from, each once, in the order of the text.
+        several: it stands for a list of numbers, even if the list has one.
+        spans: it says between which ends a number lies, even from exact inputs.
+    """
+
+    text: str
+    printed: Values
+    ranges: Values
+    binding: int = ATOM
+    inputs: tuple[Input, ...] = ()
+    several: bool = False
+    spans: bool = False
+
+    def expression(self) -> Expression:
+        return self
+
+    def one(self) -> tuple[Interval, Interval]:
+        """What it comes to at the printed inputs, and its range.
+
+        Raises:
+            PlumblineError: it stands for several numbers.
+        """
+        if self.several:
+            raise PlumblineError(f"{self.text} is a list of numbers; count it, add it up or take one of it")
+        return self.printed[0], self.ranges[0]
+
+
+def lift(given: Given) -> Expression:
+    """Anything that may stand beside an operator, as an expression."""
+    if isinstance(given, Operand):
+        return given.expression()
+    if isinstance(given, int | float):
+        value = (iv.mpf(str(given)),)
+        return Expression(text=str(given), printed=value, ranges=value, binding=ATOM if given >= 0 else SIGN)
+    parts = [lift(one) for one in given]
+    return Expression(
+        text=f"[{', '.join(part.text for part in parts)}]",
+        printed=tuple(value for part in parts for value in part.printed),
+        ranges=tuple(value for part in parts for value in part.ranges),
+        inputs=_inputs(parts),
+        several=True,
+        spans=any(part.spans for part in parts),
+    )
+
+
+def larger(x: Interval, y: Interval) -> Interval:
+    """Whether x > y: 1, 0, or from 0 to 1 where both can be. Numbers that are printed as equal are not."""
+    slack = SLACK * max(abs(low(x)), abs(high(x)), abs(low(y)), abs(high(y)))
+    return span(low(x) > high(y) + slack, high(x) > low(y) + slack)
+
+
+def _power(base: Interval, exponent: Interval) -> Interval:
+    whole = low(exponent) == high(exponent) == round(low(exponent))
+    return base ** int(low(exponent)) if whole else base**exponent
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """What a sign does, how tightly it binds, and how tightly either side of it must hold together without brackets."""
+
+    apply: Callable[[Interval, Interval], Interval]
+    binding: int
+    left: int
+    right: int
+
+
+_OPERATORS = {
+    "+": _Operator(operator.add, SUM, left=SUM, right=SUM),
+    "-": _Operator(operator.sub, SUM, left=SUM, right=PRODUCT),
+    "*": _Operator(operator.mul, PRODUCT, left=PRODUCT, right=PRODUCT),
+    "/": _Operator(operator.truediv, PRODUCT, left=PRODUCT, right=SIGN),
+    "**": _Operator(_power, POWER, left=ATOM, right=SIGN),
+    ">": _Operator(larger, COMPARISON, left=SUM, right=SUM),
+    "<": _Operator(lambda x, y: larger(y, x), COMPARISON, left=SUM, right=SUM),
+}
+
+
+def _held(given: Expression, least: int) -> str:
+    return given.text if given.binding >= least else f"({given.text})"
+
+
+def _join(sign: str, first: Given, second: Given) -> Expression:
+    left, right, made = lift(first), lift(second), _OPERATORS[sign]
+    text = f"{_held(left, made.left)} {sign} {_held(right, made.right)}"
+    return _elementwise(made.apply, [left, right], text, made.binding)
+
+
+def _elementwise(
+    operation: Callable[..., Interval], operands: Sequence[Expression], text: str, binding: int
+) -> Expression:
+    """An operation on each number of its operands; a single number goes with each of several."""
+    lengths = {len(operand.printed) for operand in operands if operand.several}
+    if len(lengths) > 1:
+        raise PlumblineError(f"{text}: lists of {' and '.join(map(str, sorted(lengths)))} numbers do not pair up")
+    count = lengths.pop() if lengths else 1
+
+    def each(values: Sequence[Values]) -> Values:
+        drawn = [given if len(given) == count else given * count for given in values]
+        return tuple(operation(*numbers) for numbers in zip(*drawn, strict=True))
+
+    return Expression(
+        text=text,
+        printed=each([operand.printed for operand in operands]),
+        ranges=each([operand.ranges for operand in operands]),
+        binding=binding,
+        inputs=_inputs(operands),
+        several=any(operand.several for operand in operands),
+        spans=any(operand.spans for operand in operands),
+    )
+
+
+def _inputs(operands: Sequence[Expression]) -> tuple[Input, ...]:
+    return tuple(dict.fromkeys(one for operand in operands for one in operand.inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A named function: what it means, for the reader, and what makes an expression of its operands."""
+
+    meaning: str
+    call: Callable[..., Expression]
+
+
+#: The named functions, by name: all that an expression may call.
+FUNCTIONS: dict[str, Function] = {}
+
+
+def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., Interval]], Callable[..., Expression]]:
+    """Make a function of intervals (and lists of them) one of expressions, under its own name.
+
+    Args:
+        meaning: what it gives, as the page of the audit says it.
+        spans: it gives the ends that a number lies between, even from exact inputs.
+
+    Raises:
+        PlumblineError: the name is taken, by a function of the audit's or of another study's.
+    """
+
+    def register(compute: Callable[..., Interval]) -> Callable[..., Expression]:
+        name = compute.__name__
+        if name in FUNCTIONS:
+            raise PlumblineError(f"two audit functions are called {name!r}; rename that of {compute.__module__}")
+
+        def call(*given: Given) -> Expression:
+            operands = [lift(one) for one in given]
+
+            def result(values: Sequence[Values]) -> Values:
+                drawn = [
+                    list(value) if operand.several else value[0]
+                    for operand, value in zip(operands, values, strict=True)
+                ]
+                return (iv.mpf(compute(*drawn)),)
+
+            return Expression(
+                text=f"{name}({', '.join(operand.text for operand in operands)})",
+                printed=result([operand.printed for operand in operands]),
+                ranges=result([operand.ranges for operand in operands]),
+                inputs=_inputs(operands),
+                spans=spans or any(operand.spans for operand in operands),
+            )
+
+        FUNCTIONS[name] = Function(meaning, call)
+        return call
+
+    return register
+
+
+def inputs_of(expression: Expression) -> list[Input]:
+    """The inputs that have a name: what is neither a constant nor written out in the text."""
+    return [one for one in expression.inputs if one.name]
+
+
+def cells_of(expression: Expression) -> set[Cell]:
+    """Every printed cell that the expression reads."""
+    return {cell for one in expression.inputs for cell in one.cells}

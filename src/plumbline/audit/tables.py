@@ -1,0 +1,79 @@
+"""A printed table as the audit reads it: cells and columns as numbers, words as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import pandas as pd
+
+from plumbline.audit.coverage import keyed
+from plumbline.audit.number import Column, Number
+from plumbline.audit.published import Published
+from plumbline.core.errors import PlumblineError, nearest
+
+
+class Table:
+    """A printed table on the keys that `coverage.keyed` gives its rows.
+
+    Expressions call a cell `table.row.column`; a column `table[:].column` (of every row that prints one),
+    `table[a, b].column` (of these rows) or `table[not a].column` (of every row but this one); a line
+    `table.row[:]` or `table.row[a, b]`, of these columns.
+    """
+
+    def __init__(self, published: Published, name: str) -> None:
+        self._published, self._name, self._file = published, name, f"{published.study}/{name}.csv"
+
+    @cached_property
+    def _frame(self) -> pd.DataFrame:
+        return keyed(self._published.table(self._name)).replace("", None)
+
+    @property
+    def rows(self) -> list[str]:
+        """Keys of all rows, in the table's order."""
+        return list(self._frame.index)
+
+    def prints(self, row: str, column: str) -> bool:
+        """Whether something stands in the cell."""
+        return isinstance(self._text(row, column), str)
+
+    def words(self, column: str) -> dict[str, str]:
+        """The texts of a column by row, of the rows that print one."""
+        return dict(self._frame[column].dropna())
+
+    def __getitem__(self, cell: tuple[str, str]) -> Number:
+        """A printed cell as a number.
+
+        Raises:
+            PlumblineError: there is no such cell, or nothing is printed there.
+        """
+        row, column = cell
+        if not self.prints(row, column):
+            raise PlumblineError(f"{self._file}: {row}.{column} is not printed")
+        name = f"{self._name}.{row}.{column}"
+        return Number(text=str(self._text(row, column)), name=name, cells=((self._name, row, column),))
+
+    def column(self, column: str, rows: Sequence[str] | None = None) -> Column:
+        """The printed numbers of a column: of these rows, or of all that print one."""
+        chosen = list(self.words(column)) if rows is None else rows
+        where = ":" if rows is None else ", ".join(rows)
+        return self._numbers(column, chosen, where)
+
+    def others(self, column: str, row: str) -> Column:
+        """The printed numbers of a column without that of one row."""
+        return self._numbers(column, [other for other in self.words(column) if other != row], f"not {row}")
+
+    def line(self, row: str, columns: Sequence[str] | None = None) -> Column:
+        """The printed numbers of a row: of these columns, or of all in which it prints something."""
+        chosen = [name for name in map(str, self._frame) if self.prints(row, name)] if columns is None else columns
+        where = ":" if columns is None else ", ".join(columns)
+        return Column(name=f"{self._name}.{row}[{where}]", numbers=tuple(self[row, column] for column in chosen))
+
+    def _numbers(self, column: str, rows: Sequence[str], where: str) -> Column:
+        return Column(name=f"{self._name}[{where}].{column}", numbers=tuple(self[row, column] for row in rows))
+
+    def _text(self, row: str, column: str) -> object:
+        for kind, key, known in (("row", row, self.rows), ("column", column, list(map(str, self._frame)))):
+            if key not in known:
+                raise PlumblineError(f"{self._file}: there is no {kind} {key!r}{nearest(key, known)}")
+        return self._frame.loc[row, column]
