@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 
 PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "examples/**/README.md", "records/*.md", "*/README.md")
 
+BARE = "../gpu_check/test_bare.py::test_a_rehearsal_from_the_bundle_survives_two_kills"
 BEFORE = "test_before_a_run.py::test_what_docs_say_to_do_before_a_run_on_a_cluster"
 CLUSTER = "../cluster/test_cluster.py::test_smoke_preset_through_the_cluster"
 END_TO_END = "test_end_to_end.py::test_{}"
@@ -32,6 +33,8 @@ PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command
 #: What another test carries out, by how the command begins: the same words at smoke, with the names of its own world.
 ELSEWHERE = {
     "make test": ".ci/run",
+    "python3 -m benchmarks.gpu_check.bare --out": BARE,
+    "python -m benchmarks.gpu_check --page": BARE,
     "snakemake results/table2.csv --profile slurm -n": PAPER,
     "python -m plumbline.operate.preflight results/table2.csv --profile slurm": BEFORE,
     "python -m plumbline.plan --profile slurm": BEFORE,
@@ -70,7 +73,19 @@ LITTLE = {
     "plumbline probe": ("--sequences", "1"),
 }
 #: Not this project's, or the set-up that `.ci/run` itself begins with.
-NOT_OURS = ("git clone", "make setup", "source .venv", "sacct ", "chgrp", "find ", "umask", "scp ", "tar ", "export ")
+NOT_OURS = (
+    "git clone",
+    "make setup",
+    "source .venv",
+    "sacct ",
+    "chgrp",
+    "find ",
+    "umask",
+    "scp ",
+    "cp ",
+    "tar ",
+    "export ",
+)
 
 
 def commands(repository: Path) -> list[tuple[str, str]]:
