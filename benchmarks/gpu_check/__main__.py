@@ -2,7 +2,7 @@
 
     make gpu-check                                                      # on a machine with a GPU; again: goes on
     python -m benchmarks.gpu_check --minutes 60                         # the same with more time
-    python -m benchmarks.gpu_check --out NEW --from OLD                 # goes on from what a call left in OLD
+    python -m benchmarks.gpu_check --out NEW --from OLD                 # the same, from what a call left in OLD
     python -m benchmarks.gpu_check --out NEW/gpu_check_x.json --page    # only the page, of what is there
     python -m benchmarks.gpu_check --device cpu --sizes tiny            # a rehearsal without a GPU, some minutes
 
@@ -27,7 +27,7 @@ from benchmarks.gpu_check.page import page
 from benchmarks.gpu_check.places import RUNS
 from benchmarks.gpu_check.sections import MODULES, ORDER
 from benchmarks.gpu_check.setting import SIZES, Setting
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.state import NOT_HERE, State
 from plumbline.core.command_line import EXIT_RUN_AGAIN, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, atomic_write_text
@@ -59,26 +59,66 @@ def place(setting: Setting, device: str, out: Path | None = None) -> Path:
     return (out or FOLDER) / f"gpu_check_{short}.json"
 
 
-def brought(folder: Path, into: Path) -> None:
-    """Copy what an earlier call left, of this device or another, where nothing of that name is yet: JSON last, so that
-    what belongs to it is there.
+def brought(folder: Path, path: Path, told: dict[str, object]) -> None:
+    """Copy what an earlier call left that goes on in `path`, unless that is there: JSON last, so that what belongs to
+    it is there. Files of other devices stay where they are.
 
     Raises:
-        PlumblineError: there is no such folder.
+        PlumblineError: there is no such folder, or what lies there cannot be gone on with.
     """
     if not folder.is_dir():
         raise PlumblineError(f"--from {folder}: no such folder; in a first call leave it out, or name an empty one")
-    found = sorted(folder.glob("gpu_check*.*"), key=lambda one: one.suffix == ".json")
+    if path.exists():
+        print(f"--from {folder}: nothing is taken, {path} is there and is gone on with", flush=True)
+        return
+    own = re.compile(rf"{re.escape(path.stem)}(_({'|'.join(ORDER)})_.*)?\.\w+")
+    there = sorted(folder.glob("gpu_check*"), key=lambda one: (one.suffix == ".json", one.name))
+    found = [one for one in there if own.fullmatch(one.name)]
+    left = ", ".join(one.name for one in there if one not in found)
+    left = f"; not taken: {left}, of no call on this device" if left else ""
+    if folder / path.name not in found:
+        print(f"--from {folder}: no {path.name}, nothing was measured before{left}", flush=True)
+        return
+    matches(State.read(folder / path.name), told)
     for one in found:
-        if not (into / one.name).exists():
-            atomic_write_bytes(into / one.name, one.read_bytes())
-    print(f"{folder}: " + (", ".join(one.name for one in found) or "nothing was measured before"), flush=True)
+        if not one.is_file():
+            raise PlumblineError(f"{one}: not a file, as all are that a call leaves; move it away")
+    for one in found:
+        atomic_write_bytes(path.parent / one.name, one.read_bytes())
+    print(f"--from {folder}: taken: {', '.join(one.name for one in found)}{left}", flush=True)
+
+
+def matches(state: State, told: dict[str, object]) -> None:
+    """Nothing, if the state is of calls like this one.
+
+    Raises:
+        PlumblineError: it is of another device, or of other sizes.
+    """
+    before = state.told()
+    if before != told:
+        raise PlumblineError(
+            f"{state.path}: measured on {before['device']} at {before['sizes']} sizes, and this call is for "
+            f"{told['device']} at {told['sizes']} ones; name another"
+        )
+
+
+def room(path: Path) -> None:
+    """Nothing, if the state can be written.
+
+    Raises:
+        PlumblineError: there is a file where a folder is needed, or a folder where the file is to be.
+    """
+    if path.is_dir():
+        raise PlumblineError(f"--out {path}: a folder; name one without .json at its end, or a file in it")
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    if not there.is_dir():
+        raise PlumblineError(f"--out: {there} is a file; name a folder, or a file that ends in .json")
 
 
 def draw(path: Path, nanogpt: str | None = None) -> Path:
     """Write the page of what is recorded; where it is."""
     state = State.read(path)
-    told = state.content["told"]
+    told = state.told()
     setting = Setting(device=told["kind"], sizes=told["sizes"], nanogpt=nanogpt)
     atomic_write_text(path.with_suffix(".md"), page(state, setting, MODULES))
     return path.with_suffix(".md")
@@ -118,24 +158,25 @@ def main() -> int:
     setting = Setting(device=given.device, sizes=given.sizes, nanogpt=given.nanogpt)
     here = machine(given.device)
     path = place(setting, str(here["device"]), given.out)
-    if given.afresh:
-        path.unlink(missing_ok=True)
-        shutil.rmtree(RUNS, ignore_errors=True)
-    if given.before is not None:
-        brought(given.before, path.parent)
-    state = State.read(path)
-    told = {
+    room(path)
+    usual = place(setting, str(here["device"])).name
+    if given.before is not None and path.name != usual:
+        raise PlumblineError(f"--from goes on in a file of the same name, {usual}: give --out a folder, not {path}")
+    told: dict[str, object] = {
         "device": here["device"],
         "kind": given.device,
         "sizes": given.sizes,
         "rehearsal": setting.rehearsal,
     }
-    before = state.content.setdefault("told", told)
-    if before != told:
-        raise PlumblineError(
-            f"{path}: measured on {before['device']} at {before['sizes']} sizes, and this call is for {here['device']} "
-            f"at {given.sizes} ones; name another with --out"
-        )
+    if given.afresh:
+        path.unlink(missing_ok=True)
+        shutil.rmtree(RUNS, ignore_errors=True)
+    if given.before is not None:
+        brought(given.before, path, told)
+    state = State.read(path)
+    if path.exists():
+        matches(state, told)
+    state.content["told"] = told
     state.content["machine"] = here
     commits = state.content.setdefault("commits", [])
     commits += [] if here.get("git_commit") in commits else [here.get("git_commit")]
@@ -152,7 +193,13 @@ def main() -> int:
     whole = conduct(modules, path, replace(setting, beside=str(path.with_suffix(""))), 60 * minutes, say)
     written = draw(path, given.nanogpt)
     print(written.read_text(encoding="utf-8"))
-    print(f"{written}" + ("" if whole else "; not whole: the same command goes on"))
+    state = State.read(path)
+    lacking = [name for name in modules if state.lacking(name)]
+    print(
+        f"{written}"
+        + (f"; {NOT_HERE}: {', '.join(lacking)}" if lacking else "")
+        + ("" if whole else "; not whole: the same command goes on")
+    )
     return 0 if whole else EXIT_RUN_AGAIN
 
 

@@ -59,17 +59,21 @@ def wheels(python: str) -> None:
 
 
 def code() -> dict[str, object]:
-    """The commit, which a copy without its history does not know.
+    """The commit, which a copy without its history does not know, and a hash by which the copy knows itself.
 
     Raises:
-        PlumblineError: files were changed since, which would stay behind.
+        PlumblineError: files were changed or added since, which would stay behind.
     """
-    from plumbline.runtime.provenance import code
+    from plumbline.runtime.provenance import code, code_sha256
 
     said = code()
     if said.get("git_commit") is None or said.get("git_dirty"):
         raise PlumblineError("the bundle is of a commit: commit what was changed, or put it aside (git stash)")
-    return {"git_commit": said["git_commit"], "git_dirty": False}
+    command = ["git", "-C", str(ROOT), "ls-files", "--others", "--exclude-standard", "src", "benchmarks"]
+    added = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    if added:
+        raise PlumblineError(f"{added[0]} is in no commit and would stay behind: commit it, or put it aside")
+    return {"git_commit": said["git_commit"], "git_dirty": False, "code_sha256": code_sha256()}
 
 
 def write(out: Path, folders: Iterable[Path] = (CARRIED, PACKS), commit: str = "HEAD") -> int:

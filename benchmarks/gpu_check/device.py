@@ -26,11 +26,13 @@ def describe(kind: str) -> dict[str, Any]:
 
     from benchmarks.machine import describe as line
     from plumbline.core.errors import PlumblineError
-    from plumbline.runtime.provenance import code
+    from plumbline.runtime.provenance import code, code_sha256
 
     said = {"device": "processor", "host": line(), **code()}
     if said.get("git_commit") is None and TOLD.is_file():
-        said |= {"code_from": "a bundle", **json.loads(TOLD.read_text(encoding="utf-8"))["code"]}
+        packed = json.loads(TOLD.read_text(encoding="utf-8"))["code"]
+        changed = packed.pop("code_sha256", None) != code_sha256()
+        said |= {"code_from": "a bundle", **packed} | ({"git_dirty": True} if changed else {})
     said |= {name: version for name in PACKAGES if (version := _version(name))}
     if kind == "cpu":
         return said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import sys
 from pathlib import Path
 
 #: What travels to a machine without an index beside the repository's own files (`bundle`, `bare`).
@@ -11,5 +13,6 @@ WHEELS, TOLD = CARRIED / "wheels", CARRIED / "bundle.json"
 PACKS = Path("work/mini/corpora/smollm_mix/packs/context2048")
 #: Where there is to lie what an earlier call brought back.
 BEFORE = CARRIED / "before"
-#: What is made there and stays there.
-INSTALLED, RUNS = Path("work/gpu-check-packages"), Path("work/gpu-check-runs")
+#: What is made there and stays there; packages by the Python and the processor that they are for.
+INSTALLED = Path(f"work/gpu-check-packages/{sys.implementation.cache_tag}-{platform.machine()}")
+RUNS = Path("work/gpu-check-runs")

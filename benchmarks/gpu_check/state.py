@@ -15,7 +15,13 @@ FORMAT = 1
 MEASURED, FAILED, NO_MEMORY = "measured", "failed", "out of memory"
 #: Begun by a process that has not said how it ended; and begun, saved, to be gone on with by the next call.
 BEGUN, GOES_ON = "begun", "goes on"
+#: How the end of a section begins that cannot be carried out on this machine.
+NOT_HERE = "not to be had here"
 _FINAL = (MEASURED, FAILED, NO_MEMORY)
+
+
+class NotHere(PlumblineError):
+    """Something is not on this machine that a section needs: the same command would not go on with it."""
 
 
 class State:
@@ -29,18 +35,29 @@ class State:
         """What stands in the file; nothing where there is none.
 
         Raises:
-            PlumblineError: it is not a file of this check.
+            PlumblineError: it is not a file of this check, or not a whole one.
         """
         if not path.exists():
             return cls(path, {"format": FORMAT, "machine": {}, "sections": {}})
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            known = content["format"] == FORMAT
-        except (ValueError, TypeError, KeyError):
+            known = content["format"] == FORMAT and isinstance(content["machine"], dict) and _sections(content)
+        except (ValueError, TypeError, KeyError, AttributeError, IsADirectoryError):
             known = False
         if not known:
-            raise PlumblineError(f"{path}: not a state of this check; move it away, or name another with --out")
+            raise PlumblineError(f"{path}: not a state of this check; move it away, or name another")
         return cls(path, content)
+
+    def told(self) -> dict[str, Any]:
+        """What the calls were for that wrote it: `device`, `kind`, `sizes`, `rehearsal`.
+
+        Raises:
+            PlumblineError: it does not say.
+        """
+        told = self.content.get("told")
+        if not isinstance(told, dict) or not {"device", "kind", "sizes", "rehearsal"} <= told.keys():
+            raise PlumblineError(f"{self.path}: does not say what it was measured on (told); move it away")
+        return told
 
     def write(self) -> None:
         """Replace the file."""
@@ -56,6 +73,18 @@ class State:
         order = entry["planned"] or list(entry["rows"])
         rows = {key: entry["rows"][key] for key in order if key in entry["rows"]}
         return {key: row for key, row in rows.items() if row["status"] == status}
+
+    def lacking(self, name: str) -> bool:
+        """Whether the section's last call found that it cannot be carried out on this machine."""
+        return (self.section(name)["ended"] or "").startswith(NOT_HERE)
+
+    def release(self) -> None:
+        """Let rows be begun again in which another call was ended, which says nothing about them: no try is counted."""
+        for entry in self.content["sections"].values():
+            for row in entry["rows"].values():
+                if row["status"] == BEGUN:
+                    row |= {"status": GOES_ON, "tries": row["tries"] - 1, "reason": "its call was ended"}
+        self.write()
 
     def begun(self, name: str) -> str | None:
         """The row that a process was at when it ended."""
@@ -96,3 +125,13 @@ class State:
         for entry in self.content["sections"].values():
             entry["rows"] = {key: row for key, row in entry["rows"].items() if row["status"] not in (FAILED, NO_MEMORY)}
         self.write()
+
+
+def _sections(content: dict[str, Any]) -> bool:
+    """Whether every section has what is read of it."""
+    return all(
+        (entry["planned"] is None or isinstance(entry["planned"], list))
+        and (entry["ended"] is None or isinstance(entry["ended"], str))
+        and all(isinstance(row["status"], str) and isinstance(row["tries"], int) for row in entry["rows"].values())
+        for entry in content["sections"].values()
+    )

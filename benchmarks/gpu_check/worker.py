@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.gpu_check.ahead import carry_out_ahead
 from benchmarks.gpu_check.processes import end_with_the_call, free, said
 from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import FAILED, GOES_ON, MEASURED, NO_MEMORY, State
+from benchmarks.gpu_check.state import FAILED, GOES_ON, MEASURED, NO_MEMORY, NOT_HERE, NotHere, State
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 
 EXIT_FRESH_PROCESS = 76
@@ -30,6 +30,9 @@ def carry_out(name: str, module: str, state: State, setting: Setting) -> int:
     try:
         section = importlib.import_module(module)
         rows = section.rows(setting)
+    except NotHere as error:
+        state.end(name, f"{NOT_HERE}: {error}")
+        return 1
     except Exception as error:
         traceback.print_exc()
         state.end(name, f"failed: {said(error)}")

@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.gpu_check import bundle
-from benchmarks.gpu_check.places import BEFORE, WHEELS
+from benchmarks.gpu_check import bare, bundle, device
+from benchmarks.gpu_check.places import BEFORE, INSTALLED, TOLD, WHEELS
 from benchmarks.gpu_check.sections import ORDER
 from benchmarks.gpu_check.state import FAILED, MEASURED
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json
+from plumbline.runtime import provenance
 from tests.conftest import REPOSITORY
 from tests.gpu_check import bare_image
 
@@ -92,6 +94,65 @@ def test_a_bundle_that_is_too_large_is_not_left(tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_bundle_of_files_in_no_commit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    monkeypatch.setattr(bundle, "ROOT", tmp_path)
+    monkeypatch.setattr(provenance, "code", lambda: {"git_commit": "c", "git_dirty": False})
+    for folder in ("src", "benchmarks", "notes"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "notes" / "mine.txt").touch()
+    assert bundle.code() == {"git_commit": "c", "git_dirty": False, "code_sha256": provenance.code_sha256()}
+    (tmp_path / "src" / "new.py").touch()
+    with pytest.raises(PlumblineError, match=r"src/new\.py is in no commit and would stay behind"):
+        bundle.code()
+
+
+def test_code_that_was_changed_since_it_was_packed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(provenance, "code", lambda: {"code_from": "a source tree without git", "git_commit": None})
+    packed = {"git_commit": "c", "git_dirty": False}
+    for code_sha256, changed in ((provenance.code_sha256(), False), ("another", True)):
+        atomic_write_json(TOLD, {"code": packed | {"code_sha256": code_sha256}})
+        said = device.describe("cpu")
+        assert (said["code_from"], said["git_commit"], said["git_dirty"]) == ("a bundle", "c", changed)
+
+
+def test_packages_are_put_there_by_several_calls_at_once_and_for_each_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second to be done finds the first one's; what a killed call left is removed, and an older Python's kept."""
+    monkeypatch.chdir(tmp_path)
+    bare_image.wheel("msgspec", tmp_path / WHEELS)
+    killed = INSTALLED.with_name(f"{INSTALLED.name}.999999999")
+    older = INSTALLED.with_name("cpython-30-x86_64")
+    for folder in (killed, older):
+        folder.mkdir(parents=True)
+
+    def pip(command: list[str]) -> subprocess.CompletedProcess[bytes]:
+        for folder in (Path(command[command.index("--target") + 1]), INSTALLED):
+            folder.mkdir()
+            (folder / "msgspec").touch()
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", pip)
+    bare.install()
+    assert (
+        set(INSTALLED.parent.iterdir()) == {INSTALLED, older} and f"cpython-3{sys.version_info[1]}-" in INSTALLED.name
+    )
+
+
+def test_the_remedy_is_that_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    bare_image.wheel("msgspec", tmp_path / WHEELS)
+    monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, 1))
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    with pytest.raises(SystemExit, match="are for x86_64, and this machine is aarch64"):
+        bare.install()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="has no pip: `python3 -m ensurepip --user` brings one"):
+        bare.install()
+
+
 @pytest.mark.slow
 def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
     """Each call writes to a new folder, as on a machine that keeps nothing, and goes on from what the last one left."""
@@ -112,7 +173,9 @@ def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
     _killed(unpacked, folders[1], folders[0], lambda: len(measured(folders[1], "late")) >= 3)
     second = measured(folders[1])
     assert len(first) < len(second) and first.items() <= second.items()
-    done = _call(unpacked, folders[2], folders[1]).communicate(timeout=1200)[0]
+    process = _call(unpacked, folders[2], folders[1])
+    done = process.communicate(timeout=1200)[0]
+    assert process.returncode == 0 and "; not to be had here: table2" in done
     last = measured(folders[2])
     assert second.items() <= last.items()  # to the second at which they were measured
     content = json.loads((folders[2] / f"{NAME}.json").read_text())
@@ -123,7 +186,7 @@ def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
     assert text in done and text.count("rehearsal on a processor, not a measurement") == 1 + len(ORDER)
     for key in content["sections"]["late"]["planned"]:
         assert text.split("## Steps without waiting")[1].split("## ")[0].count(f"| {key} |") == 1
-    assert "Not measured: failed: PlumblineError: Snakemake is not installed here" in text
+    assert "Not measured: not to be had here: Snakemake is not installed here" in text
     archives = {path.name for path in folders[2].glob("*.zip")}
     assert archives == {f"{NAME}_key_norms_{arm}.zip" for arm in ("as_published", "no_decay", "frozen_gains")}
 

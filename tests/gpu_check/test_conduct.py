@@ -20,7 +20,7 @@ from plumbline.core.errors import PlumblineError
 from tests.conftest import REPOSITORY
 from tests.gpu_check import steady
 
-MODULES = {name: f"tests.gpu_check.{name}" for name in ("ahead", "broken", "failing", "slow", "steady")}
+MODULES = {name: f"tests.gpu_check.{name}" for name in ("ahead", "broken", "failing", "lacking", "slow", "steady")}
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +91,28 @@ def test_a_killed_call_is_gone_on_with(tmp_path: Path) -> None:
     assert state.rows("steady")["first"]["number"] == 1 and state.rows("slow")["waiting"]["number"] == 2
 
 
+def test_a_row_in_which_calls_were_ended_is_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where nothing is begun in this call, nor where the section cannot begin."""
+    state = State.read(tmp_path / "state.json")
+    for name in ("steady", "broken"):
+        state.plan(name, ["first"])
+        state.begin(name, "first")
+        state.begin(name, "first")
+    assert not call(tmp_path, "broken")
+    monkeypatch.setattr("benchmarks.gpu_check.conduct._process", lambda *given: EXIT_RUN_AGAIN)
+    assert not call(tmp_path, "steady")
+    state = State.read(tmp_path / "state.json")
+    for name in ("steady", "broken"):
+        assert {key: row["tries"] for key, row in state.rows(name, GOES_ON).items()} == {"first": 1}
+
+
+def test_what_is_not_to_be_had_keeps_no_call_from_being_whole(tmp_path: Path) -> None:
+    assert call(tmp_path, "lacking", "steady")
+    text = page(State.read(tmp_path / "state.json"), Setting(device="cpu", sizes="tiny"), MODULES)
+    assert "Not measured: not to be had here: no Snakemake." in text
+    assert not call(tmp_path, "broken")
+
+
 def test_rows_are_carried_out_ahead_side_by_side_and_then_measured(tmp_path: Path) -> None:
     """Those that are still missing; what they raise or how they die there is forgotten."""
     assert call(tmp_path, "ahead")
@@ -112,22 +134,79 @@ def test_a_row_that_has_no_time_left_is_not_begun(tmp_path: Path, monkeypatch: p
     assert worker.carry_out("steady", MODULES["steady"], state, rehearsal) == 0
 
 
-def test_what_an_earlier_call_left_is_gone_on_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of every device, but what is here already stays."""
+TOLD: dict[str, object] = {"device": "a", "kind": "cuda", "sizes": "paper", "rehearsal": None}
+
+
+def left(folder: Path, name: str, **told: object) -> None:
+    """A state as a call leaves it."""
+    state = State.read(folder / name)
+    state.content["told"] = TOLD | told
+    state.write()
+
+
+def test_what_an_earlier_call_left_on_this_device_is_gone_on_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing of other devices, nothing half-written, and nothing where a call goes on from what is there."""
     before, now = tmp_path / "before", tmp_path / "now"
-    before.mkdir(), now.mkdir()
-    for name in ("gpu_check_a.json", "gpu_check_a_key_norms_x.zip", "gpu_check_b.json", "other.json"):
+    before.mkdir()
+    left(before, "gpu_check_a.json")
+    left(before, "gpu_check_a_large.json", device="a large")
+    others = ("gpu_check_a_large_key_norms_x.zip", ".gpu_check_a.json.0123abcd", "other.json")
+    for name in ("gpu_check_a_key_norms_x.zip", *others):
         (before / name).write_text("before")
-    (now / "gpu_check_b.json").write_text("now")
-    command_line.brought(before, now)
-    found = {path.name: path.read_text() for path in now.iterdir()}
-    kept = {"gpu_check_a.json": "before", "gpu_check_a_key_norms_x.zip": "before", "gpu_check_b.json": "now"}
-    assert found == kept
+    command_line.brought(before, now / "gpu_check_a.json", TOLD)
+    assert {path.name for path in now.iterdir()} == {"gpu_check_a.json", "gpu_check_a_key_norms_x.zip"}
+    said = capsys.readouterr().out
+    assert "taken: gpu_check_a_key_norms_x.zip, gpu_check_a.json; not taken: gpu_check_a_large_key_norms_x.zip" in said
+    (before / "gpu_check_a_key_norms_y.zip").touch()
+    command_line.brought(before, now / "gpu_check_a.json", TOLD)
+    assert "nothing is taken, " in capsys.readouterr().out and len(list(now.iterdir())) == 2
     with pytest.raises(PlumblineError, match="no such folder; in a first call leave it out"):
-        command_line.brought(tmp_path / "nowhere", now)
-    (tmp_path / "empty").mkdir()
-    command_line.brought(tmp_path / "empty", now)
-    assert "nothing was measured before" in capsys.readouterr().out
+        command_line.brought(tmp_path / "nowhere", now / "gpu_check_a.json", TOLD)
+    command_line.brought(before, now / "gpu_check_b.json", TOLD)
+    assert "no gpu_check_b.json, nothing was measured before" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"format": 1}', "not a state of this check"),
+        ('{"format": 1, "machine": {}, "sections": {"kernels": {}}}', "not a state of this check"),
+        ('{"format": 1, "machine": {}, "sections": {}}', r"does not say what it was measured on \(told\)"),
+    ],
+)
+def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "gpu_check_a.json").write_text(content)
+    (tmp_path / "gpu_check_a.md").touch()
+    with pytest.raises(PlumblineError, match=words):
+        command_line.brought(tmp_path, tmp_path / "now" / "gpu_check_a.json", TOLD)
+    assert not (tmp_path / "now").exists()
+    (tmp_path / "gpu_check_a.json").unlink()
+    left(tmp_path, "gpu_check_a.json")
+    (tmp_path / "gpu_check_a.md").unlink()
+    (tmp_path / "gpu_check_a.md").mkdir()
+    with pytest.raises(PlumblineError, match="not a file, as all are that a call leaves"):
+        command_line.brought(tmp_path, tmp_path / "now" / "gpu_check_a.json", TOLD)
+    assert not (tmp_path / "now").exists()
+
+
+def test_a_place_that_cannot_be_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.json").mkdir()
+    monkeypatch.setattr(command_line, "machine", lambda device: {"device": "processor"})
+    monkeypatch.setattr(command_line, "conduct", lambda *given: pytest.fail("begun"))
+    for out, words in (
+        ("file", "file is a file; name a folder"),
+        ("folder.json", "a folder; name one without .json"),
+        ("other.json", "give --out a folder, not"),
+    ):
+        command = ["gpu_check", "--device", "cpu", "--sizes", "tiny", "--from", str(tmp_path)]
+        monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path / out)])
+        with pytest.raises(PlumblineError, match=words):
+            command_line.main()
 
 
 def test_another_file_is_not_taken_for_a_state(tmp_path: Path) -> None:

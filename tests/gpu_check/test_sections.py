@@ -34,7 +34,7 @@ from benchmarks.gpu_check.sections import (
     training,
 )
 from benchmarks.gpu_check.setting import REHEARSAL, Setting
-from benchmarks.gpu_check.state import GOES_ON, MEASURED, State
+from benchmarks.gpu_check.state import GOES_ON, MEASURED, NotHere, State
 from plumbline.core.errors import PlumblineError
 from plumbline.model.mixers.softpick import Softpick
 
@@ -204,7 +204,7 @@ def test_an_arm_of_key_norms_is_a_run_of_the_study_and_leaves_its_records(
 
 def test_key_norms_at_paper_size_reads_packs_that_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_norms, "PACKS", tmp_path)
-    with pytest.raises(PlumblineError, match=r"base\.json is not here: `make gpu-check-packs`"):
+    with pytest.raises(NotHere, match=r"base\.json is not here: `make gpu-check-packs`"):
         key_norms.rows(GPU)
     for name in ("train/base.json", "validation/validation.json"):
         (tmp_path / name).parent.mkdir()
@@ -216,7 +216,7 @@ def test_key_norms_at_paper_size_reads_packs_that_are_named(tmp_path: Path, monk
 
 def test_without_snakemake_the_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(PlumblineError, match="Snakemake is not installed here"):
+    with pytest.raises(NotHere, match="Snakemake is not installed here"):
         table2.rows(GPU)
 
 

@@ -26,7 +26,7 @@ from benchmarks.gpu_check.page import table
 from benchmarks.gpu_check.places import PACKS, RUNS
 from benchmarks.gpu_check.processes import end_with_the_call
 from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import GOES_ON, State
+from benchmarks.gpu_check.state import GOES_ON, NotHere, State
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic
@@ -51,7 +51,7 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     """A row for each arm of the study.
 
     Raises:
-        PlumblineError: the packs are not here.
+        NotHere: the packs are not here.
     """
     from plumbline.specs import study_config
 
@@ -60,7 +60,7 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     read = {name: PACKS / name / file for name, file in (("train", "base.json"), ("validation", "validation.json"))}
     missing = [str(path) for path in read.values() if not path.is_file()]
     if missing and not toy:
-        raise PlumblineError(f"{missing[0]} is not here: `make gpu-check-packs` makes it, and a bundle has it")
+        raise NotHere(f"{missing[0]} is not here: `make gpu-check-packs` makes it, and a bundle has it")
     return {
         run.spec.method: functools.partial(_arm, run.spec, None if toy else read, setting)
         for run in study.runs.values()

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.gpu_check.page import table
 from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import GOES_ON, MEASURED, State
+from benchmarks.gpu_check.state import GOES_ON, MEASURED, NotHere, State
 from plumbline.core.errors import PlumblineError
 
 TITLE = "Table 2 at mini"
@@ -48,10 +48,10 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     """One row, which goes on from call to call.
 
     Raises:
-        PlumblineError: there is no Snakemake.
+        NotHere: there is no Snakemake.
     """
     if importlib.util.find_spec("snakemake") is None:
-        raise PlumblineError("Snakemake is not installed here, which makes the table; the other sections do without")
+        raise NotHere("Snakemake is not installed here, which makes the table; the other sections do without")
     return {target(setting): lambda: _make(setting)}
 
 

@@ -48,7 +48,8 @@ def compiled(
     """What the compiler says of each kernel at the transfer study's 32 heads in 8 groups.
 
     `every`: with all options of a kernel, not the first alone; `numbers`: one of `NUMBERS`. `shared`: bytes of shared
-    memory a program; `registers` a thread; `spilled`: bytes of a thread that did not fit into them.
+    memory a program; `registers` a thread; `spilled`: bytes of a thread that did not fit into them; `doubles`:
+    instructions that reckon in float64, where all but a number's own cast should be in float32.
     """
     q_BHTW = torch.empty(1, 32, 1, width, dtype=dtype)
     blocks = blocks_for(q_BHTW)
@@ -67,6 +68,7 @@ def compiled(
                     "shared": made.metadata.shared,
                     "registers": registers,
                     "spilled": spilled,
+                    "doubles": _doubles(made.asm["ptx"]),
                 }
 
 
@@ -87,6 +89,12 @@ def _compile(
     source = ASTSource(function, signature, values, aligned)
     options = {"num_warps": blocks.warps, "num_stages": blocks.stages}
     return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+
+
+def _doubles(ptx: str) -> int:
+    """Instructions on float64; those that read a number of the host's and cast it to float32 are not counted."""
+    instructions = [line.strip() for line in ptx.splitlines() if ".f64" in line]
+    return sum(not re.match(r"\.|ld\.param|mov\.|cvt\.rn\.f32\.f64", line) for line in instructions)
 
 
 def _registers(ptx: str, capability: int) -> tuple[int, int]:
