@@ -11,9 +11,14 @@ WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--con
 .PHONY: setup interpreter quick table2 demo check plan docs gpu-check gpu-check-pack gpu-check-bundle gpu-check-packs
 .PHONY: test test-units test-cluster test-triton lint lock clean
 
+# What is not there is not called old, nor another one than that of .venv.
+FOUND = command -v $(firstword $(PYTHON)) >/dev/null || \
+  { echo "error: there is no $(PYTHON); set PYTHON=/path/to/python3 of a Python that is there"; exit 1; }
+
 setup: .venv/complete
 
 .venv/complete: requirements.lock pyproject.toml | interpreter
+	@$(FOUND)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 2))' || { echo "error: $(PYTHON) is older than 3.11.2; set PYTHON=/path/to/a/newer/python3"; exit 1; }
 	@echo "set-up: virtual environment and pinned packages (a few minutes, once)"
 	$(PYTHON) -m venv .venv
@@ -24,7 +29,7 @@ setup: .venv/complete
 # A PYTHON that was asked for is the one that everything runs on: a .venv made from another one is no set-up of it.
 WHICH := import sys; print(sys.base_prefix, sys.version.split()[0])
 interpreter:
-	@$(if $(filter file,$(origin PYTHON)),,test ! -e .venv || \
+	@$(if $(filter file,$(origin PYTHON)),,$(FOUND); test ! -e .venv || \
 	  test "$$($(BIN)/python -c '$(WHICH)')" = "$$($(PYTHON) -c '$(WHICH)')" || \
 	  { echo "error: .venv is not of $(PYTHON); remove it (rm -r .venv), or leave out PYTHON"; exit 1; })
 

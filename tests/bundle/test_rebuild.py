@@ -171,6 +171,67 @@ def test_another_format_of_no_commit_has_no_commands(said: dict[str, Any]) -> No
         contents.parse(json.dumps({"format": "later", **said}).encode(), "here")
 
 
+def test_an_early_state_of_this_format_is_told_with_the_commands_that_rebuild_it(packed: Path) -> None:
+    said = json.loads(archive.read_one(packed, contents.NAME)) | {"commit": "1234abcd" * 5, "edited": False}
+    del said["openblas"]
+    with pytest.raises(PlumblineError) as refused:
+        contents.parse(json.dumps(said).encode(), "here")
+    words = str(refused.value)
+    assert "claims format 1" in words and "`openblas`" in words and "by an early version of Plumbline" in words
+    assert f"git worktree add ../plumbline-1234abc {said['commit']} && " in words and "no bundle" not in words
+
+
+@pytest.mark.parametrize("answers", ["json.load(sys.stdin)", "print('{}')", "pathlib.Path(words['answer']).touch()"])
+def test_a_commit_that_answers_otherwise_is_told_with_the_commands_that_rebuild_it(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: str
+) -> None:
+    package = tmp_path / "repository/src/plumbline"
+    (package / "bundle").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    read = "words = json.loads(pathlib.Path(sys.argv[1]).read_text())"
+    (package / "bundle/remake.py").write_text(f"import json, pathlib, sys\n{read}\n{answers}\n")
+    commit = committed(tmp_path / "repository")
+    edited(bundle, commit=commit, edited=False)
+    monkeypatch.setattr(code, "PACKAGE", package)
+    with pytest.raises(PlumblineError, match=rf"may answer otherwise .*git worktree add \S+ {commit} && "):
+        rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
+
+
+def test_sources_are_bytes_of_the_commit_and_leave_nothing_in_the_repository(tmp_path: Path) -> None:
+    """Whatever somebody's git is set to."""
+    repository, out = tmp_path / "repository", tmp_path / "out"
+    (repository / "src").mkdir(parents=True)
+    (repository / "src/code.py").write_bytes(b"1\n2\n")
+    commit = committed(repository)
+    out.mkdir()
+    for setting in ("core.splitIndex", "core.autocrlf"):
+        subprocess.run(["git", "-C", str(repository), "config", setting, "true"], check=True)
+    before = sorted((repository / ".git").iterdir())
+    rebuild._check_out(repository, commit, out)
+    assert (out / "src/code.py").read_bytes() == b"1\n2\n"
+    assert sorted((repository / ".git").iterdir()) == before
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["no src", "a path that leaves"])
+def test_a_commit_that_git_cannot_write_is_named(tmp_path: Path, refused: bool) -> None:
+    (tmp_path / "notes.md").write_text("none of ours")
+    commit = committed(tmp_path)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=t", "-c", "user.email=t@t"]
+
+    def made(*words: str, read: bytes) -> str:
+        return subprocess.run([*git, *words], input=read, capture_output=True, check=True).stdout.decode().strip()
+
+    if refused:
+        blob = made("hash-object", "-w", "--stdin", read=b"1")
+        entry = b"100644 .git\0" + bytes.fromhex(blob)
+        within = made("hash-object", "-w", "-t", "tree", "--literally", "--stdin", read=entry)
+        whole = made("mktree", read=f"040000 tree {within}\tsrc\n".encode())
+        commit = made("commit-tree", whole, "-m", "two", read=b"")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(PlumblineError, match=rf"git cannot write src of commit {commit} .*(invalid path|valid object)"):
+        rebuild._check_out(tmp_path, commit, tmp_path / "out")
+
+
 def test_the_package_of_a_bundles_commit_makes_its_products_itself(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

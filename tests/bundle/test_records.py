@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,42 @@ def test_a_bundle_of_a_commit_is_kept_once(tmp_path: Path) -> None:
     (folder / records.SAYS).write_text(json.dumps(said))
     with pytest.raises(PlumblineError, match="says another format, commit or number"):
         records.read(folder)
+
+
+def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("damaged", "later", "whole"):
+        records.keep(tmp_path / name, bundle(tmp_path / "made.tar.xz"), "One of three.")
+    (tmp_path / "damaged" / records.SAYS).write_text("{")
+    archived = {contents.NAME: json.dumps(SAID | {"format": "9" * 100_000}).encode()}
+    archive.write(tmp_path / "later/bundle.tar.xz", archived, described())
+    said = json.loads((tmp_path / "later" / records.SAYS).read_text())
+    said["sha256"] = sha256_file(tmp_path / "later/bundle.tar.xz")
+    (tmp_path / "later" / records.SAYS).write_text(json.dumps(said))
+    checked: list[str] = []
+
+    def rebuilt(kept: Path, folder: Path, **how: Any) -> rebuild.Rebuilt:
+        checked.append(kept.parent.name)
+        said = msgspec.convert(SAID, contents.Contents)
+        return rebuild.Rebuilt(said=said, verdicts={}, failed={}, otherwise=())
+
+    monkeypatch.setattr(rebuild, "rebuild", rebuilt)
+    monkeypatch.setattr(sys, "argv", ["records", "check", "--records", str(tmp_path)])
+    assert records.main() == 1 and checked == ["whole"]
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("error: damaged: ") and "does not say what the record is of" in first
+    assert second.startswith("error: later: ") and "is a bundle of format '9" in second and len(second) < 1000
+
+
+def test_a_record_of_no_format_can_be_kept_again(tmp_path: Path) -> None:
+    records.keep(tmp_path / "first", bundle(tmp_path / "made.tar.xz"), "A first one.")
+    said = json.loads((tmp_path / "first" / records.SAYS).read_text())
+    del said["format"]
+    (tmp_path / "first" / records.SAYS).write_text(json.dumps(said))
+    remedy = r"does not say which `format` .* -m plumbline[.]bundle[.]records keep first MOVED/bundle\.tar\.xz --words"
+    with pytest.raises(PlumblineError, match=remedy):
+        records.read(tmp_path / "first")
 
 
 @pytest.mark.parametrize("changes", [{"commit": None, "edited": None}, {"edited": True}])

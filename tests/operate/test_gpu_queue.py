@@ -101,6 +101,17 @@ def test_more_devices_than_there_are_is_an_error(start: Start) -> None:
     assert job.returncode == 1 and error.startswith("error: --devices 4: this machine has 3 (0, 1, 2)")
 
 
+@pytest.mark.parametrize("seconds", ["", "5m", "-5"])
+def test_seconds_that_torchrun_cannot_read_are_named(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: str
+) -> None:
+    monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", seconds)
+    job = start(0)
+    error = job.communicate()[1]
+    assert job.returncode == 1 and not (tmp_path / "seen").exists()
+    assert error.startswith(f"error: TORCH_ELASTIC_SHUTDOWN_TIMEOUT={seconds} is no whole number of seconds: unset it")
+
+
 def test_a_list_of_visible_devices_is_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PLUMBLINE_DEVICES", raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, MIG-3f,-1,0")

@@ -145,6 +145,24 @@ def test_a_python_that_is_asked_for_is_the_one_that_is_used(repository: Path, tm
         assert (f".venv is not of {sys.executable}; remove it" in said) == refused
 
 
+@pytest.mark.parametrize("there", [False, True], ids=["fresh", "beside .venv"])
+def test_a_python_that_is_not_there_is_not_called_old(repository: Path, tmp_path: Path, there: bool) -> None:
+    shutil.copyfile(repository / "Makefile", tmp_path / "Makefile")
+    for name in ("requirements.lock", "pyproject.toml", *[".venv"] * there):
+        (tmp_path / name).touch()
+    command = ["make", "setup", "PYTHON=/nowhere/python3"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "error: there is no /nowhere/python3; set PYTHON=" in done.stdout
+    assert "older" not in done.stdout and "is not of" not in done.stdout
+
+
+def test_continuous_integration_says_that_there_is_no_python(repository: Path, tmp_path: Path) -> None:
+    script = tmp_path / "run"
+    script.write_text((repository / ".ci/run").read_text().replace("/usr/bin/python3", "/nowhere/python3"))
+    done = subprocess.run([shutil.which("bash") or "", script], env={"PATH": ""}, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("error: there is no python3")
+
+
 def test_environments_install_the_lock_and_then_the_project_alone(repository: Path, project: dict) -> None:
     for file in ("Dockerfile", "plumbline.post-deploy.sh"):
         text = (repository / "envs" / file).read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 import shlex
 import subprocess
 from importlib import metadata
@@ -18,7 +19,8 @@ NAME = "plumbline.json"
 
 #: The format of bundles that this code writes and reads. It stands for what lies where in an archive, for the fields of
 #: `Contents`, and for what the package of a bundle's commit answers to (`REMAKE`): a change of any of them is another
-#: format. In every format `NAME` has `format`, `commit` and `edited`, so that any version can say what rebuilds it.
+#: format (tests/bundle/test_format.py lists the fields of this one). In every format `NAME` has `format`, `commit` and
+#: `edited`, so that any version can say what rebuilds it.
 FORMAT = 1
 
 #: The module that makes products again, of this package or of that of a bundle's commit. It is called in the folder of
@@ -38,6 +40,7 @@ SOURCES = ("src", "config", "workflow", "Snakefile")
 #: What an archive may say of places: below the folder that it is unpacked into, and no word that begins as an option.
 _Below = Annotated[str, msgspec.Meta(pattern=r"^(?!\.)[\w.-]+(/(?!\.)[\w.-]+)*\Z")]
 _Work = Annotated[str, msgspec.Meta(pattern=r"^(?![/-])(?!(.*/)?\.\.(/|\Z))[^\0]+\Z")]
+_Results = Annotated[str, msgspec.Meta(pattern=r"^results/\w+\Z")]
 _Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40,64}\Z")]
 
 
@@ -73,7 +76,7 @@ class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     format: int
     configuration: dict[str, Any]
     called: str
-    results: Annotated[str, msgspec.Meta(pattern=r"^results/\w+\Z")]
+    results: _Results
     commit: _Commit | None
     committed: str | None
     edited: bool | None
@@ -97,24 +100,33 @@ def parse(text: bytes, where: str) -> Contents:
     """A bundle's `plumbline.json`.
 
     Raises:
-        PlumblineError: it is of another format, and what rebuilds it; or it is none.
+        PlumblineError: it is of another format, or of an early state of this one, and what rebuilds it; or it is none.
     """
     try:
         said = msgspec.json.decode(text)
-        if said["format"] != FORMAT:
-            raise PlumblineError(
-                f"{where} is a bundle of format {said['format']!r}, and this version of Plumbline reads format "
-                f"{FORMAT}; {_what_rebuilds(said.get('commit'), said.get('edited'), where)}"
-            )
-        found = msgspec.json.decode(text, type=Contents)
-        found.asked  # noqa: B018
+        claimed = said["format"]
     except (msgspec.DecodeError, KeyError, TypeError, RecursionError) as error:
         raise PlumblineError(f"{where}: {NAME} does not say what is in it ({error}); it is no bundle") from error
+    remedy = what_rebuilds(said.get("commit"), said.get("edited"), where)
+    if claimed != FORMAT:
+        raise PlumblineError(
+            f"{where} is a bundle of format {reprlib.repr(claimed)}, and this version of Plumbline reads format "
+            f"{FORMAT}; {remedy}"
+        )
+    try:
+        found = msgspec.json.decode(text, type=Contents)
+        found.asked  # noqa: B018
+    except msgspec.DecodeError as error:
+        raise PlumblineError(
+            f"{where}: {NAME} claims format {FORMAT}, and does not say what is in it as that format has it "
+            f"({str(error)[:200]}): it was made by an early version of Plumbline, or is damaged; {remedy}"
+        ) from error
     return found
 
 
-def _what_rebuilds(commit: Any, edited: Any, where: str) -> str:
-    """Commands that rebuild a bundle of another format. They are pasted, so what it calls a commit has to be one."""
+def what_rebuilds(commit: Any, edited: Any, where: str) -> str:
+    """Commands that rebuild a bundle with its own commit's code, where this version cannot. They are pasted, so what it
+    calls a commit has to be one."""
     if edited or not (isinstance(commit, str) and re.fullmatch("[0-9a-f]{40,64}", commit)):
         return "rebuild it with the sources that made it, which are in no commit"
     beside, bundle = f"../plumbline-{commit[:7]}", shlex.quote(str(Path(where).resolve()))

@@ -106,7 +106,8 @@ def rebuild(
     otherwise = _versions(said, bundle, allowed=any_versions)
     with _code(said, bundle, at_commit) as package:
         listed = archive.unpack(bundle, folder, {"results": BROUGHT})
-        answers = _made(said, folder, package, max(1, jobs), any_commit)
+        remedy = contents.what_rebuilds(said.commit, said.edited, str(bundle)) if at_commit else ""
+        answers = _made(said, folder, package, max(1, jobs), any_commit, remedy)
     other = [name for answer in answers for name in answer.other]
     if other and not any_commit:
         archive.empty(folder)
@@ -138,8 +139,11 @@ def told(found: Rebuilt, folder: Path | None = None) -> str:
     return "\n".join(lines)
 
 
-def _made(said: contents.Contents, folder: Path, package: Path, jobs: int, any_commit: bool) -> list[remake.Answer]:
-    """Have the products made, every `jobs`-th by one process."""
+def _made(
+    said: contents.Contents, folder: Path, package: Path, jobs: int, any_commit: bool, remedy: str
+) -> list[remake.Answer]:
+    """Have the products made, every `jobs`-th by one process. `remedy`: what to do where the package of a bundle's
+    commit does not answer as this version asks."""
     environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     environment |= {"OPENBLAS_CORETYPE": said.openblas} if said.openblas else {}
     with tempfile.TemporaryDirectory() as scratch:
@@ -158,11 +162,21 @@ def _made(said: contents.Contents, folder: Path, package: Path, jobs: int, any_c
             asked = Path(scratch) / f"{number}.asked.json"
             asked.write_bytes(msgspec.json.encode(request))
             command = [sys.executable, "-P", "-m", contents.REMAKE, str(asked)]
-            started.append((subprocess.Popen(command, cwd=folder, env=environment), answer))
+            # The first versions read the request from standard input: they are not to wait for a terminal.
+            process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL)
+            started.append((process, answer))
         ended = [(process.wait(), answer) for process, answer in started]
+        otherwise = f"; the code of its commit may answer otherwise than this version asks; {remedy}" if remedy else ""
         if wrong := [status for status, _ in ended if status]:
-            raise PlumblineError(f"making the products again ended with {wrong[0]}; what it said stands above")
-        found = [msgspec.json.decode(path.read_bytes(), type=remake.Answer) for _, path in ended]
+            raise PlumblineError(
+                f"making the products again ended with {wrong[0]}; what it said stands above{otherwise}"
+            )
+        try:
+            found = [msgspec.json.decode(path.read_bytes(), type=remake.Answer) for _, path in ended]
+        except (OSError, msgspec.DecodeError) as error:
+            raise PlumblineError(
+                f"what made the products again wrote no answer that this version reads ({error}){otherwise}"
+            ) from error
     for one in found:
         if Path(one.package).resolve() != package.resolve():
             raise PlumblineError(f"made by the package in {one.package}, not by that in {package}; unset PYTHONPATH")
@@ -189,12 +203,23 @@ def _code(said: contents.Contents, bundle: Path, at_commit: bool) -> Iterator[Pa
 
 
 def _check_out(repository: Path, commit: str, folder: Path) -> None:
-    """Write `src` of a commit into a folder, by an index of its own. git writes nothing outside of the folder, and a
-    link as a plain file."""
+    """Write `src` of a commit into a folder, by an index of its own. git writes nothing outside of the folder, a link
+    as a plain file, and lines as they are in the commit.
+
+    Raises:
+        PlumblineError: it has no `src`, or git refuses to write it.
+    """
     environment = os.environ | {"GIT_INDEX_FILE": str(folder / "index")}
+    # A shared index would stay behind in the repository.
+    settings = ("core.symlinks=false", "core.splitIndex=false", "core.autocrlf=false", "core.eol=lf")
+    git = ["git", "-C", str(repository), *(word for setting in settings for word in ("-c", setting))]
     for words in (("read-tree", "--prefix=src/", f"{commit}:src"), ("checkout-index", "--all", f"--prefix={folder}/")):
-        command = ["git", "-C", str(repository), "-c", "core.symlinks=false", *words]
-        subprocess.run(command, env=environment, check=True)
+        done = subprocess.run([*git, *words], env=environment, capture_output=True, text=True, errors="replace")
+        if done.returncode:
+            raise PlumblineError(
+                f"--at-commit: git cannot write src of commit {commit} of {repository} ({done.stderr.strip()}); is it "
+                "a commit of Plumbline, and the repository whole (git fsck)?"
+            )
 
 
 def _versions(said: contents.Contents, bundle: Path, *, allowed: bool) -> list[str]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -65,7 +67,7 @@ def main() -> int:
     for name in given.names:
         if name not in known:
             raise PlumblineError(f"{given.records} has no record {name!r}{nearest(name, known)} (there are {known})")
-    return max([check(given.records / name, given.jobs) for name in given.names or known], default=0)
+    return max([_checked(given.records / name, given.jobs) for name in given.names or known])
 
 
 def names(records: Path = FOLDER) -> list[str]:
@@ -107,7 +109,14 @@ def read(folder: Path) -> Record:
         PlumblineError: it says nothing, or its archive is another one.
     """
     try:
-        kept = msgspec.json.decode((folder / SAYS).read_bytes(), type=Record)
+        text = (folder / SAYS).read_bytes()
+        if "format" not in msgspec.json.decode(text, type=dict[str, Any]):
+            raise PlumblineError(
+                f"{folder / SAYS} does not say which `format` its archive has, as records did at first; move the "
+                f"folder away, and keep its archive again: python -m plumbline.bundle.records keep {folder.name} "
+                f'MOVED/{BUNDLE} --words "..."'
+            )
+        kept = msgspec.json.decode(text, type=Record)
     except (OSError, msgspec.DecodeError) as error:
         raise PlumblineError(f"{folder / SAYS} does not say what the record is of ({error})") from error
     bundle = folder / BUNDLE
@@ -127,6 +136,15 @@ def check(folder: Path, jobs: int = 1) -> int:
         found = rebuild.rebuild(folder / BUNDLE, Path(scratch) / "rebuilt", jobs=jobs, at_commit=True)
         print(rebuild.told(found))
     return 0 if found.whole else 1
+
+
+def _checked(folder: Path, jobs: int) -> int:
+    """Check a record; what makes that impossible is said, and the next one's turn comes."""
+    try:
+        return check(folder, jobs)
+    except PlumblineError as error:
+        print(f"error: {folder.name}: {error}", file=sys.stderr, flush=True)
+        return 1
 
 
 if __name__ == "__main__":

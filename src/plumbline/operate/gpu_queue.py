@@ -31,6 +31,9 @@ from plumbline.core.system import fcntl
 EVERY = 0.2
 #: Seconds that torchrun gives its ranks to save before it kills them, in place of 30; as many as in profiles/slurm.
 SHUTDOWN_SECONDS = 280
+#: Where torchrun reads them. A torch that does not know the variable ignores it; the option --shutdown-timeout it would
+#: refuse.
+SHUTDOWN = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 
 
 def devices() -> list[str]:
@@ -142,12 +145,14 @@ def main() -> None:
     given = parser.parse_args()
     if given.devices < 1 or not given.command:
         parser.error("a command that needs at least one device is required")
+    if not os.environ.setdefault(SHUTDOWN, str(SHUTDOWN_SECONDS)).isdecimal():
+        raise PlumblineError(
+            f"{SHUTDOWN}={os.environ[SHUTDOWN]} is no whole number of seconds: unset it, or set it as in {SHUTDOWN}=280"
+        )
     taken = take(given.devices, devices(), lock_folder())
     # nvidia-smi counts devices by bus, CUDA by default by speed: without this an index could mean two devices.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
-    # A torch that does not know the variable ignores it; the option --shutdown-timeout it would refuse.
-    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", str(SHUTDOWN_SECONDS))
     print(f"device {', '.join(taken)} of {socket.gethostname()}", file=sys.stderr, flush=True)
     try:
         os.execvp(given.command[0], given.command)

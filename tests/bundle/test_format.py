@@ -1,0 +1,45 @@
+"""The number of a bundle's format stands for what is written in it and asked with it."""
+
+from __future__ import annotations
+
+from plumbline.bundle import contents, remake
+
+#: Format -> the fields of what bundles of it say, ask and answer.
+FIELDS = {
+    1: {
+        "Contents": {
+            "format": "int",
+            "configuration": "dict[str, Any]",
+            "called": "str",
+            "results": "_Results",
+            "commit": "_Commit | None",
+            "committed": "str | None",
+            "edited": "bool | None",
+            "finished": "str | None",
+            "openblas": "str | None",
+            "versions": "dict[str, str]",
+            "products": "list[Made]",
+        },
+        "Configuration": {"preset": "str", "studies": "list[str]", "work": "_Work"},
+        "Made": {"study": "str", "kind": "str", "target": "str", "path": "_Below", "made_of": "str"},
+        "Request": {
+            "configuration": "dict[str, Any]",
+            "work": "str",
+            "called": "str",
+            "results": "str",
+            "products": "list[contents.Made]",
+            "any_commit": "bool",
+            "answer": "str",
+        },
+        "Answer": {"package": "str", "other": "list[str]", "failed": "dict[str, str]"},
+    }
+}
+
+
+def test_other_fields_are_another_format() -> None:
+    structs = (contents.Contents, contents.Configuration, contents.Made, remake.Request, remake.Answer)
+    here = {each.__name__: dict(each.__annotations__) for each in structs}
+    assert FIELDS.get(contents.FORMAT) == here, (
+        "what bundles say, ask or answer has changed: raise FORMAT in src/plumbline/bundle/contents.py and list the "
+        "new format here beside the old ones, or take the change back"
+    )
