@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,16 @@ LONGEST = (
     "export/test_methods.py",
     "project/test_project.py",
 )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Import the kernels before anything else where their tests are collected: whether Triton interprets is decided for
+    good when it is imported, and torch's counter of operations imports it."""
+    kernels = REPOSITORY / "tests" / "kernels"
+    asked = (Path(argument.partition("::")[0]).resolve() for argument in session.config.args)
+    if any(kernels.is_relative_to(path) for path in asked):
+        import_module("tests.kernels.conftest")
 
 
 @pytest.hookimpl(tryfirst=True)
