@@ -48,6 +48,20 @@ def test_an_upward_import_breaks_the_contract(form: str, tmp_path: Path) -> None
     assert done.returncode != 0 and "plumbline.stats.upward -> plumbline.project" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("file", "imported"),
+    [("project/paths.py", "transfer"), ("studies/quack/grid.py", "transfer")],
+    ids=["the engine", "a study"],
+)
+def test_nobody_imports_a_study(file: str, imported: str, tmp_path: Path) -> None:
+    shutil.copytree(rooms.ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    path = tmp_path / "src/plumbline" / file
+    line = f"\n\ndef later():\n    import plumbline.studies.{imported}.audit\n"
+    path.write_text(path.read_text(encoding="utf-8") + line, encoding="utf-8")
+    done = lint(tmp_path / "src")
+    assert done.returncode != 0 and f"plumbline.studies.{imported}.audit" in done.stdout
+
+
 def test_a_room_that_nobody_placed_breaks_the_contract(tmp_path: Path) -> None:
     shutil.copytree(rooms.ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "src/plumbline/attic.py").write_text("", encoding="utf-8")
