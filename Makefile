@@ -84,7 +84,7 @@ gpu-check-pack: setup
 	tar --create --file gpu-check-pack.tar work/$(GPU_CHECK_PRESET)/corpora $(if $(WHEELS),work/$(WHEELS))
 
 # For a machine that has a GPU and a torch of its own, and no index: all that the check needs there but for Table 2, less
-# than 60 MiB, as gpu-check-bundle.tar (docs/gpu-box.md). FOR is that machine's Python.
+# than 60 MiB, as gpu-check-bundle.tar (docs/gpu-first-day.md). FOR is that machine's Python.
 FOR ?= 3.12
 gpu-check-bundle: gpu-check-packs
 	@$(BIN)/python -m benchmarks.gpu_check.bundle --python $(FOR)
