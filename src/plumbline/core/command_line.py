@@ -16,21 +16,22 @@ EXIT_RUN_AGAIN = 75
 
 
 def prog(module: str) -> str:
-    """How the verb at work was called, for its own help: `plumbline <verb>`, or as the module that it is."""
+    """The name under which the running verb was called, for its own help: `plumbline <verb>`, or else `module`."""
     called = sys.argv[0]
     return called if called.partition(" ")[0] == "plumbline" else module
 
 
 def described(documentation: str | None) -> str:
-    """A module's documentation as its verb's help shows it: a terminal knows no marks of code."""
+    """A module's docstring as the help of its verb shows it: without backquotes, since a terminal does not mark
+    code."""
     return (documentation or "").replace("`", "")
 
 
 def token_id(text: str) -> int:
-    """An option's value that is an id of a vocabulary.
+    """Parse an option's value as the id of a vocabulary entry, a whole number from 0 on (for argparse's `type`).
 
     Raises:
-        argparse.ArgumentTypeError: it cannot be one.
+        argparse.ArgumentTypeError: the text is no such number.
     """
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no id of an entry; ids are whole numbers from 0 on")
@@ -38,10 +39,10 @@ def token_id(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """An option's value that is a count of at least one.
+    """Parse an option's value as a whole number from 1 on (for argparse's `type`).
 
     Raises:
-        argparse.ArgumentTypeError: it is not.
+        argparse.ArgumentTypeError: the text is no such number.
     """
     if (value := not_negative(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
@@ -49,10 +50,10 @@ def positive(text: str) -> int:
 
 
 def not_negative(text: str) -> int:
-    """An option's value that is a count, or 0.
+    """Parse an option's value as a whole number from 0 on (for argparse's `type`).
 
     Raises:
-        argparse.ArgumentTypeError: it is not.
+        argparse.ArgumentTypeError: the text is no such number.
     """
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
@@ -60,8 +61,11 @@ def not_negative(text: str) -> int:
 
 
 def run(main: Callable[[], int | None]) -> None:
-    """Run a verb's main function; show a PlumblineError, a full disk, and what is another user's as one line and
-    exit 1, let other errors traceback. Where this cannot run at all, nothing is tried."""
+    """Run the main function of a verb and exit with its code.
+
+    A PlumblineError, a full disk and a file that belongs to another user are shown as one line, and the exit code is 1;
+    any other error gives a traceback. On a system that Plumbline does not support, nothing is run.
+    """
     if words := unsupported():
         sys.exit(f"error: {words}")
     try:

@@ -1,4 +1,4 @@
-"""Files that are either whole or absent, canonical JSON, and checksums."""
+"""Writes files that are either whole or absent, reads and writes JSON, and computes checksums."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Let an error of the block that says that there is no room say for which file: a write does not."""
+    """Add `path` to an error of the block that says that a disk is full: the error of a write does not name its
+    file."""
     try:
         yield
     except OSError as error:
@@ -39,10 +40,11 @@ def pretty_json(value: Any) -> str:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value that a JSON text has.
+    """Parse a JSON text.
 
     Raises:
-        json.JSONDecodeError: it is not JSON, or is nested deeper than Python's parser goes (a RecursionError there).
+        json.JSONDecodeError: the text is not JSON, or is nested deeper than Python's parser can follow (where the
+            parser itself raises a RecursionError).
     """
     try:
         return json.loads(text)
@@ -88,18 +90,19 @@ def fsync_file(path: str | Path) -> None:
 
 
 def free_name(path: Path, suffix: str) -> Path:
-    """``<name>.<suffix>``, or with a number where that is taken: what was put aside before stays."""
+    """``<name>.<suffix>`` next to `path`, or with a number where that name is taken: what was put aside earlier
+    stays."""
     names = itertools.chain([suffix], (f"{suffix}-{number}" for number in itertools.count(2)))
     return next(aside for name in names if not os.path.lexists(aside := path.with_name(f"{path.name}.{name}")))
 
 
 def path_or_none(text: str) -> Path | None:
-    """A flag's path; None for an empty text, which as a path would be the working directory."""
+    """A command-line flag's path; None for an empty text, which as a path would be the working directory."""
     return Path(text) if text.strip() else None
 
 
 def within(path: str | Path, root: Path) -> Path:
-    """A path as it is from `root`, of what lies below it; any other as it is given."""
+    """`path` relative to `root` where it lies below it; any other path unchanged."""
     path = Path(path)
     for start in (root.absolute(), root.resolve()):
         if path.is_relative_to(start):
@@ -108,16 +111,20 @@ def within(path: str | Path, root: Path) -> Path:
 
 
 def shown(path: str | Path, root: Path = Path()) -> str:
-    """A path as pages name it, which are there to be published: from `root`, of what lies below it; of what lies
-    elsewhere and was named from the top, its last part alone."""
+    """A path as it is written on pages that may be published.
+
+    Relative to `root` where it lies below it; of an absolute path elsewhere only the last part, after an ellipsis.
+    """
     path = within(path, root)
     return f"…/{path.name}" if path.is_absolute() else path.as_posix()
 
 
 def exchange(one: str | Path, other: str | Path) -> bool:
-    """Let two paths of one file system change places in a single step, so that neither is ever missing; False where the
-    system or the file system cannot, and nothing was done. Linux can on its own file systems, which Python does not
-    reach by itself; NFS cannot."""
+    """Swap two paths of one file system in a single step, so that neither is ever missing.
+
+    Linux can do this on its own file systems (renameat2, called through ctypes); NFS cannot. Returns False, with
+    nothing done, where the system or the file system cannot.
+    """
     import ctypes
 
     call = getattr(ctypes.CDLL(None), "renameat2", None)
@@ -130,15 +137,16 @@ def exchange(one: str | Path, other: str | Path) -> bool:
 
 @contextmanager
 def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
-    """A file to write that becomes `path` when the block ends without an error: whole, synced, or not there at all.
+    """Open a file to write that becomes `path` when the block ends without an error: whole, synced, or not there at
+    all.
 
-    It is written beside `path` under another name and renamed: a reader sees the old file or the new one, never half
+    It is written next to `path` under another name and renamed: a reader sees the old file or the new one, never half
     of one, also after a power cut. An error in the block leaves `path` as it was. The mode is what `open` gives a new
-    file (0666 less the umask). A library that takes a name and not a file is given the file's `name`; it may replace
+    file (0666 less the umask). A library that takes a name instead of a file is given the file's `name`; it may replace
     what lies there.
 
     Args:
-        mode: "wb" or "w"; text is UTF-8 with line ends as they are written.
+        mode: "wb" or "w"; text is UTF-8, with line ends written unchanged.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,10 +175,10 @@ def atomic_write_bytes(path: str | Path, content: bytes) -> None:
 
 
 def atomic_write_text(path: str | Path, text: str) -> None:
-    """As `atomic_write_bytes`, for text."""
+    """Write a text in UTF-8 through `atomic`."""
     atomic_write_bytes(path, text.encode())
 
 
 def atomic_write_json(path: str | Path, value: Any) -> None:
-    """A file of `pretty_json`."""
+    """Write a value as `pretty_json` through `atomic`."""
     atomic_write_text(path, pretty_json(value))

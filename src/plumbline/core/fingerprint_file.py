@@ -1,4 +1,5 @@
-"""What a product says of what it was made with: in a JSON file of its own, or else in a small one beside it.
+"""Writes and reads the fingerprint of a file that the workflow made: in a JSON file itself, or in a small one next to
+it.
 
 Snakemake remembers it too, in `.snakemake`, which may be lost or belong to another copy of the folder.
 """
@@ -15,13 +16,17 @@ KEY = "made_of"
 
 
 def beside(product: str | Path) -> Path:
-    """The small file beside a product."""
+    """The path of the small JSON file next to `product` that holds its fingerprint."""
     return Path(product).with_suffix(f".{KEY}.json")
 
 
 def write(product: str | Path, made_of: str, **facts: Any) -> None:
-    """Say beside a product, which is written by now, what it was made with. Made by hand (`made_of` is empty): nothing
-    is known of it, and nothing is said."""
+    """Write the fingerprint of `product`, which has been written already, into the small file next to it.
+
+    Args:
+        made_of: the fingerprint; empty for a file made by hand, of which nothing is known: no fingerprint is then left.
+        facts: further entries of the small file.
+    """
     if made_of:
         atomic_write_json(beside(product), {KEY: made_of, **facts})
     else:
@@ -29,7 +34,7 @@ def write(product: str | Path, made_of: str, **facts: Any) -> None:
 
 
 def read(path: str | Path) -> dict[str, Any] | None:
-    """The content of a JSON file; None where it is not there, cannot be read, or says nothing."""
+    """The content of a JSON file; None where there is no file, it cannot be read, or it holds no mapping."""
     try:
         content = parse_json(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""The long frames everything is built from: one declared schema each, checked on write.
+"""Declares the schemas of the long frames that every table is made from, writes frames and reads them.
 
-A frame is a parquet file. Its columns and types are declared here and nowhere else; a column that is missing,
-unknown or of another type is an error at the place that writes it, not at the place that reads it.
+A frame is a parquet file. Its columns and types are declared here and nowhere else; a column that is missing, unknown
+or of another type is an error at the place that writes it, not at the place that reads it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ SCHEMAS: dict[str, pa.Schema] = {
 
 
 def write(frame: pd.DataFrame, name: str, path: str | Path, metadata: dict[str, str] | None = None) -> None:
-    """Write `frame` as the frame `name`, atomically; extra `metadata` goes into the file's schema.
+    """Write `frame` as a frame of the schema `name`, atomically; `metadata` is stored with it as text labels.
 
     Raises:
         PlumblineError: a column is missing, unknown, or cannot be stored as the declared type.
@@ -89,10 +89,11 @@ def write(frame: pd.DataFrame, name: str, path: str | Path, metadata: dict[str, 
 
 
 def write_measured(frame: pd.DataFrame, path: str | Path, metadata: dict[str, str] | None = None) -> None:
-    """Write a study's own measurement, atomically. Its columns are the study's; its values are numbers, truths, texts.
+    """Write the frame of a study's own measurement, atomically; the study chooses the columns.
 
     Raises:
-        PlumblineError: it has no rows or no columns with names, or a column holds something else.
+        PlumblineError: the frame has no rows, a column has no name, or a column holds something other than numbers,
+            truth values or texts.
     """
     if frame.empty or not all(isinstance(column, str) for column in frame.columns):
         raise PlumblineError(f"{path}: a measurement needs rows, and columns with names; it has {list(frame.columns)}")
@@ -112,10 +113,10 @@ def write_measured(frame: pd.DataFrame, path: str | Path, metadata: dict[str, st
 
 
 def read(path: str | Path, name: str) -> pd.DataFrame:
-    """Read a frame and make sure that it is the frame `name`.
+    """Read a frame and check that it has the schema `name`.
 
     Raises:
-        PlumblineError: the file is no parquet file (it may be empty), or another frame.
+        PlumblineError: the file is no parquet file (it may be empty), or a frame of another schema.
     """
     try:
         table = pq.read_table(path)
@@ -138,6 +139,6 @@ def _store(table: pa.Table, name: str, path: str | Path, metadata: dict[str, str
 
 
 def metadata(path: str | Path) -> dict[str, str]:
-    """The text labels stored with a frame."""
+    """The text labels that are stored with the frame at `path`."""
     stored = pq.read_schema(path).metadata or {}
     return {key.decode(): value.decode() for key, value in stored.items()}

@@ -1,4 +1,5 @@
-"""What travels with the package beside its modules: the workflow, its configuration, profiles, documentation.
+"""Finds the files that travel with the package besides its modules: the workflow, configuration, profiles,
+documentation.
 
 In a source tree these are the folders of the repository itself. A wheel has a copy of them in `plumbline/_project`,
 made when it is built (setup.py, which runs this file: it may import nothing but the standard library).
@@ -44,12 +45,13 @@ def source_tree() -> Path | None:
 
 
 def folder() -> Path:
-    """Where that which travels lies: the repository, or a wheel's copy."""
+    """The folder that holds workflow, configuration and documentation: the repository, or the copy in an installed
+    wheel."""
     return source_tree() or PACKAGE / COPY
 
 
 def files(root: Path) -> Iterator[Path]:
-    """What travels of the folder `root`, relative to it, in order."""
+    """The files of the folder `root` that travel with the package, as paths relative to it, in order."""
     for pattern in TRAVELS:
         for found in sorted(root.glob(pattern)):
             below = sorted(found.rglob("*")) if found.is_dir() else [found]
@@ -61,7 +63,8 @@ def files(root: Path) -> Iterator[Path]:
 
 
 def built_from() -> dict[str, Any]:
-    """`git_commit` and `git_dirty` of the tree that a wheel was built from; None where nothing says."""
+    """`git_commit` and `git_dirty` of the source tree that this wheel was built from; None each where nothing is
+    recorded."""
     try:
         content = json.loads((PACKAGE / COPY / BUILT).read_text(encoding="utf-8"))
     except (OSError, ValueError):

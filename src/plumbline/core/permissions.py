@@ -1,7 +1,7 @@
-"""Files and folders that several users share: who may do what, in words.
+"""Explains why a file or folder that several users share may not be read or changed, and what its owner can do.
 
 What is made takes the group of a folder that hands it down (setgid) and the mode that the umask leaves; nothing here
-changes either. This says why something is refused, and what its owner can do.
+changes either.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ REMEDY = "chgrp -R <group>, chmod -R g+rwX, chmod g+s on its folders, and umask 
 
 
 def nearest(path: str | Path) -> Path:
-    """The path itself, or the nearest above it that is there and that this user may see."""
+    """`path` itself, or the nearest folder above it that exists and that this user may see."""
     path = Path(path).absolute()
     return next(place for place in (path, *path.parents) if os.path.lexists(place))
 
 
 def whose(path: Path) -> str:
-    """``belongs to ann, group lab, mode rwxr-x---``"""
+    """Owner, group and mode of a path in words: ``belongs to ann, group lab, mode rwxr-x---``."""
     status = path.stat()
     return f"belongs to {_user(status.st_uid)}, group {_group(status.st_gid)}, mode {stat.filemode(status.st_mode)[1:]}"
 
 
 def denied(path: str | Path) -> str:
-    """Why this user may not read or change `path`, and the remedy.
+    """Explain why this user may not read or change `path`, with the remedy.
 
-    What is not there yet, or is not seen, is a matter of the folder that it is in.
+    Where `path` does not exist or cannot be seen, the explanation is about the nearest folder above it.
     """
     place = nearest(path)
     it = "it" if place == Path(path).absolute() else str(place)
@@ -42,7 +42,10 @@ def denied(path: str | Path) -> str:
 
 
 def withheld(folder: Path) -> str | None:
-    """That this process withholds from a folder's group what the folder grants it; None where it does not."""
+    """Warn that the umask of this process takes from a shared folder's group the access that the folder grants it.
+
+    None where `folder` is not shared by its group, or the umask takes nothing.
+    """
     status, umask = folder.stat(), _umask()
     shared = stat.S_ISGID | stat.S_IWGRP
     if status.st_mode & shared != shared or not umask & 0o070:

@@ -1,7 +1,7 @@
-"""Who holds a run or a directory: the record of a process in a file, and whether that process can still be alive.
+"""Records which process holds a run or a folder, and tells whether that process can still be alive.
 
-A record says on which machine, under which boot of it and in which process namespace its writer runs: only there does
-a process id mean anything. Whoever it names elsewhere is never said to be gone by its number.
+A record says on which machine, under which boot of it and in which process namespace its writer runs: only there does a
+process id mean anything. A process of any other machine is never declared gone because of its number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ UNSEEN = "running"
 
 
 def identity() -> dict[str, Any]:
-    """Who this process is, so that the same machine can tell whether it still runs."""
+    """Describe this process (host, boot, process id, start, SLURM job), so that its machine can tell whether it still
+    runs."""
     return {
         "host": socket.gethostname(),
         "machine": machine(),
@@ -56,7 +57,8 @@ def now() -> str:
 
 
 def travelling(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A run's manifest as it is passed on: of each start without what only the machine that it was on can use."""
+    """A run's manifest for publication: each start without the entries that mean something only on the machine it was
+    on."""
     if not isinstance(starts := manifest.get("starts"), list):
         return manifest
     kept = [{key: value for key, value in start.items() if key not in _LOCAL} for start in starts]
@@ -64,7 +66,7 @@ def travelling(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def machine() -> str:
-    """This boot of this machine and this process namespace: only within it does a process id mean anything."""
+    """Name this boot of this machine and this process namespace: only within it does a process id mean anything."""
     parts = [socket.gethostname()]
     if (booted := boot()) is not None:
         parts.append(booted)
@@ -74,7 +76,7 @@ def machine() -> str:
 
 
 def boot() -> str | None:
-    """The running kernel, by the id that it drew when it started; None where it does not tell."""
+    """The id that the running kernel drew when it started; None where the system does not tell it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -82,7 +84,10 @@ def boot() -> str | None:
 
 
 def started(pid: int) -> str | None:
-    """When a process began, in the kernel's own words; None if it is gone (a zombie is), `UNSEEN` if it is not told."""
+    """When a process began, as the kernel writes it (clock ticks since boot).
+
+    None if the process is gone (a zombie counts as gone), `UNSEEN` if the kernel hides the time.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:  # gone, or hidden: /proc may be mounted so that it shows the processes of other users to nobody
@@ -97,21 +102,22 @@ def started(pid: int) -> str | None:
 
 
 def here(holder: dict[str, Any]) -> bool:
-    """Whether a holder's process id means anything to this process."""
+    """Whether the process id in a holder's record is one of this machine, boot and process namespace."""
     return holder.get("machine") == machine()
 
 
 def gone(holder: dict[str, Any]) -> bool:
-    """Whether a holder ran on this very machine and is gone for certain; its number may be another process's by now.
+    """Whether the process of a record ran on this very machine and has certainly ended, even if its number is used
+    again.
 
-    Whose process that is does not matter, but where the kernel hides other users' processes a number that is taken is
-    taken for its own.
+    Where the kernel hides other users' processes, a process id that is in use counts as that of the record.
     """
     return here(holder) and started(holder["pid"]) not in (UNSEEN, holder.get("process_started"))
 
 
 def describe(holder: dict[str, Any]) -> str:
-    """A holder in words; one that did not say who it is, in as many as there are."""
+    """A record's process in words for a message: id, host, SLURM job, command, start; a record without entries is
+    unknown."""
     if not holder:
         return "an unknown process"
     job = f", SLURM job {holder['slurm_job_id']}" if holder.get("slurm_job_id") else ""
@@ -121,7 +127,7 @@ def describe(holder: dict[str, Any]) -> str:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """A record; None if there is none, empty if it is none (`fault` says why: broken, or just being written)."""
+    """Read a record; None if there is no file, an empty dictionary if the file is no record (`fault` then says why)."""
     try:
         return _parsed(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -131,7 +137,7 @@ def read(path: Path) -> dict[str, Any] | None:
 
 
 def fault(path: Path) -> str:
-    """Why `path` is no record, as the end of a sentence that begins with it."""
+    """Why the file at `path` is no record, as the end of a sentence that begins with the path."""
     try:
         _parsed(path)
     except IsADirectoryError:
@@ -148,7 +154,8 @@ def fault(path: Path) -> str:
 
 
 def create(path: Path, record: dict[str, Any]) -> bool:
-    """Write a record where there is none; False where there is one. Half a record is never left, as by a full disk."""
+    """Write a record if the file does not exist yet; False if it does. A failed write, as on a full disk, leaves no
+    file."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except FileExistsError:
@@ -165,9 +172,10 @@ def create(path: Path, record: dict[str, Any]) -> bool:
 
 
 def remove(path: Path, judged: dict[str, Any]) -> bool:
-    """Take away the record that was judged, and put back what in truth was another one, just made; whether it went.
+    """Remove a record that was found to be stale; True if it was removed.
 
-    What is broken is kept beside it as ``<name>.damaged``.
+    If another process has put a new record there in the meantime, that one is put back and False is returned. A file
+    that is no record is kept next to it as ``<name>.damaged``.
     """
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:

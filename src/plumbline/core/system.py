@@ -1,4 +1,5 @@
-"""Which systems this runs on, said where it starts rather than by a traceback in the middle."""
+"""Names the systems that Plumbline runs on, so that any other is refused at the start instead of with a traceback
+later."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ NAMES = {"darwin": "macOS", "win32": "Windows"}
 
 
 def unsupported() -> str | None:
-    """What to do where this cannot run; None where it can."""
+    """What to use instead, where Plumbline cannot run on this system; None where it can."""
     if sys.platform == "linux":
         return None
     name = NAMES.get(sys.platform, platform.system() or sys.platform)

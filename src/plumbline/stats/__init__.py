@@ -1,4 +1,4 @@
-"""Statistics of the protocol, as a library: noise floor, corrections, paired differences, ranks, power.
+"""Computes the protocol's statistics, as a library: noise floor, corrections, paired differences, ranks, power.
 
 Missing values are NaN going in and NaN coming out: never zero, never dropped from an index.
 """

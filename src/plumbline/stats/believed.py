@@ -1,6 +1,7 @@
-"""What may be believed of a distance from a reference, in words: one rule over what items, seeds and both say.
+"""Says in words whether a distance from a reference is significant: one rule over the p-values of items, seeds and
+both.
 
-Source: ours. All p-values are corrected for the tests made; `plumbline.stats.items` has what they are of.
+Source: ours. All p-values are corrected for the tests made; `plumbline.stats.items` defines them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def believed(
     seeds: int,
     alpha: float = 0.05,
 ) -> str:
-    """The word for a difference `delta` (higher is better) from a reference of so many finished `seeds`.
+    """Name the significance of a difference `delta` (higher is better) from a reference of so many finished `seeds`.
+
+    The constant `RULE` of this module states the rule in full.
 
     Args:
         p_items: corrected p of these runs on other items; NaN where it is not known.

@@ -1,4 +1,4 @@
-"""Bootstrap intervals over seeds, and what they are worth at n = 3.
+"""Computes bootstrap intervals over seeds, and warns where so few seeds make them too narrow.
 
 Source: transfer study, section 3.3 (N = 10,000 resamples, random state 0).
 """

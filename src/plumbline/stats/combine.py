@@ -1,4 +1,4 @@
-"""Welch's test, once or per task, and Stouffer's combination with and without correlated tasks.
+"""Computes Welch's test, once or per task, and Stouffer's combination with and without correlated tasks.
 
 Source: transfer study, sections 3.3 and appendix E.4.
 """
@@ -43,7 +43,8 @@ def welch(a: Iterable[float], b: Iterable[float]) -> WelchResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoufferResult:
-    """Combined Z with its p-values; `tasks` entered, `missing` had no p-value and did not."""
+    """Stouffer's combined Z with its p-values; `tasks` counts the tasks combined, `missing` those that had no
+    p-value."""
 
     z: float
     p_one_sided: float

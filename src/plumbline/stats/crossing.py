@@ -1,4 +1,4 @@
-"""Where a training curve reaches a level: the tokens a method needs to match a baseline's final loss.
+"""Finds where a training curve reaches a level: the tokens a method needs to match a baseline's final loss.
 
 Source: premature study, Table 1 ("tokens to baseline final loss").
 """

@@ -1,37 +1,39 @@
-"""What a difference of averages over tasks owes to the items that happened to be asked, beside what it owes to seeds.
+"""Estimates how much of a difference of averages over tasks is due to the choice of items, besides that of seeds.
 
 Source: ours; the transfer study measures distances in units of the spread of seeds alone (section 3.3).
 
-**Items.** A run answers item i of task t with y_ti (a truth, or a share), run s of the reference's n with b_tis. Item
-by item d_ti = y_ti - mean over s of b_tis, so that what makes an item easy for all cancels. Tasks have the same weight:
+**Items.** A run answers item i of task t with y_ti (a truth value, or a share), run s of the reference's n with b_tis.
+For each item d_ti = y_ti - mean over s of b_tis, so that what makes an item easy for all cancels. Tasks have the same
+weight:
 
     delta = (1/T) sum_t mean_i d_ti        se_t^2 = sum_i (d_ti - mean_i d_ti)^2 / (N_t (N_t - 1))
     se    = sqrt(sum_t se_t^2) / T         df     = (sum_t se_t^2)^2 / sum_t (se_t^4 / (N_t - 1))
 
-with N_t items of T tasks, items drawn independently and tasks having different ones (proxies that share sentences do
-not quite: se is slightly too small of them, and their table says so). t = delta / se is read against
-Student's t with df degrees of freedom (Welch, Satterthwaite). The trained runs are held fixed: it answers whether
-*these runs* would differ on other items of the same kind. Of fewer than `FEWEST` items a task there is no se: they may
-all happen to differ by the same.
+with N_t items of T tasks, items drawn independently and tasks having different ones (this does not quite hold of
+proxies that share sentences: their se is slightly too small, and their table says so). t = delta / se is compared with
+Student's t with df degrees of freedom (Welch, Satterthwaite). The trained runs are held fixed: the test answers whether
+*these runs* would differ on other items of the same kind. With fewer than `FEWEST` items in a task there is no se: they
+may all happen to differ by the same.
 
-**Seeds.** The prediction t (`NoiseFloor.prediction`) holds the items fixed: whether *another seed* would differ on
-these.
+**Seeds.** The prediction t (`NoiseFloor.prediction`) holds the items fixed: it answers whether *another seed* would
+differ on these items.
 
-**Both.** Let an answer be the task's mean + the item's ease + h_ti, what the method does to the item in all its seeds,
-+ u_r, what a run's seed does to all items, + e_rti, what it does to this one. Then, over seeds and items,
+**Both.** Let an answer be the sum of the task's mean, the item's ease, h_ti (what the method does to the item in all
+its seeds), u_r (what a run's seed does to all items) and e_rti (what it does to this one). Then, over seeds and items,
 
     Var(delta)               = (1 + 1/n) (Var u + E) + H
     expectation of sigma^2   =            Var u + E              (seeds on fixed items)
     expectation of se^2      = (1 + 1/n)          E  + H         (items under fixed runs)
 
-with E = (1/T^2) sum_t Var(e_t) / N_t and H the same of h. `with_seeds` takes se^2 + (1 + 1/n) sigma^2, which counts the
-runs' luck on single items, E, twice: never too small, and too large by at most the factor 2 (by the root of 2 in t).
-Where h is nothing the prediction t alone is exact for other items too. E could be subtracted, but as a difference of
-two estimates from few runs, which may come out below nothing.
+with E = (1/T^2) sum_t Var(e_t) / N_t and H the same of h. `with_seeds` takes se^2 + (1 + 1/n) sigma^2, which counts E,
+the runs' luck on single items, twice: never too small, and too large by at most the factor 2 (by the root of 2 in t).
+Where h is zero the prediction t alone is exact for other items too. E could be subtracted, but only as a difference of
+two estimates from few runs, which may come out negative.
 
-Its t has the smaller of the two degrees of freedom, in practice n - 1. Welch and Satterthwaite's would find more, but
-from an estimate with two degrees of freedom they reject up to eight times too often at a corrected level of 0.05 / 19,
-which is where it is used; with the smaller number never too often. What passes so passes both single tests too.
+The t of both has the smaller of the two degrees of freedom, in practice n - 1. The degrees of freedom of Welch and
+Satterthwaite would find more differences, but from an estimate with two degrees of freedom they reject up to eight
+times too often at a corrected level of 0.05 / 19, which is where it is used; the smaller number never rejects too
+often. What is significant by this test is so by both single tests too.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ FEWEST = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Distance:
-    """A difference of averages with a standard error, both in the units of the scores, and its degrees of freedom.
+    """A difference of averages, its standard error (both in the units of the scores) and its degrees of freedom.
 
     `se` is NaN where it cannot be estimated; t and p are NaN there, and where nothing varies.
     """
@@ -64,12 +66,12 @@ class Distance:
 
     @property
     def t(self) -> float:
-        """delta / se."""
+        """The t statistic delta / se; NaN where se is NaN or 0."""
         return self.delta / self.se if self.se > 0 else math.nan
 
     @property
     def p(self) -> float:
-        """Two-sided, by Student's t."""
+        """The two-sided p-value of `t` under Student's t with `df` degrees of freedom; NaN where se is NaN or 0."""
         return float(two_sided_t(self.t, self.df)) if self.se > 0 else math.nan
 
 
@@ -77,21 +79,21 @@ def item_distance(method: pd.Series, reference: Sequence[pd.Series]) -> Distance
     """Distance of a run from the mean of the reference's runs, with the sampling error of items.
 
     Args:
-        method: value of each item, on (task, item), of any order; `name` is for messages.
-        reference: the same of each run of the reference.
+        method: value of each item, indexed by (task, item) in any order; its `name` is used in messages.
+        reference: the same for each run of the reference.
 
     Raises:
-        PlumblineError: no run of the reference, no item, or runs that did not answer the same items.
+        PlumblineError: the reference has no run, there is no item, or the runs did not answer the same items.
     """
     differences = method - mean_by_item(reference, like=method)
     return sampling_error([rows.to_numpy(dtype=float) for _, rows in differences.groupby(level=0, sort=False)])
 
 
 def mean_by_item(runs: Sequence[pd.Series], like: pd.Series | None = None) -> pd.Series:
-    """Mean over runs of each item's value, on (task, item); of the items of `like`, if given.
+    """Mean over `runs` of each item's value, indexed by (task, item); in the order of `like`, if given.
 
     Raises:
-        PlumblineError: no run, no item, or runs that did not answer the same items.
+        PlumblineError: there is no run or no item, or the runs (and `like`) did not answer the same items.
     """
     if not runs or runs[0].empty:
         raise PlumblineError("items are compared with those of at least one run that has some; there is none")
@@ -119,9 +121,11 @@ def sampling_error(differences: Sequence[np.ndarray]) -> Distance:
 
 
 def with_seeds(items: Distance, floor: NoiseFloor) -> Distance:
-    """The same difference with the error of other items and of other seeds, of the reference and of the method.
+    """The same difference with an error that counts other items and other seeds, of the reference and of the method.
 
-    `floor`: the seeds' averages over the same items. NaN where it is no floor.
+    Args:
+        items: the difference with the error of items alone (`item_distance`).
+        floor: the noise floor of the seeds' averages over the same items; se and df are NaN where it is not usable.
     """
     if not floor.usable:
         return Distance(delta=items.delta, se=math.nan, df=math.nan)
@@ -130,16 +134,16 @@ def with_seeds(items: Distance, floor: NoiseFloor) -> Distance:
 
 
 def item_verdicts(distances: Mapping[str, Distance], floor: NoiseFloor, *, m: int) -> pd.DataFrame:
-    """What stands beside `plumbline.stats.verdicts` where each item's value is known.
+    """The tests over items, per method, to join to the frame of `plumbline.stats.verdicts`.
 
     Args:
         distances: method -> `item_distance`.
-        floor: that of the averages over the same items.
+        floor: the noise floor of the averages over the same items.
         m: size of the family of tests; methods without a distance count in it.
 
     Returns:
-        On the methods se_items, t_items, df_items, p_items and p_items_bonferroni: these runs on other items; and
-        t_both, p_both and p_both_bonferroni: other seeds on other items. What cannot be computed is NaN.
+        A frame on the methods with se_items, t_items, df_items, p_items and p_items_bonferroni: these runs on other
+        items; and t_both, p_both and p_both_bonferroni: other seeds on other items. What cannot be computed is NaN.
     """
     both = [with_seeds(one, floor) for one in distances.values()]
     frame = pd.DataFrame(
@@ -162,11 +166,11 @@ def item_verdicts(distances: Mapping[str, Distance], floor: NoiseFloor, *, m: in
 
 
 def at_chance(reference: pd.Series, chance: Mapping[str, float], errors: float = 2.0) -> list[str]:
-    """Tasks of which the mean over items is within so many standard errors of guessing; none of fewer items
-    than `FEWEST`.
+    """Tasks whose mean over items is within `errors` standard errors of guessing; tasks of fewer than `FEWEST` items
+    never are.
 
     Args:
-        reference: mean over runs of each item's value, on (task, item).
+        reference: mean over runs of each item's value, indexed by (task, item).
         chance: task -> what guessing scores.
     """
     found = []

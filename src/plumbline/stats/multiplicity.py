@@ -1,4 +1,4 @@
-"""Many tests at once: adjusted p-values and the family-wise error rate.
+"""Corrects p-values for many tests at once, and computes the family-wise error rate.
 
 Source: transfer study, sections 3.3, 4.1 and 6 (R7).
 """

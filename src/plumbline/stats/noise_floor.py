@@ -1,4 +1,4 @@
-"""The noise floor: how far apart two runs of the same configuration land, and verdicts measured in it.
+"""Measures the noise floor, how far apart two runs of one configuration land, and gives verdicts in units of it.
 
 Source: transfer study, section 3.3 and the caption of Table 2.
 """
@@ -21,10 +21,10 @@ from plumbline.stats.power import chance_called, resolved_distance
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoiseFloor:
-    """Mean and spread of the same configuration under several seeds.
+    """Mean and spread of one configuration under several seeds.
 
-    `sigma` is the unbiased standard deviation (n - 1 in the denominator), NaN where fewer than two seeds
-    finished. `missing` counts the seeds that were asked for but have no value: they are never read as zero.
+    `sigma` is the unbiased standard deviation (n - 1 in the denominator), NaN where fewer than two seeds finished.
+    `missing` counts the seeds that were asked for but have no value: they are never read as zero.
     """
 
     mean: float
@@ -34,47 +34,52 @@ class NoiseFloor:
 
     @property
     def usable(self) -> bool:
-        """Whether anything can be measured in units of this floor."""
+        """Whether distances can be measured in units of this floor: two finished seeds or more, and a spread above
+        0."""
         return self.n >= 2 and self.sigma > 0
 
     def delta(self, values: np.ndarray | float) -> np.ndarray | float:
-        """x - mean, in the units of the values."""
+        """Distance x - mean of each value, in the units of the values."""
         return values - self.mean
 
     def z(self, values: np.ndarray | float) -> np.ndarray | float:
-        """z = (x - mean) / sigma: the document's statistic, which treats mean and sigma as known."""
+        """z = (x - mean) / sigma: the paper's statistic, which treats mean and sigma as known."""
         return (values - self.mean) / self.sigma if self.usable else np.asarray(values) * math.nan
 
     def prediction(self, values: np.ndarray | float) -> np.ndarray | float:
         """t = (x - mean) / (sigma sqrt(1 + 1/n)): the same distance read as a prediction of one new run.
 
-        Under no effect it follows Student's t with n - 1 degrees of freedom, exactly, for normal seeds:
-        it pays for the mean and sigma being estimates from n runs.
+        Without an effect, and for normally distributed seeds, it follows Student's t with n - 1 degrees of freedom
+        exactly: it accounts for mean and sigma being estimates from n runs.
         """
         if not self.usable:
             return np.asarray(values) * math.nan
         return (values - self.mean) / (self.sigma * math.sqrt(1 + 1 / self.n))
 
     def sigma_range(self, level: float = 0.95) -> tuple[float, float]:
-        """Between which multiples of `sigma` the true spread lies at this confidence, for normal seeds; or NaN."""
+        """Confidence interval of the true spread at `level`, as multiples of `sigma`, for normally distributed seeds;
+        else NaN."""
         if not self.usable:
             return math.nan, math.nan
         low, high = stats.chi2.ppf([(1 + level) / 2, (1 - level) / 2], self.n - 1)
         return math.sqrt((self.n - 1) / low), math.sqrt((self.n - 1) / high)
 
     def smallest_called(self, *, m: int = 1, alpha: float = 0.05) -> float:
-        """The smallest |x - mean| that the prediction calls different at level alpha over m tests (Bonferroni), in the
-        units of the values: t_(n - 1)(alpha / 2m) sigma sqrt(1 + 1/n). How often a true gain of that size is called:
-        `called_share`. NaN where the floor is no floor.
+        """The smallest |x - mean| that the prediction calls different at level alpha over m tests (Bonferroni).
+
+        In the units of the values: t_(n - 1)(alpha / 2m) sigma sqrt(1 + 1/n); NaN where the floor is not usable.
+        `called_share` says how often a true gain of that size is called.
         """
         if not self.usable:
             return math.nan
         return resolved_distance(self.sigma, self.n, m=m, alpha=alpha)
 
     def called_share(self, *, m: int = 1, alpha: float = 0.05) -> float:
-        """The share of repeats, other seeds of both, in which a true gain of `smallest_called` is called better, were
-        `sigma` the true spread: more than half, since small estimates of it are more frequent. NaN where there is
-        no floor.
+        """The share of repeats in which a true gain of `smallest_called` is called better, were `sigma` the true
+        spread.
+
+        A repeat has other seeds of both sides. The share is above one half, since small estimates of sigma are more
+        frequent. NaN where the floor is not usable.
         """
         if not self.usable:
             return math.nan
@@ -103,12 +108,17 @@ def noise_floor(values: Iterable[float]) -> NoiseFloor:
 
 
 def signal_of_noise(methods: int, n: int, beyond: float) -> tuple[float, float]:
-    """What the spread of single runs of `methods` that all do nothing is, in units of the sigma of `n` other seeds.
+    """Spread that single runs of methods without any effect show by chance, in units of the sigma of `n` other seeds.
 
-    Its square follows F with methods - 1 and n - 1 degrees of freedom, for normal runs.
+    Its square follows F with methods - 1 and n - 1 degrees of freedom, for normally distributed runs.
+
+    Args:
+        methods: number of methods, one run each.
+        n: number of the reference's seeds.
+        beyond: spread whose chance is asked for.
 
     Returns:
-        Its median, and the chance that it is above `beyond`.
+        The median of that spread, and the chance that it is above `beyond`.
 
     Raises:
         PlumblineError: fewer than two methods or seeds.

@@ -1,4 +1,4 @@
-"""Differences between runs that share a seed and their data order, and ratios of what was measured in pairs.
+"""Compares runs that share a seed and their data order: paired differences, and ratios of paired measurements.
 
 Source: premature study, Tables 1, 2 and 11 (mean and sample standard deviation of paired differences, wins).
 """
@@ -16,7 +16,8 @@ from plumbline.core.errors import PlumblineError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairedResult:
-    """Mean and sample sd (n - 1) of the differences a - b, their t test, and who won how often."""
+    """Mean and sample sd (n - 1) of the paired differences a - b, their t test, and the numbers of wins of `a` and of
+    ties."""
 
     mean: float
     sigma: float
@@ -58,7 +59,8 @@ def paired_difference(a: pd.Series, b: pd.Series) -> PairedResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairedRatio:
-    """Median and quartiles of the ratios a / b of pairs."""
+    """Median and quartiles (`low`, `high`) of the ratios a / b of pairs; `n` pairs were used, `missing` were left
+    out."""
 
     median: float
     low: float
@@ -68,7 +70,7 @@ class PairedRatio:
 
 
 def paired_ratio(a: pd.Series, b: pd.Series) -> PairedRatio:
-    """`a` over `b`, pair by pair over their common index (repeats of a measurement, say).
+    """Divide `a` by `b`, pair by pair over their common index (repeats of a measurement, say).
 
     A pair with a missing side, or whose `b` is zero, is left out and counted in `missing`.
 

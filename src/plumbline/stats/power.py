@@ -1,7 +1,7 @@
-"""How many seeds a gain of a given size needs before a two-sample t test can be expected to see it.
+"""Computes how many seeds a gain of a given size needs before a t test can be expected to see it.
 
-Source: ours. The transfer study gives a test and a number of seeds (sections 3.3 and 6) and no power; what is here is
-the textbook's, by noncentral t.
+Source: ours. The transfer study gives a test and a number of seeds (sections 3.3 and 6) and no power; these are the
+textbook's formulas, by noncentral t.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def seeds_needed(gain: float, sigma: float, *, alpha: float = 0.05, power: float
 def resolved_distance(sigma: float, n: int, *, m: int = 1, alpha: float = 0.05) -> float:
     """How far one run must lie from the mean of `n` seeds for `NoiseFloor.prediction` to be significant at alpha / m.
 
-    In units of `sigma`, which is taken as the seeds' own spread.
+    In the units of `sigma`, the sample standard deviation of those seeds.
 
     Raises:
         PlumblineError: sigma not above 0, alpha outside (0, 1), n below 2 or m below 1.
@@ -90,7 +90,7 @@ def resolved_gain(sigma: float, n: int, *, m: int = 1, alpha: float = 0.05, powe
 
 
 def chance_called(gain: float, sigma: float, n: int, *, m: int = 1, alpha: float = 0.05) -> float:
-    """The chance that one run with this true gain over `n` seeds is called, in the right direction.
+    """The chance that one run with the true gain `gain` over `n` seeds is called better.
 
     Args:
         gain: at least 0, in the units of `sigma`, the true spread of one run.

@@ -1,10 +1,10 @@
-"""How often the noise-floor protocol crowns a method when no method does anything, and how often it finds a gain.
+"""Simulates how often the noise-floor protocol crowns a method when none has an effect, and how often it finds a gain.
 
 Source: transfer study, section 3.3, whose protocol is taken as it is: one run of each of m methods against n runs of a
-reference, a distance in units of the reference's spread, a correction over the m. By simulation, and nothing is
-trained: all runs are drawn from one normal law, whose spread no method changes.
+reference, a distance in units of the reference's spread, a correction over the m. Nothing is trained: all runs are
+drawn from one normal distribution, whose spread no method changes.
 
-Shapes: W worlds, M methods, N runs of the reference. Distances are in units of the true spread.
+Shapes: W worlds (simulated studies), M methods, N runs of the reference. Distances are in units of the true spread.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ WORLDS, ALPHA = 20_000, 0.05
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shares:
-    """Shares of the worlds that were drawn.
+    """Shares of the simulated worlds in which the protocol called a method different or better.
 
     Attributes:
-        survivor: no method does anything, and at least one is called different.
-        improver: no method does anything, and at least one is called better.
-        found: gain -> one method has it, the others nothing, and that method is called better.
+        survivor: no method has an effect, and at least one is called different.
+        improver: no method has an effect, and at least one is called better.
+        found: gain -> one method has it, the others have no effect, and that method is called better.
     """
 
     survivor: float
@@ -44,7 +44,7 @@ class Shares:
 
 
 def standard_error(share: float, worlds: int = WORLDS) -> float:
-    """How far a share of so many worlds is from the truth, as a standard deviation."""
+    """Standard error of a share that was counted in so many simulated worlds."""
     return math.sqrt(share * (1 - share) / worlds)
 
 
@@ -60,12 +60,13 @@ def shares(
     alpha: float = ALPHA,
     seed: int = 0,
 ) -> Shares:
-    """What a protocol with m methods and n runs of the reference does in so many worlds.
+    """Simulate a protocol with m methods and n runs of the reference, and count in how many worlds it calls a method.
 
-    Worlds are the same for every statistic, correction and gain.
+    The simulated worlds are the same for every statistic, correction and gain.
 
     Args:
-        gains: in units of the spread.
+        statistic: "normal" treats the reference's mean and spread as known; "prediction" is `NoiseFloor.prediction`.
+        gains: true gains for `Shares.found`, in units of the spread.
 
     Raises:
         PlumblineError: no method, fewer than two runs of the reference, no world, alpha outside (0, 1).
@@ -98,7 +99,11 @@ def shares(
 
 
 def rejected(p_WM: np.ndarray, correction: Correction, alpha: float = ALPHA) -> np.ndarray:
-    """Which tests of each world are rejected: where `plumbline.stats.adjust` gives at most alpha, for many at once."""
+    """Mark the tests of each world that are rejected: those for which `plumbline.stats.adjust` gives at most alpha.
+
+    Args:
+        p_WM: p-values (worlds, methods).
+    """
     m = p_WM.shape[1]
     if correction == "bonferroni":
         return p_WM <= alpha / m
@@ -120,7 +125,8 @@ def _drawn(m: int, n: int, worlds: int, seed: int) -> tuple[np.ndarray, np.ndarr
 
 
 def protocols(counts: Iterable[int]) -> list[tuple[int, Statistic, Correction]]:
-    """Number of reference runs, statistic and correction: every combination, the document's own first for each n."""
+    """Every combination of number of reference runs, statistic and correction; for each n the paper's own comes
+    first."""
     return [
         (n, statistic, correction)
         for n in counts

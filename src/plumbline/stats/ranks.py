@@ -1,4 +1,4 @@
-"""Ranks, and rank correlation with an exact p for the small n of architecture studies.
+"""Ranks values, and computes rank correlations with an exact p for the small n of architecture studies.
 
 Source: transfer study, section 5.2 and Table 3.
 """
@@ -22,10 +22,10 @@ EXACT_UP_TO = 9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpearmanResult:
-    """rho over n pairs with two two-sided p-values.
+    """Spearman's rho over n pairs with two two-sided p-values.
 
-    `p_permutation` is the share of pairings with |rho| at least as large: over all of them where `exact`,
-    else over random ones. `p_t` is the t approximation with n - 2 degrees of freedom, as commonly printed.
+    `p_permutation` is the share of pairings with |rho| at least as large: over all of them where `exact`, else over
+    random ones. `p_t` is the t approximation with n - 2 degrees of freedom, as commonly printed.
     """
 
     rho: float
@@ -73,7 +73,7 @@ def spearman(x: Iterable[float], y: Iterable[float], *, resamples: int = 20_000,
 
 
 def signs_preserved(before: pd.Series, after: pd.Series) -> tuple[int, int]:
-    """How many effects keep their sign, out of how many that have a non-zero sign before and a value after."""
+    """Count the effects that keep their sign, and all those with a non-zero sign before and a value after."""
     both = pd.concat([before, after], axis=1, keys=["before", "after"]).dropna()
     both = both[both["before"] != 0]
     return int((np.sign(both["before"]) == np.sign(both["after"])).sum()), len(both)
