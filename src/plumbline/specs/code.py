@@ -1,4 +1,4 @@
-"""What code is, as far as numbers can depend on it: its syntax tree, without comments, docstrings and layout.
+"""Hashes code as far as numbers can depend on it: its syntax tree, without comments, docstrings and layout.
 
 Two questions are answered here, both without importing anything:
 
@@ -7,8 +7,8 @@ Two questions are answered here, both without importing anything:
   package, or, where it is a module by itself, of the modules beside it. Its class is the hash of their trees, or, for
   the components of this package, the one that `code_classes.json` gives it: the tool that records the golden losses
   writes down there which hashes were shown to give the same losses, so that a refactor retrains nothing.
-- What is a product made with? The hash over a module and everything of this package that it imports, so that a table
-  is made anew when its own code changes and left alone when another's does.
+- Which code made a table, figure or other product? The hash over its module and everything of this package that the
+  module imports, so that a table is rebuilt when its own code changes and left alone when another's does.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ DIGITS = 16
 
 
 def tree_hash(files: Iterable[Path]) -> str:
-    """Hash of the syntax trees of `files`, in the order of their names; those of other packages come last, so that it
-    does not matter where they lie."""
+    """Hash the syntax trees of `files`, ordered by path; files of other packages come last, so that it does not matter
+    where they are installed."""
     ordered = sorted(files, key=lambda path: (not path.is_relative_to(PACKAGE), path))
     trees = [[path.name, _read(path)] for path in ordered]
     return sha256_text(canonical_json(trees))[:DIGITS]
 
 
 def component_files(path: Path) -> list[Path]:
-    """A component's file and what it imports of underscored files, of other components and, where it is installed, of
-    its own package or beside it, these with theirs."""
+    """A component's code: its file and, directly or not, the files it imports that have an underscored name or hold a
+    component; of an installed component also what it imports of its own package or, without one, from next to it."""
 
     def part(found: Path) -> bool:
         if not found.is_relative_to(PACKAGE):
@@ -58,26 +58,32 @@ def product_files(path: Path) -> list[Path]:
 
 
 def measurement_files(path: Path) -> list[Path]:
-    """A measurement's file and what it imports of this package, but for what only reads configuration or files: the
-    folders `core` and `specs`."""
+    """The file of a study's measurement and everything of this package that it imports, except for the rooms `core` and
+    `specs`, which only read files and configuration."""
     return _closure(path, lambda found: found.parent not in (PACKAGE / "core", PACKAGE / "specs"))
 
 
 def folder_files(path: Path, *, but: Collection[str] = ()) -> list[Path]:
-    """A module's file and what it imports of its own folder, but for files of the names `but` and what only they
-    import."""
+    """A module's file and what it imports from its own folder, directly or not.
+
+    Args:
+        but: names of files that are left out, with what only they import.
+    """
     return _closure(path, lambda found: found.parent == path.parent and found.name not in but)
 
 
 def component_class(name: str, path: Path) -> str:
-    """The class of a component's code; `name` is ``<folder>.<component>``, as in `code_classes.json`."""
+    """The class of a component's code; `name` is ``<folder>.<component>``, as in `code_classes.json`.
+
+    Two versions of the code have the same class where `code_classes.json` records that they give the same losses.
+    """
     found = tree_hash(component_files(path))
     return classes().get(name, {}).get(found, found) if path.is_relative_to(PACKAGE) else found
 
 
 @cache
 def classes() -> dict[str, dict[str, str]]:
-    """Component -> hash -> class, as recorded.
+    """Read `code_classes.json`: component -> hash of its code -> class.
 
     Raises:
         PlumblineError: the file is not JSON.
@@ -120,7 +126,8 @@ def _imports(path: Path) -> tuple[Path, ...]:
 
 
 def package_of(path: Path) -> Path:
-    """The folder of the outermost package that a file is in; of a module by itself, the module without its ending."""
+    """The folder of the outermost package that holds a file; for a module outside any package, its path without the
+    ending."""
     found = path.with_suffix("")
     for folder in path.parents:
         if not (folder / "__init__.py").is_file():
@@ -130,7 +137,13 @@ def package_of(path: Path) -> Path:
 
 
 def imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
-    """The module that something is imported from, in full; empty where a relative one leads out of its package."""
+    """The full name of the module in ``from MODULE import ...``; empty where a relative import leads out of its
+    package.
+
+    Args:
+        path: the file that has the import.
+        own: the folder of the outermost package that holds the file (`package_of`).
+    """
     if node.level == 0:
         return node.module or ""
     around = path.parent.relative_to(own.parent).parts
@@ -139,7 +152,8 @@ def imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
 
 
 def file_of(module: str, own: Path) -> Path | None:
-    """The file of a module of this package, of `own` or beside it; None where it is another package's, or nobody's."""
+    """The file of a module of this package, of the package `own` or next to the module `own`; None for any other
+    module."""
     first, *rest = module.split(".")
     package = {own.name: own, PACKAGE.name: PACKAGE}.get(first)
     if package is None:
@@ -155,7 +169,7 @@ def file_of(module: str, own: Path) -> Path | None:
 
 @cache
 def parse(path: Path) -> ast.Module:
-    """A file's syntax tree, not to be changed: each file is parsed once a process.
+    """A file's syntax tree, parsed once per process; callers must not change it.
 
     Raises:
         PlumblineError: the file cannot be read, or is not Python.

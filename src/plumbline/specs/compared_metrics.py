@@ -1,4 +1,7 @@
-"""What a run is judged by. One of them decides, named in the user's file before the runs; the others stand beside."""
+"""Declares the metrics by which two runs are compared.
+
+One of them decides, and is named in the user's file before the runs are made; the others are shown next to it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """`metric` of the scores, averaged over tasks; without one, a number of the run itself."""
+    """A metric for comparing runs: `metric` of the evaluation scores, averaged over tasks, or else a number of the run
+    itself. `higher` says that a higher value is better."""
 
     name: str
     label: str

@@ -1,4 +1,4 @@
-"""Everything that is chosen by name: model slots, optimizers, schedules, interventions, probes.
+"""Finds what is chosen by name, and checks its options: model slots, optimizers, schedules, interventions, probes.
 
 A component is one file, ``<folder>/<name>.py``, with one class or function marked ``@component``. Its options are the
 keyword-only arguments of its ``__init__`` (or of the function): a literal default, and one of the annotations ``int``,
@@ -50,7 +50,7 @@ Marked = TypeVar("Marked", bound=Any)
 
 
 def component(marked: Marked) -> Marked:
-    """Mark the one class or function of a component's file."""
+    """Mark the one class or function that a component's file defines; to be used as a decorator."""
     marked.__component__ = True
     return marked
 
@@ -64,7 +64,7 @@ class Option:
     choices: tuple[Any, ...] = ()
 
     def check(self, value: Any, where: str) -> Any:
-        """Return `value` as it belongs into a spec.
+        """Return `value` as a spec stores it: an int becomes a float where the option is one.
 
         Raises:
             PlumblineError: `value` has another type or is none of the choices; `where` names the key.
@@ -82,7 +82,10 @@ class Option:
 
 
 def folder(kind: str) -> str:
-    """The folder's own name: the first part of an entry point's name."""
+    """The name of the folder that holds components of a kind, without the folders above it.
+
+    It is also the first part of the name of an installed component's entry point.
+    """
     return Path(KINDS[kind]).name
 
 
@@ -90,8 +93,8 @@ def folder(kind: str) -> str:
 def available(kind: str) -> dict[str, str]:
     """Component name -> path of the file that defines it, for one kind.
 
-    An installed component that cannot be found, or that two distributions bring, is not among them: who chooses it is
-    told. One with the name of a built-in one is left out, and nobody can choose that name.
+    An installed component that cannot be found, or that two distributions bring, is left out: choosing it is an error
+    that says so. One with the name of a built-in component is left out too, and nobody can choose that name.
     """
     first = folder(kind) + "."
     offers = installed.offers().by_entry.values()
@@ -104,11 +107,11 @@ def available(kind: str) -> dict[str, str]:
 
 @cache
 def options(kind: str, name: str) -> dict[str, Option]:
-    """The options of a component.
+    """The options of a component, by name.
 
     Raises:
-        PlumblineError: no such component, its file does not keep to the form above, or (of an installed one) it cannot
-            be found or has a name that is taken.
+        PlumblineError: there is no such component, its file does not keep to the form that this module describes, or
+            (of an installed one) it cannot be found or has a name that is taken.
     """
     path, offer = _file(kind, name, f"{kind}.name"), _offer(kind, name)
     try:
@@ -139,7 +142,7 @@ def complete(kind: str, given: Any, key: str, own: Collection[str] = ()) -> dict
     Args:
         given: ``{"name": ..., option: value}``.
         key: the spec's key that it stands under, such as ``model.mixer``; errors begin with it.
-        own: keys of the spec itself that stand beside the options; they are left out.
+        own: keys of the spec itself that stand next to the options; they are left out.
 
     Raises:
         PlumblineError: an unknown component, an unknown option or a value of the wrong type.
@@ -177,7 +180,7 @@ def load(kind: str, name: str) -> Any:
 
 @cache
 def code_class(kind: str, name: str) -> str:
-    """The class of a component's code (see `plumbline.specs.code`)."""
+    """The class of a component's code: its part of a run's identity (see `plumbline.specs.code`)."""
     return code.component_class(f"{folder(kind)}.{name}", Path(_file(kind, name, f"{kind}.name")))
 
 

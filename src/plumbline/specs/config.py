@@ -1,4 +1,4 @@
-"""Reading the YAML files of config/ against their closed schemas, with errors that say what to do."""
+"""Reads the YAML files of config/, holds them against their closed schemas, and gives errors that say what to do."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def _line(node: yaml.Node) -> str:
 
 
 def read_yaml(path: Path) -> Any:
-    """A YAML file's content.
+    """Read a YAML file.
 
     Raises:
         PlumblineError: there is no such file, it cannot be read, it is not YAML or not UTF-8, a key stands twice, a
-            number is not finite, or it is nested deeper or holds more than a file written by hand.
+            number is not finite, or it is larger or nested deeper than any file written by hand.
     """
     if not path.exists():
         raise PlumblineError(f"there is no file {path}")
@@ -98,7 +98,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def parse_yaml(text: str, name: str) -> Any:
-    """What a YAML text says, read with the same care; `name` is what messages call it.
+    """Parse a YAML text with the checks of `read_yaml`; `name` is what messages call it.
 
     Raises:
         PlumblineError: as `read_yaml`.
@@ -150,10 +150,10 @@ def _schema(name: str) -> Draft202012Validator:
 
 
 def check(content: Any, schema: str, path: str | Path) -> None:
-    """Hold a file's content against its schema.
+    """Hold a file's content against its schema, `workflow/schemas/<schema>.schema.yaml`.
 
     Raises:
-        PlumblineError: naming the file, the key and the remedy.
+        PlumblineError: the content does not match; the message names the file, the key and the remedy.
     """
     error = best_match(error for error in _schema(schema).iter_errors(content) if not _echo(error))
     if error is not None:
@@ -197,7 +197,7 @@ def _known_keys(error: ValidationError) -> set[str]:
 
 
 def load_config(path: Path | None = None) -> dict[str, Any]:
-    """config/config.yaml, checked."""
+    """Read config/config.yaml (or the file `path`) and check it."""
     path = path or ROOT / "config" / "config.yaml"
     content = read_yaml(path)
     check(content, "config", path)
@@ -205,12 +205,12 @@ def load_config(path: Path | None = None) -> dict[str, Any]:
 
 
 def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
-    """Refuse a folder for heavy files that is, or lies in, one of the project's own, however it is spelt: through a
-    link, from above, or in full. (What the words alone show is refused by the schema.) And one of another user's that
-    this one may not look into.
+    """Refuse a folder for heavy files (`work`) that is one of the project's own folders or lies in one, however it is
+    spelt: through a link, from above, or in full. (The schema refuses what its text alone shows.) Refuse one that this
+    user may not read, too.
 
     Raises:
-        PlumblineError: naming the folder that it would be.
+        PlumblineError: the message names the folder that `work` would be.
     """
     work = (root / config["work"]).resolve()
     own = next((name for name in OWN if work.is_relative_to((root / name).resolve())), None)
@@ -227,7 +227,7 @@ def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
 
 
 def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:
-    """config/presets/<name>.yaml, checked."""
+    """Read config/presets/<name>.yaml and check it."""
     path = root / "config" / "presets" / f"{name}.yaml"
     content = read_yaml(path)
     check(content, "preset", path)
@@ -235,7 +235,8 @@ def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:
 
 
 def documents(root: Path = ROOT) -> list[str]:
-    """Names of the studies whose printed numbers are there: folders of config/studies with a folder `published`."""
+    """Names of the studies whose paper's printed numbers are there: folders of config/studies with a folder
+    `published`."""
     return sorted(path.parent.name for path in (root / "config" / "studies").glob("*/published"))
 
 
@@ -245,7 +246,12 @@ def studies(root: Path = ROOT) -> list[str]:
 
 
 def load_study(name: str, root: Path = ROOT) -> dict[str, Any]:
-    """config/studies/<name>/study.yaml, checked against the schema (components are checked when specs are made)."""
+    """Read config/studies/<name>/study.yaml and check it against the schema (components are checked when specs are
+    made).
+
+    Raises:
+        PlumblineError: there is no such study, its file does not match the schema, or names another study.
+    """
     path = root / "config" / "studies" / name / "study.yaml"
     if not path.exists():
         known = studies(root)

@@ -1,4 +1,8 @@
-"""A corpus: where its documents come from under each preset, its held-out rule, tokenizer and packs. No torch."""
+"""Reads a corpus from config/corpora: where its texts come from under each preset, its held-out share, tokenizer,
+packs.
+
+Imports no torch.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,11 @@ Source = Literal["packaged", "packaged_large", "local", "hub"]
 
 
 class Tokenizer(Struct, frozen=True, kw_only=True):
-    """`byte_level_bpe`: trained on the first `training_megabytes` of the training documents; `gpt2`: from a package;
-    `given`: the tokenizer.json beside the token files of the source `local`."""
+    """The tokenizer of a corpus: its `kind`, and the number of entries of its `vocabulary`.
+
+    `byte_level_bpe`: trained on the first `training_megabytes` of the training documents; `gpt2`: from a package;
+    `given`: the tokenizer.json next to the token files of the source `local`.
+    """
 
     kind: str
     vocabulary: int
@@ -30,7 +37,7 @@ class Tokenizer(Struct, frozen=True, kw_only=True):
 
 
 class Hub(Struct, frozen=True, kw_only=True):
-    """A data set of the Hugging Face hub: configuration may be empty, a revision is a commit."""
+    """A data set of the Hugging Face hub; `configuration` may be empty, `revision` is a commit (empty: the newest)."""
 
     path: str
     configuration: str
@@ -61,7 +68,7 @@ class Corpus(Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """The file it is from, for messages."""
+        """The YAML file that the corpus was read from, as messages name it."""
         return f"config/corpora/{self.name}.yaml"
 
     def require_folder(self) -> str:
@@ -96,7 +103,11 @@ def corpora(root: Path = ROOT) -> list[str]:
 
 
 def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = ROOT, where: str = "") -> Corpus:
-    """A corpus under a preset; `source` overrides its own unless it is `corpus`.
+    """Read a corpus under a preset.
+
+    Args:
+        source: replaces the corpus's own source of texts, unless it is `corpus`.
+        where: begins error messages.
 
     Raises:
         PlumblineError: no such corpus, a preset that it does not have, or a file that its schema does not allow.

@@ -1,6 +1,7 @@
-"""Methods of a study that are another one under a second name: everything that decides their weights is the same.
+"""Finds methods of a study that repeat another one under a second name: everything that decides their weights is the
+same.
 
-A repeat that is meant says so: an arm by what it is made `of`, a method or reading by `same_as`.
+A repeat on purpose is declared in the YAML: an arm by what it is made `of`, a method or variant by `same_as`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Trained = dict[tuple[str, str], str]
 
 
 def unmeant(study: Study, extended: Study | None = None) -> list[str]:
-    """A sentence for each method, reading, point or arm of a study that trains what another one trains.
+    """Name each method, variant, sweep point or arm of a study that trains what another one trains, in a sentence each.
 
     Seeds, validation, probes and the suite do not count: they do not make another method.
 

@@ -1,4 +1,5 @@
-"""A study that extends another one: its YAML with everything in it that it does not say itself."""
+"""Completes a study that extends another one: its YAML, with everything that it does not say itself taken from
+there."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from plumbline.specs.config import load_study
 
 
 def extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
-    """A study on its own as it is; one that extends another with everything that it does not say itself.
+    """Complete a study's YAML (`sheet`) from the study that it extends; one that extends none is given back as it is.
 
     The comparison is then the reference and the study's own methods. Groups of runs of `all` methods hold these and all
-    references of the noise floor, other groups the references among what they name (of `readings` none). A target is
-    inherited if each of its groups still has a run.
+    references of the noise floor, other groups the references among what they name (none where they name `readings`). A
+    target is inherited if each of its groups still has a run.
 
     Raises:
         PlumblineError: the study says what it can only take from the other one, or that one cannot be extended.

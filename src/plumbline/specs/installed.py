@@ -1,11 +1,11 @@
-"""Components that installed packages bring, found by what installers leave on the disk: nothing of a package is run.
+"""Finds the components that installed packages bring by what installers leave on the disk: no code of a package is run.
 
 A distribution names them in the entry point group ``plumbline.components``, as ``<folder>.<name>``, each pointing at a
 module. Its file is looked for below the folder in which the distribution lies, or, where it is installed editable,
 below its project (``direct_url.json``, and the folders of its ``.pth`` file). Asking Python where a module is would
 import the packages around it.
 
-What is wrong with a component is kept in words and told to who chooses it; one that nobody uses is in nobody's way.
+What is wrong with a component is an error for the study that chooses it, and for no other.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ GROUP = "plumbline.components"
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Offer:
-    """A component of an installed distribution: `path` is the source of its `module`; where there is none that could
-    be used, `fault` says why, and what to do."""
+    """A component that an installed distribution declares. `entry` is its name, ``<folder>.<name>``, `path` the source
+    of its `module`; where no source can be used, `fault` says why, and what to do."""
 
     entry: str
     distribution: str
@@ -42,7 +42,12 @@ class Offer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Offers:
-    """All that is offered, by the entry points' names, and of which distributions that cannot be known, in words."""
+    """All components that installed distributions declare.
+
+    Attributes:
+        by_entry: entry point's name -> component.
+        unknown: a sentence for each distribution whose entry points cannot be read.
+    """
 
     by_entry: dict[str, Offer]
     unknown: tuple[str, ...]
@@ -50,7 +55,8 @@ class Offers:
 
 @cache
 def offers() -> Offers:
-    """What the distributions on Python's path offer; of two that have one name the first counts, as for imports."""
+    """Find the components of the distributions on Python's path; of two with one name the first counts, as for
+    imports."""
     found: dict[str, Offer] = {}
     unknown, seen = [], set()
     for distribution in distributions():
@@ -70,7 +76,7 @@ def offers() -> Offers:
 
 
 def load(offer: Offer) -> ModuleType:
-    """Import the module of a component that has no fault.
+    """Import the module of a component whose `fault` is empty.
 
     Raises:
         PlumblineError: it cannot be imported, or Python finds another file under its name.

@@ -1,4 +1,4 @@
-"""What a study measures beside its runs, for targets that need it: a side experiment, times of steps."""
+"""Reads what a study measures in addition to its runs, for targets that need it: a side experiment, times of steps."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ MINUTES = 30.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measurement:
-    """An entry of ``measurements`` under one preset.
+    """An entry of ``measurements`` in a study's YAML, under one preset.
 
-    `study` is the one whose code measures. `options` are the function's; `minutes` an estimate, and no option. `runs`:
-    the groups of runs whose specs (not results) the function reads.
+    Attributes:
+        study: the study whose code measures.
+        options: arguments of the function that measures.
+        minutes: an estimate of how long it takes.
+        runs: the groups of runs whose specs (not results) the function reads.
     """
 
     study: str
@@ -28,7 +31,7 @@ class Measurement:
 
     @property
     def key(self) -> str:
-        """What tables name where they name runs: ``measured/study/name``."""
+        """The measurement's name where tables name runs: ``measured/study/name``."""
         return f"measured/{self.study}/{self.name}"
 
 
@@ -45,10 +48,11 @@ def measurements(sheet: dict[str, Any], study: str, preset: str) -> dict[str, Me
 
 
 def check(sheet: dict[str, Any], path: str, preset: str) -> None:
-    """Measurements that targets name must be there under `preset`, and groups that measurements name at all.
+    """Check that the measurements which targets name have options under `preset`, and that groups which they read
+    exist.
 
     Raises:
-        PlumblineError: one is not.
+        PlumblineError: a measurement or group is missing; the message names the key of the study's YAML.
     """
     known = sheet.get("measurements", {})
     for target, entry in sheet["targets"].items():

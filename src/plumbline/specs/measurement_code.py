@@ -1,4 +1,5 @@
-"""Fingerprints what a study measures beside its runs: code, options, and the specs of the runs that it names."""
+"""Fingerprints what a study measures in addition to its runs: code, options, and the specs of the runs that it
+names."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from plumbline.specs.study_config import Study
 
 
 def of_measurement(study: Study, name: str) -> str:
-    """Changes when what a measurement is made of changes, and not otherwise: its code with what that imports, its
-    options, and the specs of the runs that it names (of these all but the data, which it does not read)."""
+    """The fingerprint of a measurement: it changes with its code and what that imports, its options, and the specs of
+    the runs that it names (all of them but the data and the suite, which it does not read), and with nothing else."""
     one = study.measurements[name]
     specs = [run.spec.to_dict() for run in study.group(*one.runs)]
     read = [{key: value for key, value in spec.items() if key not in ("data", "suite")} for spec in specs]
@@ -18,5 +19,5 @@ def of_measurement(study: Study, name: str) -> str:
 
 
 def measurement_code(one: Measurement) -> str:
-    """Hash of the code of a measurement: its module, and what that imports but for what only reads configuration."""
+    """Hash of the code of a measurement: its module and what that imports, except for what only reads configuration."""
     return code.tree_hash(code.measurement_files(study_parts.file(one.study, "measurements", one.name)))

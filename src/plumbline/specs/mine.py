@@ -1,7 +1,7 @@
-"""A file of one's own that asks for a verdict: methods, what each is compared with, and how. Imports no torch.
+"""Reads a user's own file that asks for a verdict: methods, what each is compared with, and how. Imports no torch.
 
-It says ``extends:`` and is no study: its methods are trained as the runs of a study of the file's name, beside the runs
-of the one that it extends, which are used as they are where they are finished.
+The file says ``extends:`` and is no study: its methods are trained as the runs of a study of the file's name, next to
+the runs of the study that it extends, which are used as they are where they are finished.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ METHODS, REFERENCES, LARGER = "methods", "references", "larger"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mine:
-    """What a file asks, under one preset.
+    """What a user's file asks for, under one preset.
 
     Attributes:
         path: the file from the project's folder, or as it was named.
-        study: its methods as a study: runs of the methods, their references, and both at the larger scale.
-        against: method -> the one that it is compared with; both as runs are named.
-        asked: every other key of the file, with its default where it is not said.
+        study: the file's methods as a study: runs of the methods, their baselines, and both at the larger scale.
+        against: method -> the baseline that it is compared with; both by the names of their runs.
+        asked: every other key of the file, with its default where the file does not say it.
     """
 
     path: str
@@ -59,35 +59,40 @@ class Mine:
 
     @property
     def name(self) -> str:
-        """The file's name without its ending."""
+        """The name of the user's file, without its ending."""
         return self.study.name
 
     @property
     def scale(self) -> str:
+        """The scale at which methods are compared with their baselines."""
         return self.asked["scale"]
 
     @property
     def larger(self) -> str | None:
-        """The larger scale; None where none was asked for."""
+        """The larger scale at which the verdict is checked again; None where the file asks for none."""
         return None if self.asked["larger"] == "none" else self.asked["larger"]
 
     @property
     def references(self) -> list[str]:
-        """What methods are compared with, each once."""
+        """The baselines that methods are compared with, each once."""
         return list(dict.fromkeys(self.against.values()))
 
     @property
     def compared(self) -> list[str]:
-        """Methods, and then what they are compared with; each once."""
+        """The methods and then their baselines, each once."""
         return list(dict.fromkeys([*self.against, *self.references]))
 
     @property
     def own(self) -> list[Run]:
-        """The runs of the file's own methods; the others are of the study that it extends."""
+        """The runs of the file's own methods, without those of the study that it extends."""
         return [run for run in self.study.runs.values() if run.spec.study == self.name]
 
     def printed(self, root: Path = ROOT) -> list[dict[str, str]]:
-        """What somebody prints of these methods, row by row (`printed_results.rows`, with its errors)."""
+        """The published results of these methods that the file names as a CSV, row by row.
+
+        Raises:
+            PlumblineError: as `printed_results.rows`.
+        """
         scales = [self.scale, *([self.larger] if self.larger else [])]
         return printed_results.rows(self.asked["published"], self.path, self.compared, scales, root)
 
@@ -99,7 +104,7 @@ class Mine:
 
 
 def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS) -> Mine:
-    """Read a file of one's own, and make the spec of every run that its verdict needs.
+    """Read a user's own file, and make the spec of every run that its verdict needs.
 
     Raises:
         PlumblineError: anything in it that cannot be meant; the message names the key and the file.
@@ -268,9 +273,10 @@ _TRAIN = ("steps", "batch_tokens", "validate_every", "validation_sequences")
 
 
 def models(mine: Mine, root: Path = ROOT) -> dict[str, tuple[RunSpec, dict[str, ModelSpec]]]:
-    """Every method and baseline -> its spec as small as it is checked, and by scale its model as it is trained.
+    """The models to check before training: for every method and baseline a small spec, and by scale the model to be
+    trained.
 
-    Small is the preset smoke; where the study has no such scale there, two layers of what is trained.
+    The small spec is that of the preset smoke; where the study has no such scale there, it is two layers of the model.
     """
     try:
         small = load(mine.path, SMALL, root) if mine.study.preset != SMALL else mine

@@ -1,4 +1,4 @@
-"""Reads what somebody prints, a CSV, and nothing else: asked of a file of one's own before any run is made."""
+"""Reads results that somebody else printed from a CSV, before any run of a user's own file is made."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ COLUMNS = ("method", "metric", "scale", "value")
 
 
 def rows(published: str, of: str, methods: list[str], scales: list[str], root: Path = ROOT) -> list[dict[str, str]]:
-    """Read the rows of the CSV `published`, in its order; none where it is empty. Asked before any run is made: a slip
-    of the pen is not to be told after hours of training.
+    """Read the rows of the CSV `published`, in its order; none where no CSV is named.
+
+    It is read before any run is made, so that a slip of the pen is not told only after hours of training.
 
     Args:
         of: the file that names the CSV, for messages.
-        methods, scales: what a row may be of.
+        methods, scales: what a row may be about.
 
     Raises:
         PlumblineError: there is no such file, it is no CSV in UTF-8, or a row names something that these runs do not

@@ -1,4 +1,4 @@
-"""RunSpec: everything that decides what a run computes, as one canonical JSON. Imports no torch.
+"""Defines RunSpec: everything that decides what a run computes, as one canonical JSON. Imports no torch.
 
 What is not here (micro-batch, number of ranks, checkpoint interval, paths, how many machines) may differ between
 machines without changing the science; what is here is the run's identity.
@@ -61,12 +61,12 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return ComponentSpec(name=chosen.pop("name"), options=chosen)
 
     def resized(self, **sizes: int) -> ModelSpec:
-        """The same with other sizes."""
+        """A copy of the spec with some of its sizes replaced."""
         return msgspec.structs.replace(self, **sizes)
 
     @classmethod
     def from_dict(cls, given: dict[str, Any], where: str = "") -> ModelSpec:
-        """From the flat form of a spec or a YAML: sizes and slots side by side.
+        """Read a model from the flat form of a spec or a YAML, where sizes and slots stand side by side.
 
         Raises:
             PlumblineError: a key is unknown or missing, or a component's option is wrong.
@@ -86,13 +86,17 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return spec
 
     def to_dict(self) -> dict[str, Any]:
-        """The flat form, with every option of every component."""
+        """The flat form: sizes and slots side by side, with every option of every component."""
         flat = {name: getattr(self, name) for name in self.__struct_fields__ if name != "slots"}
         return flat | {name: dict(chosen) for name, chosen in self.slots.items()}
 
 
 class OptimizerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An optimizer. Matrices are decayed; `decay_*` say which of the other parameters are. `options` are its own."""
+    """An optimizer and its options.
+
+    Matrices are always decayed; `decay_embeddings`, `decay_norms` and `decay_scalars` say which of the other parameters
+    are. `options` are those of the component `name`.
+    """
 
     name: str
     learning_rate: Positive
@@ -105,7 +109,7 @@ class OptimizerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ScheduleSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Linear warm-up over `warmup_steps`, then the schedule `name` with its own `options`."""
+    """A learning-rate schedule: linear warm-up over `warmup_steps`, then the component `name` with its `options`."""
 
     name: str
     warmup_steps: Annotated[int, Meta(ge=0)]
@@ -113,7 +117,7 @@ class ScheduleSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class TrainSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long, how much at a time (in tokens), at which precision, and when the held-out loss is read."""
+    """How training runs: number of steps, batch size in tokens, precision, and when the held-out loss is computed."""
 
     steps: Count
     batch_tokens: Count
@@ -125,7 +129,7 @@ class TrainSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class DataSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which pack of which corpus is read, where the corpus comes from, and with which tokenizer.
 
-    `tokenizer_vocabulary` are its entries without the embedding's padding.
+    `tokenizer_vocabulary` is the number of the tokenizer's entries, without the embedding's padding.
     """
 
     corpus: str
@@ -147,7 +151,8 @@ class ProbeSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run of pretraining, in full. `components` are the classes of the code of what is chosen by name."""
+    """One run of pretraining, described whole. `components` holds the class of the code of each component that it
+    chooses."""
 
     study: str
     preset: str
@@ -168,21 +173,21 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def key(self) -> str:
-        """Where the run belongs: ``study/scale/method/sSEED``."""
+        """The run's place among the runs: ``study/scale/method/sSEED``."""
         return f"{self.study}/{self.scale}/{self.method}/s{self.init_seed}"
 
     @property
     def sequences_per_batch(self) -> int:
-        """Sequences in one optimizer step."""
+        """Number of sequences in one optimizer step."""
         return self.train.batch_tokens // self.model.context
 
     @property
     def run_id(self) -> str:
-        """First 16 hex digits of the canonical JSON's SHA-256."""
+        """The run's id: the first 16 hex digits of the canonical JSON's SHA-256."""
         return sha256_text(self.to_json())[:16]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, every field explicit; a component's options stand beside its name."""
+        """The spec as plain data with every field explicit; a component's options stand next to its name."""
         plain = msgspec.to_builtins(self)
         plain["model"] = self.model.to_dict()
         plain["interventions"], plain["probes"] = list(plain["interventions"]), list(plain["probes"])
@@ -226,7 +231,11 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @classmethod
     def from_json(cls, text_or_path: str) -> RunSpec:
-        """From a JSON text, or from the file that holds it."""
+        """Read a spec from a JSON text, or from the file that holds it.
+
+        Raises:
+            PlumblineError: there is no such file, it is not JSON, or as `from_dict`.
+        """
         text = text_or_path
         if not text.lstrip().startswith("{"):
             path = Path(text_or_path)
@@ -240,7 +249,8 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def code_classes(spec: RunSpec) -> dict[str, str]:
-    """Class of the code of every component that a spec chooses, as the code is now; keys are the spec's.
+    """The class of the present code of every component that a spec chooses; keys are the spec's, such as
+    ``model.mixer``.
 
     A probe that is read offline takes no part in training, so its code is not the run's.
     """
@@ -256,7 +266,8 @@ def code_classes(spec: RunSpec) -> dict[str, str]:
 
 
 def require_present_code(spec: RunSpec) -> None:
-    """Refuse a spec whose components' code is not the code that is here: its run would not be what it says.
+    """Refuse a spec that was made with other code of its components than the present one: its run would not be what it
+    says.
 
     Raises:
         PlumblineError: naming the components.
@@ -334,7 +345,16 @@ def _check_against(spec: RunSpec, number: int, probe: ProbeSpec) -> None:
 
 
 def convert(kind: Any, given: dict[str, Any], where: str, known: list[str] | None = None) -> Any:
-    """Build a struct from a dictionary with exactly its fields, each of its type."""
+    """Build a struct from a dictionary that has exactly its fields, each of its type.
+
+    Args:
+        kind: the struct's class.
+        where: begins error messages.
+        known: keys to suggest for a misspelt one; the struct's fields by default.
+
+    Raises:
+        PlumblineError: a key is unknown or missing, or a value has another type.
+    """
     fields = _fields(kind)
     names = [field.name for field in fields]
     unknown = sorted(set(given) - set(names))

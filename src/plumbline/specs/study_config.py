@@ -1,4 +1,4 @@
-"""From a study's YAML to its runs: YAML -> list of RunSpec. Imports no torch; thousands of runs take seconds."""
+"""Makes the run specs of a study from its YAML. Imports no torch; thousands of runs take seconds."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Run:
 
     @property
     def key(self) -> str:
-        """``study/scale/method/sSEED``."""
+        """The run's place among the runs: ``study/scale/method/sSEED``."""
         return self.spec.key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Study:
-    """A study under one preset."""
+    """A study under one preset: its YAML (`sheet`), completed from the study that it extends, and its runs by key."""
 
     name: str
     preset: str
@@ -50,40 +50,44 @@ class Study:
 
     @property
     def code(self) -> str:
-        """The study whose tables, figures and printed numbers are used: its own, or those of the one it extends."""
+        """The name of the study whose tables, figures and printed numbers are used: this one, or the one that it
+        extends."""
         return self.sheet.get("extends", self.name)
 
     @property
     def methods(self) -> dict[str, dict[str, Any]]:
-        """Methods of the comparison, in the YAML's order; each point of a sweep is one."""
+        """The methods of the comparison with their YAML entries, in the YAML's order; each point of a sweep counts as a
+        method."""
         entries = self.sheet["methods"]
         named = [(name, entries[name.partition(".")[0]]) for name in self.sheet["comparison"]]
         return {method: entry for name, entry in named for method in self.points(name) or [name]}
 
     @property
     def readings(self) -> list[str]:
-        """``<method>.<reading>`` for every reading of a method of the comparison, in the YAML's order."""
+        """The variants of the comparison's methods, as ``<method>.<variant>``, in the YAML's order."""
         return sweep.readings(self.sheet)
 
     def points(self, method: str) -> dict[str, sweep.Point]:
-        """Full name -> axis -> value, for all points of a swept method or for the one named; empty without a sweep."""
+        """The points of a swept method, or the one point that `method` names: full name -> axis -> value; empty without
+        a sweep."""
         name = method.partition(".")[0]
         found = sweep.points(name, self.sheet["methods"].get(name, {}))
         return {full: point for full, point in found.items() if method in (name, full)}
 
     @property
     def noise_floor(self) -> dict[str, Any] | None:
-        """Reference and other references of the noise floor; None where a study has none."""
+        """The YAML's entry on the noise floor (its reference and other references); None where the study has none."""
         return self.sheet.get("noise_floor")
 
     @property
     def reference(self) -> str | None:
-        """The method that the others are compared with."""
+        """The method that the others are compared with; None where the study has no noise floor."""
         return None if self.noise_floor is None else self.noise_floor["reference"]
 
     @property
     def m(self) -> int:
-        """How many methods a correction for multiplicity counts: all but the reference, unless the YAML says."""
+        """Number of tests that a correction for multiplicity counts: all methods but the reference, unless the YAML
+        says."""
         return self.sheet.get("m", len(self.methods) - (self.reference in self.methods))
 
     @property
@@ -93,43 +97,47 @@ class Study:
 
     @property
     def corpus(self) -> str:
-        """The corpus that its runs read."""
+        """The name of the corpus that the study's runs read."""
         return self.sheet["corpus"]
 
     @property
     def other_texts(self) -> str:
-        """Where the texts of its runs are from, of a study that else were a reproduction, if that is not the document's
-        data set: numbers of other texts are no more one than those of another size. Empty for the document's."""
+        """The sources of the runs' texts where they are not the paper's data set, though the preset is `paper`; else
+        empty.
+
+        A run on other texts is no reproduction of the paper's numbers, just as one of another size is none.
+        """
         if self.preset != corpus.REPRODUCTION:
             return ""
         return " and ".join(sorted({run.spec.data.source for run in self.runs.values()} - {corpus.DOCUMENTS}))
 
     @property
     def preset_named(self) -> str:
-        """The preset as pictures and rows name it, with whose texts they are where that makes them no reproduction."""
+        """The preset as figures and table rows name it, with the source of the texts where they are not the paper's."""
         return f"{self.preset}, texts: {self.other_texts}" if self.other_texts else self.preset
 
     @property
     def measurements(self) -> dict[str, Measurement]:
-        """What is measured beside the runs under this preset, by name."""
+        """What the study measures in addition to its runs under this preset, by name."""
         return measurements(self.sheet, self.code, self.preset)
 
     def scale_label(self, scale: str) -> str:
-        """What a scale is called under this preset, such as 1.2B."""
+        """The printed name of a scale under this preset, such as 1.2B."""
         return self.sheet["scales"][scale][self.preset]["label"]
 
     def group(self, *names: str) -> list[Run]:
-        """Runs of any of the named groups, in order."""
+        """The runs of any of the named groups, in order."""
         return [run for run in self.runs.values() if set(run.groups) & set(names)]
 
     @property
     def claimed(self) -> dict[str, dict[str, Any]]:
-        """The targets on whose runs, scores, probes and measurements claims rest: all that do not say otherwise."""
+        """The targets whose runs, scores, probes and measurements claims rest on: all but those with ``claims:
+        false``."""
         return {name: entry for name, entry in self.sheet["targets"].items() if entry.get("claims", True)}
 
     @property
     def claimed_groups(self) -> list[str]:
-        """The groups of runs on which claims rest: all but those of targets alone on which they do not."""
+        """The groups of runs on which claims rest: all except those that only targets with ``claims: false`` read."""
         read, claimed = (
             {group for entry in targets.values() for group in entry["runs"]}
             for targets in (self.sheet["targets"], self.claimed)
@@ -137,12 +145,13 @@ class Study:
         return [group for group in self.sheet["runs"] if group in claimed or group not in read]
 
     def key(self, scale: str, method: str, seed: int) -> str:
-        """Where a run of this study belongs: a method of the study that is extended has its run there."""
+        """The key of a run of this study; the runs of an inherited method have the key of the study that is
+        extended."""
         own = self.name if method.partition(".")[0] not in self.sheet.get("inherited", ()) else self.code
         return f"{own}/{scale}/{method}/s{seed}"
 
     def label(self, method: str) -> str:
-        """A method's or an arm's printed name; a reading shows which, a point where it is."""
+        """The printed name of a method or an arm; that of a variant or a sweep point says which one in brackets."""
         name, _, reading = method.partition(".")
         entry = self.sheet["methods"].get(name) or self.sheet.get("arms", {})[name]
         point = self.points(method).get(method)
@@ -151,8 +160,8 @@ class Study:
 
 
 def overlay(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """`base` with `change` on top: dictionaries merge, except that naming another component drops the old one's
-    options."""
+    """`base` with `change` on top: dictionaries merge, except that naming another component drops the options of the
+    old one."""
     merged = dict(base)
     for key, value in change.items():
         before = merged.get(key)
@@ -169,7 +178,10 @@ def overlay(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS) -> Study:
-    """Read a study's YAML and make the spec of every run under `preset`; `source` overrides its corpus's source.
+    """Read a study's YAML and make the spec of every run under `preset`.
+
+    Args:
+        source: replaces the source of the corpus's texts, unless it is `corpus`.
 
     Raises:
         PlumblineError: anything in the YAML that cannot be meant; the message names the key and the file.
@@ -181,7 +193,13 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
 
 
 def made(sheet: dict[str, Any], path: str, preset: str, root: Path, source: str, parent: Study | None) -> Study:
-    """The study of a whole sheet, which `path` says; `parent` is the study that it extends.
+    """Make the study of a complete YAML.
+
+    Args:
+        sheet: the content of the YAML, completed by `extended`.
+        path: the YAML's path, for messages.
+        source: replaces the source of the corpus's texts, unless it is `corpus`.
+        parent: the study that it extends, if any.
 
     Raises:
         PlumblineError: as `load`.
@@ -235,7 +253,11 @@ def _run(
 def make_spec(
     sheet: dict[str, Any], read: corpus.Corpus, preset: str, scale: str, method: str, seed: int, path: str
 ) -> RunSpec:
-    """The spec of one run: recipe, then scale, then method (and its reading or point), then arm."""
+    """Make the spec of one run: the recipe, overlaid by scale, then method (and its variant or point), then arm.
+
+    Raises:
+        PlumblineError: the YAML at `path` does not give a valid spec.
+    """
     merged = _merged(sheet, scale, method, preset, path)
     merged["data"] = merged.get("data", {}) | {
         "corpus": read.name,
@@ -340,11 +362,13 @@ def _check_names(sheet: dict[str, Any], path: str, preset: str) -> None:
 
 
 def expected_json(runs: list[Run]) -> str:
-    """The runs that a table expects: key, run id and groups. As long as there are runs, so nothing for a command line,
-    where one word holds 128 KiB at most."""
+    """The runs that a table expects, as JSON: key, run id and groups of each.
+
+    It grows with the number of runs, so it does not fit into a command line, where one argument holds 128 KiB at most.
+    """
     return json.dumps([{"key": run.key, "run_id": run.spec.run_id, "groups": run.groups} for run in runs])
 
 
 def expected_digest(runs: list[Run]) -> str:
-    """Changes with the runs that a table expects: the short word that stands for them on a command line."""
+    """A short hash of the runs that a table expects, which stands for `expected_json` on a command line."""
     return sha256_text(expected_json(runs))[:16]

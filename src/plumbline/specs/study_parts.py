@@ -1,9 +1,8 @@
-"""A study's own parts, found by its name: nothing in the shared rooms lists the studies or what they make.
+"""Finds a study's own code by the study's name: nothing in the shared rooms lists the studies or what they make.
 
 `plumbline.studies.<study>` holds `tables`, `figures`, `measurements`, `claims` and `audit`, each a module or a package.
 A table, figure or measurement is a function of its own name: in a module of that name inside the package, or in the
-part itself.
-A study that extends another one uses the parts of that one.
+part itself. A study that extends another one uses the parts of that one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ STUDIES = Path(__file__).resolve().parents[1] / "studies"
 
 
 def files(study: str, kind: str) -> list[Path]:
-    """The files of a study's part: one module, or all of a package. None where the study has no such part."""
+    """The files of a part of a study's code (`kind`, such as `tables`): one module, or all of a package; empty without
+    one."""
     module, package = STUDIES / study / f"{kind}.py", STUDIES / study / kind
     return [module] if module.is_file() else sorted(package.rglob("*.py"))
 

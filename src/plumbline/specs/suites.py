@@ -1,4 +1,4 @@
-"""Suites of tasks, from config/suites/: which harness task, which metric is primary, what guessing would score."""
+"""Reads suites of tasks from config/suites: which harness task, which metric is primary, what guessing would score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MetricPolicy = Literal["acc_norm_where_defined", "acc"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskSize:
-    """How much there is to read: `items` of the published split, each in `rows` passes of `text` bytes."""
+    """How much an evaluation reads: `items` of the published split, each in `rows` forward passes of `text` bytes."""
 
     items: int
     rows: float
@@ -25,7 +25,8 @@ class TaskSize:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """One task of a suite; config/suites/climb12.yaml explains the keys. `size` is None where nobody counted."""
+    """One task of a suite; config/suites/climb12.yaml explains the keys. `size` is None where the items were not
+    counted."""
 
     name: str
     yaml: str
@@ -36,7 +37,11 @@ class Task:
     size: TaskSize | None = None
 
     def primary_metric(self, policy: MetricPolicy) -> str:
-        """The metric that enters a suite's average under `policy`."""
+        """The metric of this task that enters a suite's average under `policy`.
+
+        Raises:
+            PlumblineError: there is no such policy.
+        """
         if policy not in get_args(MetricPolicy):
             raise PlumblineError(f"metric policy {policy!r} is none of {list(get_args(MetricPolicy))}")
         return "acc_norm" if self.has_acc_norm and policy == "acc_norm_where_defined" else "acc"
@@ -77,7 +82,8 @@ def known(root: Path = ROOT) -> list[str]:
 
 
 def suite(name: str, root: Path = ROOT, where: str = "") -> Suite:
-    """config/suites/<name>.yaml, checked; `where` stands before the message, such as ``study.yaml: suite: ``.
+    """Read config/suites/<name>.yaml and check it; `where` begins the message of an error, such as ``study.yaml: suite:
+    ``.
 
     Raises:
         PlumblineError: there is no such suite, or its file cannot be meant.

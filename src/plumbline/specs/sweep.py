@@ -1,4 +1,4 @@
-"""Swept methods: run at every point of a grid, never without one. What a point is called, and what it sets.
+"""Expands swept methods, which run at every point of a grid and never without one: each point's name, and what it sets.
 
 Axis by axis a sweep says what it ``sets``, as a path into the merged YAML, and to which ``values``::
 
@@ -6,7 +6,7 @@ Axis by axis a sweep says what it ``sets``, as a path into the merged YAML, and 
       eta: {sets: optimizer.learning_rate, values: [3.0e-4, 3.0e-3]}
       tau: {sets: interventions.quack.tau, values: [0.1, 1]}
 
-A point's name stands where a reading's does: ``quack.eta_0.003-tau_0.1``.
+The point of a method is named like a variant: ``quack.eta_0.003-tau_0.1``.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ def points(name: str, entry: dict[str, Any]) -> dict[str, Point]:
 
 
 def named_runs(sheet: dict[str, Any], entry: dict[str, Any], where: str) -> list[str]:
-    """What an entry of `runs` stands for: methods, readings, points and arms; a swept method is all of its points.
+    """The methods, variants, sweep points and arms that an entry of `runs` names; a swept method becomes all of its
+    points.
 
-    `all` stands for the methods of the comparison, `readings` for every reading of one of them.
+    `all` stands for the methods of the comparison, `readings` for every variant of one of them.
 
     Raises:
-        PlumblineError: a point is named beside its method.
+        PlumblineError: a point is named next to its method.
     """
     asked = entry["methods"]
     if asked == "all":
@@ -63,18 +64,18 @@ def named_runs(sheet: dict[str, Any], entry: dict[str, Any], where: str) -> list
 
 
 def readings(sheet: dict[str, Any]) -> list[str]:
-    """``<method>.<reading>`` for every reading of a method of the comparison, in the YAML's order."""
+    """The variants of the comparison's methods, as ``<method>.<variant>``, in the YAML's order."""
     methods = dict.fromkeys(name.partition(".")[0] for name in sheet["comparison"])
     return [f"{name}.{reading}" for name in methods for reading in sheet["methods"][name].get("readings", {})]
 
 
 def label(point: Point) -> str:
-    """A point for readers: ``eta 0.003, tau 0.1``."""
+    """A sweep point in words for tables and figures: ``eta 0.003, tau 0.1``."""
     return ", ".join(f"{axis.replace('_', ' ')} {value:g}" for axis, value in point.items())
 
 
 def one_of(name: str, entry: dict[str, Any], asked: str, where: str) -> Point:
-    """The point of a method that `asked` names in full.
+    """The values of the sweep point that `asked` names in full.
 
     Raises:
         PlumblineError: the grid has no such point.
@@ -87,7 +88,7 @@ def one_of(name: str, entry: dict[str, Any], asked: str, where: str) -> Point:
 
 
 def require_point(asked: str, methods: dict[str, dict[str, Any]], where: str) -> None:
-    """Refuse a swept method without a point where one run is meant.
+    """Refuse the name of a swept method where one run is meant, which needs the name of a point.
 
     Raises:
         PlumblineError: naming a point.
@@ -101,11 +102,10 @@ def require_point(asked: str, methods: dict[str, dict[str, Any]], where: str) ->
 
 
 def check(name: str, entry: dict[str, Any], path: str) -> None:
-    """What can be told of a sweep without a recipe.
+    """Check what can be checked of a method's sweep without its recipe.
 
     Raises:
-        PlumblineError: a value has no name of its own, two axes set the same, or a point has the name
-            of a reading.
+        PlumblineError: two values share a name, two axes set the same key, or a point has the name of a variant.
     """
     where, axes = f"{path}: methods.{name}.sweep", entry.get("sweep", {})
     for axis, said in axes.items():
@@ -124,10 +124,10 @@ def check(name: str, entry: dict[str, Any], path: str) -> None:
 
 
 def change(merged: dict[str, Any], entry: dict[str, Any], point: Point, where: str) -> dict[str, Any]:
-    """What a point changes, as an overlay on the merged recipe, scale and method.
+    """What a sweep point changes, as an overlay on the merged recipe, scale and method.
 
     Raises:
-        PlumblineError: what an axis sets is not there, or does not take the value.
+        PlumblineError: the key that an axis sets does not exist, or does not accept the value.
     """
     made: dict[str, Any] = {}
     known = _settable(merged)

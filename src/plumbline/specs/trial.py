@@ -1,7 +1,7 @@
-"""A trial: one method of a study against another one, with as many steps and seeds as a time allows.
+"""Makes the runs of a trial: one method of a study against another one, with as many steps and seeds as a time allows.
 
 It is the study's own recipe at one of its scales; what `config.trial` changes of that (steps, warm-up, held-out
-sequences, pack) stands in the specs of its runs, which lie beside the study's:
+sequences, pack) is part of the specs of its runs, which lie next to the study's:
 ``study/SCALE_STEPS_steps_DIGEST/method/sSEED``.
 """
 
@@ -24,21 +24,28 @@ WHERE = "config/config.yaml (with --config): trial"
 
 
 def scale_name(given: dict[str, Any]) -> str:
-    """What the scale of a trial's runs is called: two trials that differ in anything but methods and seeds share no
-    folder, for which the digest stands."""
+    """The name of the scale of a trial's runs; it ends in a digest, so that trials which differ in anything but methods
+    and seeds do not share a folder."""
     digest = sha256_text(canonical_json([given[key] for key in ("warmup_steps", "pack", "validation_sequences")]))[:6]
     return f"{given['scale']}_{given['steps']}_steps_{digest}"
 
 
 def own_scale(scale: str) -> str:
-    """The study's own scale that a run's is: of a trial's the one that it was made from, else itself."""
+    """The study's own scale that a run's scale was made from, if it is a trial's (`scale_name`); any other scale
+    unchanged."""
     return re.sub(r"_\d+_steps_[0-9a-f]{6}\Z", "", scale)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """`of`: the study's own scale; `scale`: that of the runs. `runs` by key: those of `against` come first, each with
-    every seed."""
+    """A trial and its runs.
+
+    Attributes:
+        of: the study's own scale.
+        scale: the name of the trial's scale, as its runs have it.
+        against: the baseline that `method` is compared with.
+        runs: key -> run; those of `against` come first, each with every seed.
+    """
 
     study: Study
     of: str
@@ -50,28 +57,29 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """What the folder of its page is called."""
+        """The name of the folder that the trial's page is written to."""
         return f"{self.study.name}-{self.scale}-{self.method}-against-{self.against}"
 
     @property
     def any_run(self) -> Run:
-        """One of the baseline's: all runs have its sizes."""
+        """A run of the trial's baseline, to read the sizes that all of its runs share."""
         return next(iter(self.runs.values()))
 
     def of_method(self, method: str) -> list[Run]:
-        """The runs of `method` or `against`, in the order of the seeds."""
+        """The trial's runs of `method`, in the order of the seeds."""
         return [run for run in self.runs.values() if run.spec.method == method]
 
     @property
     def digest(self) -> str:
-        """Changes with what the page says of its runs before they are read."""
+        """A hash of what the trial's page says of its runs before they are read: their ids and labels."""
         labels = [self.study.label(name) for name in (self.against, self.method)]
         ids = [run.spec.run_id for run in self.runs.values()]
         return sha256_text(canonical_json([ids, labels, self.study.scale_label(self.of)]))[:16]
 
 
 def numbers(given: Any) -> Any:
-    """A trial with its whole numbers as numbers: of a nested value on its command line Snakemake makes texts."""
+    """A trial's configuration with whole numbers as ints: Snakemake makes texts of nested values on its command
+    line."""
     if isinstance(given, dict):
         return {key: numbers(value) for key, value in given.items()}
     if isinstance(given, list):
@@ -80,7 +88,12 @@ def numbers(given: Any) -> Any:
 
 
 def load(given: dict[str, Any], study: Study, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS) -> Trial:
-    """The trial that a configuration asks for, checked but for its schema; `study` is the one that it names.
+    """Make the trial that a configuration asks for.
+
+    Args:
+        given: the configuration's ``trial``, already checked against its schema.
+        study: the study that it names.
+        source: replaces the source of the corpus's texts, unless it is `corpus`.
 
     Raises:
         PlumblineError: a scale, method, pack or number that the study, its corpus or its recipe does not allow.
