@@ -1,1 +1,1 @@
-"""The audit: printed numbers that follow from other printed numbers, recomputed. Needs no torch."""
+"""Recomputes the printed numbers of a paper that follow from other printed numbers. Needs no torch."""

@@ -1,6 +1,6 @@
-"""`plumbline audit`: recompute printed numbers that follow from others. Needs no torch.
+"""Recomputes printed numbers that follow from others: `plumbline audit`. Needs no torch.
 
-Writes the CSV and, beside it, a Markdown page; prints rows per document and verdict.
+Writes the CSV and, next to it, a Markdown page; prints rows per paper and verdict.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plumbline.core.files import atomic_write_text
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """The parser of the verb's command line."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.audit"), description=described(__doc__))
     parser.add_argument("--out", type=Path, default=Path("results/audit.csv"), help="CSV to write; .md lies beside")
     parser.add_argument("--study", action="append", default=[], help="only this document; may be repeated")
@@ -26,7 +26,11 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """The verb."""
+    """Run the verb `plumbline audit` and return its exit code.
+
+    Raises:
+        PlumblineError: ``--out`` is no CSV, a named study has no printed numbers, or one that a row needs is missing.
+    """
     given = arguments().parse_args()
     if given.out.suffix != ".csv":
         raise PlumblineError(f"--out {given.out} must end in .csv; the page beside it ends in .md")

@@ -1,4 +1,4 @@
-"""Named functions that count, rank or compare an order: what words such as "eight of 20" or "falls" say.
+"""Counts, ranks and compares orders, as named functions for words such as "eight of 20" or "falls".
 
 A count at the printed inputs is a whole number: values that are printed as equal are not larger than each other.
 """
@@ -16,21 +16,25 @@ from plumbline.audit.interval import Interval, high, low, span
 
 @function("how many comparisons of a list hold")
 def count(x: Intervals) -> Interval:
+    """Number of comparisons of a list that hold: the sum of their values, each 1, 0 or the interval from 0 to 1."""
     return sum(x, start=iv.mpf(0))
 
 
 @function("how many steps of the list go up")
 def rising(x: Intervals) -> Interval:
+    """Number of steps of a list that go up, an interval where rounding leaves a step open."""
     return sum((larger(after, before) for before, after in itertools.pairwise(x)), start=iv.mpf(0))
 
 
 @function("how many steps of the list go down")
 def falling(x: Intervals) -> Interval:
+    """Number of steps of a list that go down, an interval where rounding leaves a step open."""
     return sum((larger(before, after) for before, after in itertools.pairwise(x)), start=iv.mpf(0))
 
 
 @function("how many pairs (i, j) have (a_i - a_j) (b_i - b_j) > 0")
 def in_same_order(a: Intervals, b: Intervals) -> Interval:
+    """Number of ordered pairs (i, j) that two lists order alike, (a_i - a_j) (b_i - b_j) > 0, as an interval."""
     sure, possible = 0, 0
     for i, j in itertools.permutations(range(len(a)), 2):
         first, second = larger(a[i], a[j]), larger(b[i], b[j])
@@ -42,4 +46,5 @@ def in_same_order(a: Intervals, b: Intervals) -> Interval:
 
 @function("1 + how many others are larger")
 def rank(x: Interval, others: Intervals) -> Interval:
+    """Rank of `x` among itself and `others`: 1 for the largest, and one more for each of the others that is larger."""
     return sum((larger(other, x) for other in others), start=iv.mpf(1))

@@ -1,6 +1,6 @@
-"""Which printed numbers no row of the audit reads, and the list of those that nothing can test, with reasons.
+"""Finds the printed numbers that no row of the audit reads, and reads the list of those that nothing can test.
 
-A printed number is a cell of a CSV in `published/` that holds a number, outside the first column. Its row goes by
+A printed number is a cell of a CSV in `published/` that holds a number, outside the first column. Its row is named by
 the first column's text; where that stands in several rows, `#1`, `#2`, ... in the file's order follow it.
 """
 
@@ -21,7 +21,7 @@ from plumbline.specs.config import check, read_yaml
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unread:
-    """An entry of `unread.yaml`: the cells it stands for, as patterns, and why no row reads them."""
+    """An entry of `unread.yaml`: patterns of the printed cells that no row of the audit reads, and the reason."""
 
     file: str
     rows: tuple[str, ...] = ("*",)
@@ -29,7 +29,7 @@ class Unread:
     reason: str
 
     def holds(self, cell: Cell) -> bool:
-        """Whether the entry stands for the cell."""
+        """Whether the entry's patterns match the cell (file, row, column)."""
         file, row, column = cell
         return (
             file == self.file
@@ -40,13 +40,13 @@ class Unread:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Coverage:
-    """How the printed numbers of a document fare.
+    """How many of a paper's printed numbers the audit reads, and which it does not.
 
     Attributes:
-        printed: how many there are.
+        printed: number of printed numbers.
         listed: reason -> cells that no row reads for that reason.
-        missing: cells that no row reads and that no entry lists.
-        idle: entries that stand for no unread cell.
+        missing: cells that no row reads and that no entry of `unread.yaml` lists.
+        idle: entries of `unread.yaml` that match no unread cell.
     """
 
     printed: int
@@ -56,12 +56,13 @@ class Coverage:
 
     @property
     def read(self) -> int:
-        """How many numbers some row feeds on or tests."""
+        """Number of printed numbers that some row uses as an input or tests."""
         return self.printed - len(self.missing) - sum(map(len, self.listed.values()))
 
 
 def keyed(table: pd.DataFrame) -> pd.DataFrame:
-    """A printed table with a key of its own for each row."""
+    """A printed table with a unique key for each row: the text of its index, with `#1`, `#2`, ... where that
+    repeats."""
     repeated = table.index.duplicated(keep=False)
     ordinal = table.groupby(level=0, sort=False).cumcount() + 1
     keys = [f"{key}#{n}" if again else key for key, n, again in zip(table.index, ordinal, repeated, strict=True)]
@@ -69,7 +70,7 @@ def keyed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def printed_cells(published: Published) -> list[Cell]:
-    """Every printed number of a document, in the order of its files."""
+    """Every printed number of a paper, as (file, row, column), in the order of its files."""
     found = []
     for name in published.tables():
         for row in keyed(published.table(name)).reset_index(names="").to_dict("records"):
@@ -80,10 +81,10 @@ def printed_cells(published: Published) -> list[Cell]:
 
 
 def read_unread(path: Path) -> list[Unread]:
-    """The list of printed numbers that no row reads; none where there is no file.
+    """Read `unread.yaml`, the list of printed numbers that no row reads; empty where there is no file.
 
     Raises:
-        PlumblineError: the file does not keep to its schema.
+        PlumblineError: the file does not match its schema.
     """
     if not path.is_file():
         return []
@@ -101,7 +102,8 @@ def read_unread(path: Path) -> list[Unread]:
 
 
 def coverage(published: Published, read: Collection[Cell], entries: Collection[Unread]) -> Coverage:
-    """Hold the printed numbers of a document against the cells that were `read` and the `entries` of its list."""
+    """Compare a paper's printed numbers with the cells that the audit `read` and with the `entries` of its
+    `unread.yaml`."""
     cells = printed_cells(published)
     unread = [cell for cell in cells if cell not in read]
     found = Coverage(printed=len(cells))

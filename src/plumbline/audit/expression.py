@@ -1,12 +1,12 @@
-"""Numbers with operators, so that a check reads like the sentence it checks: `(score - mean) / sigma`.
+"""Computes with printed numbers, so that a check reads like the sentence it checks: `(score - mean) / sigma`.
 
-An expression carries what it comes to at the printed inputs, the range over everything that rounds to them, which
-inputs and cells it was made from, and its own text with no bracket too many. Its range is the natural interval
-extension: it holds every value that the inputs' roundings allow, and is exact where each rounded input stands once.
-Where one stands twice it is wider (`x - x` is an interval around 0): write it once, or as a named function.
+An expression carries its value at the printed inputs, its range over everything that rounds to them, the inputs and
+cells it was made from, and its own text with no bracket too many. Its range is the natural interval extension: it holds
+every value that the inputs' roundings allow, and is exact where each rounded input stands once. Where one stands twice
+it is wider (`x - x` is an interval around 0): write it once, or as a named function.
 
-`x > y` is 1, 0, or the interval from 0 to 1 where rounding leaves it open. Several numbers in one expression
-(a column) go through operators one by one. Needs neither pandas nor torch.
+`x > y` is 1, 0, or the interval from 0 to 1 where rounding leaves it open. Operators treat several numbers in one
+expression (a column) one by one. Needs neither pandas nor torch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Values = tuple[Interval, ...]
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What an expression was made from: its name, how it is printed, and the printed cells that it stands for."""
+    """An input of an expression: its name, how it is printed, and the printed cells that it was read from."""
 
     name: str
     shown: str
@@ -38,12 +38,12 @@ class Input:
 
 
 class Operand:
-    """What operators and named functions take: a printed number, several of them, or an expression."""
+    """Base of what operators and named functions take: a printed number, a column of them, or an expression."""
 
     __slots__ = ()
 
     def expression(self) -> Expression:
-        """The operand as an expression."""
+        """Turn the operand into an expression."""
         raise NotImplementedError
 
     def __add__(self, other: Given) -> Expression:
@@ -99,16 +99,16 @@ Given: TypeAlias = "Operand | int | float | Sequence[Given]"
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Expression(Operand):
-    """A number, or several, and where they come from.
+    """A number, or several, with its text and the inputs that it was computed from.
 
     Attributes:
-        text: how it reads.
-        printed: what it comes to at the inputs as printed.
-        ranges: what it can come to for inputs that round to the printed ones.
-        binding: how tightly the text holds together.
-        inputs: what it was made from, each once, in the order of the text.
+        text: the formula as it is written in the audit's row.
+        printed: its value at the inputs as printed.
+        ranges: the range of its value over all inputs that round to the printed ones.
+        binding: how tightly the text binds, which decides on brackets around it.
+        inputs: the inputs, each once, in the order of the text.
         several: it stands for a list of numbers, even if the list has one.
-        spans: it says between which ends a number lies, even from exact inputs.
+        spans: its value is a range between two ends, even for exact inputs.
     """
 
     text: str
@@ -120,10 +120,11 @@ class Expression(Operand):
     spans: bool = False
 
     def expression(self) -> Expression:
+        """Give back this expression itself."""
         return self
 
     def one(self) -> tuple[Interval, Interval]:
-        """What it comes to at the printed inputs, and its range.
+        """Its value at the printed inputs, and its range over everything that rounds to them.
 
         Raises:
             PlumblineError: it stands for several numbers.
@@ -134,7 +135,7 @@ class Expression(Operand):
 
 
 def lift(given: Given) -> Expression:
-    """Anything that may stand beside an operator, as an expression."""
+    """Turn anything that may stand next to an operator (a number, an operand, a list of them) into an expression."""
     if isinstance(given, Operand):
         return given.expression()
     if isinstance(given, int | float):
@@ -152,7 +153,8 @@ def lift(given: Given) -> Expression:
 
 
 def larger(x: Interval, y: Interval) -> Interval:
-    """Whether x > y: 1, 0, or from 0 to 1 where both can be. Numbers that are printed as equal are not."""
+    """Whether x > y: 1, 0, or the interval from 0 to 1 where both can be. Of numbers printed as equal none is
+    larger."""
     slack = SLACK * max(abs(low(x)), abs(high(x)), abs(low(y)), abs(high(y)))
     return span(low(x) > high(y) + slack, high(x) > low(y) + slack)
 
@@ -223,7 +225,7 @@ def _inputs(operands: Sequence[Expression]) -> tuple[Input, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A named function: what it means, for the reader, and what makes an expression of its operands."""
+    """A named function of the audit: its meaning in words for the reader, and the function of expressions itself."""
 
     meaning: str
     call: Callable[..., Expression]
@@ -234,11 +236,11 @@ FUNCTIONS: dict[str, Function] = {}
 
 
 def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., Interval]], Callable[..., Expression]]:
-    """Make a function of intervals (and lists of them) one of expressions, under its own name.
+    """Turn a function of intervals (and lists of them) into one of expressions, registered under its own name.
 
     Args:
         meaning: what it gives, as the page of the audit says it.
-        spans: it gives the ends that a number lies between, even from exact inputs.
+        spans: its value is a range between two ends, even for exact inputs.
 
     Raises:
         PlumblineError: the name is taken, by a function of the audit's or of another study's.
@@ -274,10 +276,10 @@ def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., In
 
 
 def inputs_of(expression: Expression) -> list[Input]:
-    """The inputs that have a name: what is neither a constant nor written out in the text."""
+    """The inputs of an expression that have a name; constants and numbers that its text writes out have none."""
     return [one for one in expression.inputs if one.name]
 
 
 def cells_of(expression: Expression) -> set[Cell]:
-    """Every printed cell that the expression reads."""
+    """Every printed cell that an expression reads."""
     return {cell for one in expression.inputs for cell in one.cells}

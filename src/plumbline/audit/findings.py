@@ -1,4 +1,4 @@
-"""Findings: rows of the audit that do not hold for one common reason, as `explanations.yaml` tells them.
+"""Reads findings: rows of the audit that do not hold for one common reason, as `explanations.yaml` tells them.
 
 The verdicts are computed; a finding can say why, and can change none.
 """
@@ -21,7 +21,8 @@ BEARINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One entry of `explanations.yaml`: the rows it is about, what it bears on, and why they do not hold."""
+    """An entry of `explanations.yaml`: the audit's rows that it explains, what they bear on, and why they do not
+    hold."""
 
     id: str
     bears_on: str
@@ -30,10 +31,10 @@ class Finding:
 
 
 def read_findings(path: Path) -> list[Finding]:
-    """The findings of a document, the most consequential first; none where there is no file.
+    """Read the findings of a paper, the most consequential first; empty where there is no file.
 
     Raises:
-        PlumblineError: the file does not keep to its schema, or a name or a row stands twice.
+        PlumblineError: the file does not match its schema, or a name or a row stands twice.
     """
     if not path.is_file():
         return []

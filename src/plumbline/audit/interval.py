@@ -1,4 +1,4 @@
-"""Intervals: their ends, whether two of them meet, and ranges of functions over them.
+"""Computes with intervals: their ends, whether two of them meet, and ranges of functions over them.
 
 Arithmetic on intervals is mpmath's `iv`, which rounds outwards. A function that arithmetic would make too wide is
 monotone in each of its inputs and is taken over the corners of the box (`over_corners`).
@@ -29,12 +29,12 @@ def span(low: float, high: float) -> Interval:
 
 
 def low(interval: Interval) -> float:
-    """Lower end as a float."""
+    """Lower end of an interval, as a float."""
     return float(iv.mpf(interval).a)
 
 
 def high(interval: Interval) -> float:
-    """Upper end as a float."""
+    """Upper end of an interval, as a float."""
     return float(iv.mpf(interval).b)
 
 
@@ -46,7 +46,7 @@ def meet(first: Interval, second: Interval) -> bool:
 
 
 def touch(first: Interval, second: Interval) -> bool:
-    """Whether two intervals, both with a width, have no more than an end in common."""
+    """Whether two intervals, neither of them a point, have only an end in common."""
     scale = max(abs(low(first)), abs(high(first)), abs(low(second)), abs(high(second)))
     narrow = SLACK * scale
     if high(first) - low(first) <= narrow or high(second) - low(second) <= narrow:
@@ -55,18 +55,20 @@ def touch(first: Interval, second: Interval) -> bool:
 
 
 def without_noise(value: float, scale: float) -> float:
-    """A value of a range that reaches `scale`, or 0 where it is no more than binary fractions leave of an exact 0."""
+    """Replace a value by an exact 0 where it is only the rounding error of binary fractions; `scale` is the range's
+    size."""
     return 0.0 if abs(value) <= SLACK * scale and math.isfinite(scale) else value
 
 
 def monotone(function: Callable[[float], float], interval: Interval) -> Interval:
-    """Range of a monotone function of one input, from its two ends."""
+    """Range of a monotone function over an interval, from the interval's two ends."""
     ends = (function(low(interval)), function(high(interval)))
     return span(min(ends), max(ends))
 
 
 def over_corners(function: Callable[..., float], *intervals: Interval) -> Interval:
-    """Range of a function that is monotone in each of its inputs over the box, from the box's corners."""
+    """Range of a function that is monotone in each of its inputs, from the corners of the box that the intervals
+    span."""
     ends = [sorted({low(interval), high(interval)}) for interval in intervals]
     values = [function(*corner) for corner in itertools.product(*ends)]
     return span(min(values), max(values))

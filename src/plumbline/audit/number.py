@@ -1,4 +1,4 @@
-"""Printed numbers: what a rounded text can have stood for.
+"""Reads printed numbers as everything that a rounded text can have stood for.
 
 "0.4829" is every number from 0.48285 to 0.48295; the text decides, not the value.
 """
@@ -19,13 +19,13 @@ from plumbline.core.errors import PlumblineError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Number(Operand):
-    """A number of a document.
+    """A number that a paper prints.
 
     Attributes:
         text: as printed, without thousands separators: "0.4829", "-2.07", "1.5e-4".
-        exact: a count or a stated setting: not rounded.
+        exact: it is a count or a stated setting, not a rounded number.
         relation: "=" or, for a number that is printed as a bound, "<" (then it stands for [0, text]).
-        name: what expressions call it; empty: they write it out.
+        name: its name in the text of expressions; empty: they write out the number.
         where: where it is printed.
         cells: the printed cells that it is read from; none for a setting or a constant.
     """
@@ -45,11 +45,11 @@ class Number(Operand):
 
     @property
     def value(self) -> float:
-        """The printed value itself."""
+        """The printed value as a float, without its rounding."""
         return float(self.text)
 
     def exactly(self) -> Self:
-        """The same number taken as it stands."""
+        """The same number taken as exact: not rounded."""
         return replace(self, exact=True)
 
     def rounded(self) -> Self:
@@ -57,11 +57,11 @@ class Number(Operand):
         return replace(self, exact=False)
 
     def as_bound(self) -> Self:
-        """The same number as the upper end of what it bounds."""
+        """The same number as an upper bound: it stands for everything from 0 to the text."""
         return replace(self, relation="<")
 
     def without_sign(self) -> Self:
-        """Its magnitude, as a text of the same digits."""
+        """The number's magnitude, with the same digits."""
         return replace(self, text=self.text.lstrip("-"))
 
     def middle(self) -> Interval:
@@ -69,7 +69,7 @@ class Number(Operand):
         return iv.mpf(self.text)
 
     def interval(self) -> Interval:
-        """Everything that rounds to the text: half a unit of its last digit to either side."""
+        """The interval of everything that rounds to the text: half a unit of its last digit to either side."""
         if self.relation == "<":
             return iv.mpf(["0", self.text])
         if self.exact:
@@ -79,6 +79,7 @@ class Number(Operand):
         return iv.mpf([str(printed - half), str(printed + half)])
 
     def expression(self) -> Expression:
+        """Turn the number into an expression: its printed value, and the interval of what rounds to it."""
         return Expression(
             text=self.name or str(self),
             printed=(self.middle(),),
@@ -93,7 +94,7 @@ class Number(Operand):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column(Operand):
-    """Printed numbers of one column under one name: operators take them one by one."""
+    """The printed numbers of one column under one name; operators take them one by one."""
 
     name: str
     numbers: tuple[Number, ...]
@@ -108,14 +109,15 @@ class Column(Operand):
         return self.numbers[place]
 
     def exactly(self) -> Self:
-        """The same numbers taken as they stand."""
+        """The same column with every number taken as exact: not rounded."""
         return replace(self, numbers=tuple(number.exactly() for number in self))
 
     def as_bounds(self) -> Self:
-        """The same numbers as the upper ends of what they bound."""
+        """The same column with every number as an upper bound."""
         return replace(self, numbers=tuple(number.as_bound() for number in self))
 
     def expression(self) -> Expression:
+        """Turn the column into one expression that stands for all of its numbers."""
         cells = tuple(cell for number in self for cell in number.cells)
         return Expression(
             text=self.name,
@@ -127,12 +129,12 @@ class Column(Operand):
 
 
 def exact(value: int | float, name: str = "") -> Number:
-    """A setting or count, taken as it stands."""
+    """A setting or count as an exact number."""
     return Number(text=str(value), exact=True, name=name)
 
 
 def made_of(value: int | float, *numbers: Number, name: str = "") -> Number:
-    """A number, taken as it stands, that was computed from printed ones: its cells are theirs."""
+    """An exact number that was computed from printed ones, and counts as read from their cells."""
     cells = tuple(cell for number in numbers for cell in number.cells)
     return Number(text=str(value), exact=True, name=name, cells=cells)
 

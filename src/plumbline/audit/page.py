@@ -1,4 +1,5 @@
-"""The audit as a page for people: findings first, the most consequential on top, no line wider than a terminal."""
+"""Writes the audit as a page for people: findings first, the most consequential on top, no line wider than a
+terminal."""
 
 from __future__ import annotations
 
@@ -33,13 +34,13 @@ def to_markdown(
     told: Mapping[str, Sequence[Finding]],
     covered: Mapping[str, Coverage],
 ) -> str:
-    """The page.
+    """Write the audit's page as Markdown.
 
     Args:
         frame: rows as `report.build` gives them.
-        studies: the documents shown, in this order within one bearing.
-        told: findings of each document.
-        covered: coverage of each document.
+        studies: the studies shown, in this order within one bearing.
+        told: findings of each study.
+        covered: coverage of each study.
     """
     parts = ["# Audit of the printed numbers", "", *_wrapped(INTRODUCTION), ""]
     parts += [line for name, meaning in VERDICTS.items() for line in _item(f"**{name}**: {meaning}.")]

@@ -1,7 +1,7 @@
-"""Closed formulas of parameter counts: what a printed configuration comes to. Needs no torch.
+"""Counts a model's parameters by closed formulas, from a printed configuration. Needs no torch.
 
-Every count is an exact integer. The sizes themselves are the documents' (`published/setup.yaml`), and how a document
-is read where it leaves something open stands in its study's audit.
+Every count is an exact integer. The sizes themselves are the paper's (`published/setup.yaml`), and how a paper is
+interpreted where it leaves something open stands in its study's audit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class DecoderSize:
         return self.key_value_heads * self.head_width
 
     def attention(self) -> int:
-        """Parameters of one layer's projections, biases included."""
+        """Parameters of one layer's attention: its projections with their biases, and the norm of queries and keys, if
+        any."""
         query = self.width * self.query_width if self.learned_query else 0
         matrices = query + 2 * self.width * self.key_width + self.query_width * self.width
         biases = self.query_width + 2 * self.key_width + self.width if self.biases else 0
@@ -62,13 +63,13 @@ class DecoderSize:
         return self.layers * (self.attention() + self.feed_forward() + 2 * norms) + norms
 
     def total(self) -> int:
-        """All parameters; a tied head counts once."""
+        """All parameters; an output head that is tied to the embedding counts once."""
         embeddings = self.vocabulary * self.width * (1 if self.tied else 2)
         return self.body() + embeddings + self.learned_positions * self.width
 
 
 def head_width(width: int, heads: int) -> int:
-    """Width of one of `heads` heads that share the model's width.
+    """Width of one of `heads` heads that share the model's width evenly.
 
     Raises:
         PlumblineError: the heads do not share it evenly.

@@ -1,7 +1,7 @@
-"""The printed side: numbers of one document, as data under ``config/studies/<study>/published/``.
+"""Reads the numbers that a paper prints, kept as data under ``config/studies/<study>/published/``.
 
-Numbers are read as the text that was printed: "0.4820" has four digits, 0.482 has three, and only the text
-says how far the number was rounded. What a document does not print is an empty cell.
+Numbers are read as the text that was printed: "0.4820" has four digits, 0.482 has three, and only the text says how far
+the number was rounded. What a paper does not print is an empty cell.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOT_PRINTED = "not printed"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """A checkable statement of a document. `values` are numbers as parsed: for digits, see the tables."""
+    """A checkable statement of a paper. `values` are numbers as parsed: for their printed digits, see the tables."""
 
     id: str
     text: str
@@ -39,7 +39,7 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProseNumber:
-    """A number printed in running text: its text, whether it is a count (never rounded), and where it is."""
+    """A number printed in running text: its text, whether it is a count (never rounded), and where it is printed."""
 
     text: str
     exact: bool
@@ -47,12 +47,12 @@ class ProseNumber:
 
 
 class Published:
-    """Reader of the printed numbers of one document.
+    """Reader of the numbers that one paper prints.
 
     Args:
         directory: the study's folder of printed numbers.
-        reads: the files that may be read, without their ending; None: all. A table or figure declares what it reads
-            in the study's YAML, so that an edit of a printed number remakes exactly what shows it.
+        reads: the files that may be read, without their ending; None: all. A table or figure declares what it reads in
+            the study's YAML, so that an edit of a printed number remakes exactly what shows it.
 
     Raises:
         PlumblineError: (from each method) a file, a row or a name that is not there, not declared, or malformed.
@@ -63,20 +63,20 @@ class Published:
 
     @classmethod
     def of(cls, study: str, root: Path = ROOT, reads: Collection[str] | None = None) -> Published:
-        """The printed numbers of a study of the project."""
+        """Open the printed numbers of a study of the project."""
         return cls(root / "config" / "studies" / study / "published", reads)
 
     @property
     def study(self) -> str:
-        """The study's name: the folder's."""
+        """The name of the study: that of the folder above `published/`."""
         return self.directory.resolve().parent.name
 
     def path(self, name: str, suffix: str = "csv") -> Path:
-        """Where the printed table (or list, with another suffix) `name` is."""
+        """The file of the printed table `name`, or of a list with another suffix."""
         return self.directory / f"{name}.{suffix}"
 
     def shown(self, name: str, suffix: str = "csv") -> str:
-        """The file's path for readers: inside the project, relative to it."""
+        """The file's path for readers: relative to the project where it lies inside it."""
         path = self.path(name, suffix).resolve()
         return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.as_posix()
 
@@ -85,7 +85,8 @@ class Published:
         return sorted(path.stem for path in self.directory.glob("*.csv") if path.stem != "prose")
 
     def table(self, name: str, key: str | list[str] | None = None) -> pd.DataFrame:
-        """A printed table on its key (the first column by default), every cell as printed; empty where nothing is."""
+        """A printed table indexed by `key` (the first column by default), every cell as printed; empty where nothing is
+        printed."""
         frame = pd.read_csv(self._file(f"{name}.csv"), dtype=str, keep_default_na=False)
         return frame.set_index(frame.columns[0] if key is None else key)
 
@@ -99,7 +100,7 @@ class Published:
         return frame
 
     def claims(self) -> list[Claim]:
-        """The claims, in the document's order; none where the study makes none."""
+        """The paper's claims, in its order; empty where the study checks none."""
         if not (self.directory / "claims.yaml").exists():
             return []
         claims = []
@@ -120,11 +121,11 @@ class Published:
         return known[name]["values"]
 
     def setup(self) -> dict[str, dict[str, Any]]:
-        """The stated configuration: id -> values. Entries marked `external` are not the document's own."""
+        """The stated configuration: id -> values. Entries marked `external` are not from the paper itself."""
         return {entry["id"]: dict(entry["values"]) for entry in self._entries("setup.yaml")}
 
     def prose(self) -> dict[str, ProseNumber]:
-        """Numbers printed only in running text, captions or figures: id -> text, exact, source."""
+        """Numbers printed only in running text, captions or figures, by id."""
         path = self._file("prose.csv")
         with path.open(newline="", encoding="utf-8") as handle:
             rows = list(csv.DictReader(handle))
@@ -158,7 +159,7 @@ class Published:
 
 
 def printed(frame: pd.DataFrame, row: Any, column: str) -> str:
-    """A printed cell, or the words that nothing is printed there."""
+    """The printed cell of a table, or the words "not printed" where it is empty or its row is missing."""
     if row not in frame.index:
         return NOT_PRINTED
     return frame.loc[row, column] or NOT_PRINTED

@@ -1,4 +1,4 @@
-"""The audit as a frame and a CSV: every row with its class and finding, and what no row reads."""
+"""Collects the audit as a frame and a CSV: every row with its class and finding, and what no row reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plumbline.specs.config import ROOT, documents
 
 
 def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
-    """The named documents, or all: every folder of `config/studies` with printed numbers, in alphabetical order.
+    """The named studies, or else all: every folder of `config/studies` with printed numbers, in alphabetical order.
 
     Raises:
         PlumblineError: a study has no printed numbers, or none has any.
@@ -34,7 +34,7 @@ def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
 
 
 def ledger(study: str, root: Path = ROOT) -> Ledger:
-    """The rows of one document, computed; none where its study has no module `audit`.
+    """Compute the audit's rows of one study; none where the study has no module `audit`.
 
     Raises:
         PlumblineError: a printed number that a row needs is not there.
@@ -46,18 +46,18 @@ def ledger(study: str, root: Path = ROOT) -> Ledger:
 
 
 def findings(study: str, root: Path = ROOT) -> list[Finding]:
-    """The findings of one document, the most consequential first."""
+    """The findings of one study's paper, the most consequential first."""
     return read_findings(_beside(study, "explanations", root))
 
 
 def covered(study: str, root: Path = ROOT) -> Coverage:
-    """How the printed numbers of one document fare: read by a row, listed with a reason, or neither."""
+    """Which printed numbers of one study's paper a row reads, which are listed with a reason, and which are neither."""
     entries = read_unread(_beside(study, "unread", root))
     return coverage(Published.of(study, root), ledger(study, root).read, entries)
 
 
 def build(studies: Sequence[str] = (), root: Path = ROOT) -> pd.DataFrame:
-    """Every row of the audit, columns `COLUMNS`: of the named documents, or of every folder with printed numbers.
+    """Every row of the audit, columns `COLUMNS`: of the named studies, or of every folder with printed numbers.
 
     Raises:
         PlumblineError: a printed number that a row needs is not there, or a finding names a row that is not.
@@ -80,12 +80,13 @@ def build(studies: Sequence[str] = (), root: Path = ROOT) -> pd.DataFrame:
 
 
 def to_csv(frame: pd.DataFrame) -> str:
-    """The whole audit; numbers with ten significant digits, so that it is the same text everywhere."""
+    """The audit as the text of a CSV; numbers have ten significant digits, so that it is the same text on every
+    machine."""
     return frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")
 
 
 def summary(frame: pd.DataFrame, studies: Sequence[str]) -> pd.DataFrame:
-    """Rows per document and verdict, with totals; a document without rows is there too."""
+    """Number of rows per paper and verdict, with totals; a paper without rows is listed too."""
     table = pd.crosstab(frame["document"], frame["verdict"])
     table = table.reindex(index=list(studies), columns=list(VERDICTS), fill_value=0)
     table.index.name = "document"

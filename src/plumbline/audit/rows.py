@@ -1,4 +1,4 @@
-"""A row of the audit: a printed number, the expression that gives it, its inputs, the computed verdict and class."""
+"""Computes the rows of the audit: a printed number, the expression that gives it, its inputs, verdict and class."""
 
 from __future__ import annotations
 
@@ -63,8 +63,11 @@ COLUMNS = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A check that has been computed; see `COLUMNS`. `recomputed` is the value at the printed inputs, or the middle of
-    a range that no printed number narrows (`recomputed_is`)."""
+    """A computed check of a printed number; `COLUMNS` describes the fields.
+
+    `recomputed` is the value at the printed inputs, or the middle of a range that no printed number narrows
+    (`recomputed_is` says which).
+    """
 
     document: str
     id: str
@@ -82,13 +85,18 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """Its class, one of `CLASSES`."""
+        """The row's class, one of `CLASSES`; a mismatch of what must follow is a contradiction."""
         broken = self.verdict == MISMATCH and self.basis in ("follows", "copy")
         return CONTRADICTION if broken else self.basis
 
 
 def verdict(printed: Number, at_printed_inputs: object, over_roundings: object) -> str:
-    """Match, within rounding, knife edge or mismatch, as `VERDICTS` defines them."""
+    """Judge a printed number: match, within rounding, knife edge or mismatch, as `VERDICTS` defines them.
+
+    Args:
+        at_printed_inputs: interval of the recomputed number for the inputs as printed.
+        over_roundings: interval of the recomputed number for all inputs that round to the printed ones.
+    """
     if meet(printed.interval(), at_printed_inputs):
         return MATCH
     if touch(printed.interval(), over_roundings):
@@ -97,9 +105,9 @@ def verdict(printed: Number, at_printed_inputs: object, over_roundings: object) 
 
 
 class Ledger:
-    """Collects the rows of one document and hands out its printed numbers; `settings` is its stated configuration.
+    """Collects the rows of one paper's audit and hands out its printed numbers.
 
-    `read` are the printed cells that some row feeds on or tests.
+    `settings` is the paper's stated configuration; `read` holds the printed cells that some row uses or tests.
     """
 
     def __init__(self, document: str, published: Published) -> None:
@@ -115,11 +123,19 @@ class Ledger:
         return self._published.prose()
 
     def table(self, name: str) -> Table:
-        """A printed table."""
+        """A printed table, whose cells and columns are numbers for the audit's formulas.
+
+        Raises:
+            PlumblineError: (when a cell is first read) the paper prints no such table.
+        """
         return self._tables.setdefault(name, Table(self._published, name))
 
     def prose(self, name: str) -> Number:
-        """A number printed in running text."""
+        """A number printed in running text, by its id in prose.csv.
+
+        Raises:
+            PlumblineError: prose.csv has no such id.
+        """
         try:
             number = self._prose[name]
         except KeyError:
@@ -140,16 +156,16 @@ class Ledger:
         basis: Basis = "follows",
         note: str = "",
     ) -> None:
-        """Hold `printed` against what `formula` comes to, and keep the row.
+        """Compare a printed number with the result of a formula, and keep the row.
 
         Args:
             id: the row's name; findings refer to it.
             what: what the printed number is.
-            source: where it stands.
+            source: where it is printed.
             printed: the number as printed.
             formula: an expression of other printed numbers and stated settings.
             basis: what the row rests on; see `CLASSES`.
-            note: what the formula's text does not say of itself; follows it in the row.
+            note: what the formula's text does not say by itself; it follows the formula in the row.
 
         Raises:
             PlumblineError: the name is taken, or the formula does not give one finite number.
@@ -182,5 +198,5 @@ class Ledger:
         self.read.update(printed.cells, cells_of(expression))
 
     def copy(self, id: str, what: str, source: str, printed: Number, original: Number) -> None:
-        """A number that is printed twice: the shorter text must be the longer one, rounded."""
+        """Check a number that is printed twice: the shorter text must be the longer one, rounded."""
         self.check(id, what, source, printed, original, basis="copy")

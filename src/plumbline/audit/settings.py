@@ -1,4 +1,4 @@
-"""The stated configuration of a document, as the audit reads it: `published/setup.yaml`, value by value."""
+"""Reads the stated configuration of a paper, `published/setup.yaml`, value by value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plumbline.core.errors import PlumblineError, nearest
 
 
 class Settings:
-    """Reads single values of a document's setup.yaml. The file is read when the first value is asked for.
+    """Reader of single values of a paper's setup.yaml. The file is read when the first value is asked for.
 
     Raises:
         PlumblineError: (from each method) there is no such entry or key, or its value is of another type.
@@ -26,21 +26,21 @@ class Settings:
         return self._published.setup()
 
     def whole(self, entry: str, key: str) -> int:
-        """A whole number: a size or a count."""
+        """Read a whole number: a size or a count."""
         value = self._value(entry, key)
         if not isinstance(value, int) or isinstance(value, bool):
             raise PlumblineError(f"{self._path}: {entry}.{key} is {value!r}; write a whole number")
         return value
 
     def number(self, entry: str, key: str) -> Number:
-        """A number of any kind, taken as it stands."""
+        """Read a number of any kind, as an exact one."""
         value = self._value(entry, key)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise PlumblineError(f"{self._path}: {entry}.{key} is {value!r}; write a number")
         return exact(value, f"{entry}.{key}")
 
     def flag(self, entry: str, key: str) -> bool:
-        """Whether something is there."""
+        """Read a truth value: whether the paper's setup has something."""
         value = self._value(entry, key)
         if not isinstance(value, bool):
             raise PlumblineError(f"{self._path}: {entry}.{key} is {value!r}; write true or false")

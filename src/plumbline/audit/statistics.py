@@ -1,4 +1,4 @@
-"""Named functions that are statistics: p, corrections, Welch, ranks."""
+"""Defines the audit's statistics as named functions: p-values, corrections, Welch's test, ranks."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from plumbline.stats import adjust, noise_floor, spearman, welch
 
 @function("sqrt(sum (x - mean)^2 / (n - 1))")
 def sample_sd(x: Intervals) -> Interval:
+    """Sample standard deviation sqrt(sum (x - mean)^2 / (n - 1)) of a list."""
     # Monotone in each value as long as no rounding carries a value across the mean.
     return over_corners(lambda *values: noise_floor(values).sigma, *x)
 
@@ -25,11 +26,13 @@ def _two_sided(z: float) -> float:
 
 @function("2 (1 - Phi(|z|))")
 def two_sided_p(z: Interval) -> Interval:
+    """Two-sided p-value of a z under the standard normal: 2 (1 - Phi(|z|))."""
     return monotone(_two_sided, abs(z))
 
 
 @function("1 - Phi(z)")
 def one_sided_p(z: Interval) -> Interval:
+    """One-sided p-value of a z under the standard normal: 1 - Phi(z)."""
     return monotone(lambda value: float(scipy_stats.norm.sf(value)), z)
 
 
@@ -44,21 +47,25 @@ def _survivors(correction: str, z: Intervals, m: Interval, alpha: Interval) -> I
 
 @function("how many Bonferroni-adjusted p of z are <= alpha, m tests")
 def bonferroni_survivors(z: Intervals, m: Interval, alpha: Interval) -> Interval:
+    """Number of z whose two-sided p, Bonferroni-adjusted for `m` tests, is at most `alpha`."""
     return _survivors("bonferroni", z, m, alpha)
 
 
 @function("how many Holm-adjusted p of z are <= alpha, m tests")
 def holm_survivors(z: Intervals, m: Interval, alpha: Interval) -> Interval:
+    """Number of z whose two-sided p, Holm-adjusted for `m` tests, is at most `alpha`."""
     return _survivors("holm", z, m, alpha)
 
 
 @function("how many Benjamini-Hochberg-adjusted p of z are <= alpha, m tests")
 def bh_survivors(z: Intervals, m: Interval, alpha: Interval) -> Interval:
+    """Number of z whose two-sided p, Benjamini-Hochberg-adjusted for `m` tests, is at most `alpha`."""
     return _survivors("bh", z, m, alpha)
 
 
 @function("Benjamini-Hochberg survivors from Bonferroni p: largest k with p(k) / k <= alpha")
 def bh_from_bonferroni(p: Intervals, alpha: Interval) -> Interval:
+    """Number of Benjamini-Hochberg survivors, from Bonferroni-adjusted p: the largest k with p(k) / k <= alpha."""
     counts = []
     for side in (high, low):
         ordered = sorted(side(value) for value in p)
@@ -74,21 +81,26 @@ def _welch_p(t: float, sd_a: float, sd_b: float, n: float) -> float:
 
 @function("2 (1 - T_df(|t|)), df of Welch and Satterthwaite from the two sd of n runs each")
 def welch_p(t: Interval, sd_a: Interval, sd_b: Interval, n: Interval) -> Interval:
+    """Two-sided p of a Welch t, with Welch-Satterthwaite degrees of freedom from the standard deviations of `n` runs
+    each."""
     return over_corners(_welch_p, t, sd_a, sd_b, n)
 
 
 @function("Welch t of two lists")
 def welch_t_of_seeds(a: Intervals, b: Intervals) -> Interval:
+    """Welch's t of two lists of seeds' values."""
     return over_corners(lambda *x: welch(x[: len(a)], x[len(a) :]).t, *a, *b)
 
 
 @function("two-sided p of the Welch t of two lists")
 def welch_p_of_seeds(a: Intervals, b: Intervals) -> Interval:
+    """Two-sided p of Welch's t of two lists of seeds' values."""
     return over_corners(lambda *x: welch(x[: len(a)], x[len(a) :]).p, *a, *b)
 
 
 @function("share of pairs (a, b) with a <= b: 0 if and only if the bootstrap probability is 0")
 def share_of_overlap(a: Intervals, b: Intervals) -> Interval:
+    """Share of the pairs of two lists with a <= b: 0 if and only if the bootstrap probability of it is 0."""
     pairs = [(first, second) for first in a for second in b]
     sure = sum(high(first) <= low(second) for first, second in pairs)
     possible = sum(low(first) <= high(second) for first, second in pairs)
@@ -103,6 +115,8 @@ def _ordered(x: Intervals) -> bool:
 
 @function("Pearson correlation of the ranks")
 def spearman_rho(x: Intervals, y: Intervals) -> Interval:
+    """Spearman's rho of two lists, the Pearson correlation of their ranks; from -1 to 1 where rounding leaves ranks
+    open."""
     if not (_ordered(x) and _ordered(y)):
         return span(-1.0, 1.0)
     rho = spearman([low(value) for value in x], [low(value) for value in y]).rho
@@ -111,6 +125,8 @@ def spearman_rho(x: Intervals, y: Intervals) -> Interval:
 
 @function("2 (1 - T_(n-2)(|rho| sqrt((n - 2) / (1 - rho^2))))")
 def p_of_rho(rho: Interval, n: Interval) -> Interval:
+    """Two-sided p of a rank correlation of `n` pairs, by t with n - 2 degrees of freedom."""
+
     def p(value: float) -> float:
         pairs = low(n)
         return float(2 * scipy_stats.t.sf(value * math.sqrt((pairs - 2) / (1 - value**2)), pairs - 2))
@@ -120,6 +136,8 @@ def p_of_rho(rho: Interval, n: Interval) -> Interval:
 
 @function("rho = 1 - 6 D / (n (n^2 - 1)), D even: the one next to the printed rho")
 def nearest_possible_rho(rho: Interval, n: Interval) -> Interval:
+    """The value nearest to a printed rho that `n` pairs without ties can have: 1 - 6 D / (n (n^2 - 1)) with an even
+    D."""
     pairs = round(low(n))
     scale = pairs * (pairs**2 - 1) / 6
     target = (low(rho) + high(rho)) / 2

@@ -1,4 +1,4 @@
-"""A printed table as the audit reads it: cells and columns as numbers, words as text."""
+"""Reads a printed table for the audit: cells and columns as numbers, words as text."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from plumbline.core.errors import PlumblineError, nearest
 
 
 class Table:
-    """A printed table on the keys that `coverage.keyed` gives its rows.
+    """A printed table; `coverage.keyed` gives its rows unique keys.
 
-    Expressions call a cell `table.row.column`; a column `table[:].column` (of every row that prints one),
-    `table[a, b].column` (of these rows) or `table[not a].column` (of every row but this one); a line
-    `table.row[:]` or `table.row[a, b]`, of these columns.
+    Expressions write a cell as `table.row.column`; a column as `table[:].column` (all rows that print one), `table[a,
+    b].column` (these rows) or `table[not a].column` (all rows but this one); a line as `table.row[:]` or, of these
+    columns, `table.row[a, b]`.
     """
 
     def __init__(self, published: Published, name: str) -> None:
@@ -34,11 +34,11 @@ class Table:
         return list(self._frame.index)
 
     def prints(self, row: str, column: str) -> bool:
-        """Whether something stands in the cell."""
+        """Whether the paper prints something in the cell."""
         return isinstance(self._text(row, column), str)
 
     def words(self, column: str) -> dict[str, str]:
-        """The texts of a column by row, of the rows that print one."""
+        """The texts of a column by row, without the rows that print nothing there."""
         return dict(self._frame[column].dropna())
 
     def __getitem__(self, cell: tuple[str, str]) -> Number:
@@ -54,7 +54,7 @@ class Table:
         return Number(text=str(self._text(row, column)), name=name, cells=((self._name, row, column),))
 
     def column(self, column: str, rows: Sequence[str] | None = None) -> Column:
-        """The printed numbers of a column: of these rows, or of all that print one."""
+        """The printed numbers of a column: those of `rows`, or of all rows that print one."""
         chosen = list(self.words(column)) if rows is None else rows
         where = ":" if rows is None else ", ".join(rows)
         return self._numbers(column, chosen, where)
