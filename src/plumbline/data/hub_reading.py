@@ -1,4 +1,4 @@
-"""Reading a data set of the hub for a corpus: at which commit, from where on, and how much of it."""
+"""Reads a data set of the hub for a corpus: at which commit, from which row on, and how much of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plumbline.data.stream_cursor import Kept
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of the source hub."""
+    """Add the flags of the source `hub` to a parser."""
     parser.add_argument("--path", default="", help="hub: name of the data set, or a folder in hub layout")
     parser.add_argument("--configuration", default="", help="hub: configuration of the data set")
     parser.add_argument("--split", default="train", help="hub: the data set's split to read")
@@ -32,9 +32,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document], dict[str, Any], Kept | None]:
-    """The documents that the flags ask for, what documents.json is to say of them, and where they are kept meanwhile.
+    """Open the data set that the flags of the source `hub` ask for.
 
-    Limits by hand (--max-documents, --max-megabytes) keep nothing.
+    Limits given by hand (--max-documents, --max-megabytes) keep nothing for a later fetch.
+
+    Returns:
+        The documents, what documents.json is to say of them, and what was read of them so far, None if nothing is kept.
 
     Raises:
         PlumblineError: as `hub.documents`, `hub.pinned`, `Kept` and `budget.measure`; flags that do not go together.

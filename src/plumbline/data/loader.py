@@ -1,4 +1,4 @@
-"""What training reads: a pack, memory-mapped, and the order of its sequences.
+"""Opens a pack for training, memory-mapped, and computes the order in which its sequences are read.
 
 The order is a pure function of (number of sequences, data_seed, step): it knows nothing of ranks, workers or resuming.
 """
@@ -19,14 +19,14 @@ _OPEN_SHARDS = 256
 
 
 class Pack:
-    """Fixed-length sequences behind a manifest.
+    """A pack: sequences of a fixed length, ready to train on, behind a manifest.
 
     Attributes:
-        manifest: what the manifest says.
+        manifest: content of the manifest.
         sequences: number of sequences.
         context: tokens in a sequence; inputs are its first T-1 tokens, targets its last T-1.
         vocabulary: entries of the tokenizer that made it.
-        separator: its token between documents; None where the manifest names none.
+        separator: id of the tokenizer's entry between documents; None where the manifest names none.
     """
 
     def __init__(self, manifest_path: str | Path, context: int | None = None) -> None:
@@ -80,14 +80,14 @@ class Pack:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """As `plumbline.data.manifest.fingerprint`."""
+        """A hash of what the pack's sequences are made of (`plumbline.data.manifest.fingerprint`)."""
         return fingerprint(self.manifest)
 
     def require_context(self, context: int) -> None:
-        """Refuse a context that is not the pack's.
+        """Refuse a model's context that is not the pack's.
 
         Raises:
-            PlumblineError: longer (there are no such sequences), or shorter (tokens would be dropped unsaid).
+            PlumblineError: it is longer (there are no such sequences), or shorter (tokens would be dropped silently).
         """
         if context != self.context:
             what = "longer" if context > self.context else "shorter"
@@ -97,11 +97,11 @@ class Pack:
             )
 
     def sequence(self, index: int) -> np.ndarray:
-        """One sequence: int64 (T,)."""
+        """Read one sequence: int64 (T,)."""
         return self.rows(np.array([index]))[0]
 
     def rows(self, indices: np.ndarray) -> np.ndarray:
-        """Some sequences, in the order asked for: int64 (B, T)."""
+        """Read several sequences, in the order of `indices`: int64 (B, T)."""
         indices = np.asarray(indices, dtype=np.int64)
         if indices.size and not (indices.min() >= 0 and indices.max() < self.sequences):
             raise IndexError(
@@ -115,16 +115,23 @@ class Pack:
 
 
 def order(pack: Pack, data_seed: int, epoch: int, positions: np.ndarray | None = None) -> np.ndarray:
-    """The sequences at `positions` of an epoch (default: all of it): a permutation of 0 ... sequences-1, int64."""
+    """The order of sequences in an epoch, a permutation of 0 ... sequences-1; int64.
+
+    Args:
+        positions: the places of the epoch that are asked for; all by default.
+    """
     positions = np.arange(pack.sequences) if positions is None else positions
     return permute(positions, pack.sequences, f"data order\ndata_seed {data_seed}\nepoch {epoch}")
 
 
 def batch_indices(pack: Pack, data_seed: int, step: int, sequences_per_batch: int) -> np.ndarray:
-    """The sequences of the global batch of `step` (from 0): int64 (sequences_per_batch,).
+    """The indices of the sequences in the global batch of `step` (from 0): int64 (sequences_per_batch,).
 
     Batches run on through the epochs: one may straddle the end of an epoch and the start of the next, which has an
     order of its own. A rank takes its slice of this array.
+
+    Raises:
+        PlumblineError: a negative step, or fewer than one sequence per batch.
     """
     if step < 0 or sequences_per_batch < 1:
         raise PlumblineError(f"step {step} and sequences per batch {sequences_per_batch} must be at least 0 and 1")

@@ -1,4 +1,4 @@
-"""Reading the JSON files that the data stages leave, with an error that says which one is not what it should be."""
+"""Reads the JSON files that the data stages write, with an error that names the file, what it lacks and the remedy."""
 
 from __future__ import annotations
 
@@ -13,17 +13,26 @@ _PACK_KEYS = ("context", "dtype", "sequences", "sequences_per_shard", "shards", 
 
 
 def read_documents(path: Path) -> dict[str, Any]:
-    """A documents.json."""
+    """Read documents.json, which describes the documents of a corpus.
+
+    Raises:
+        PlumblineError: the file is missing, or is no such file.
+    """
     return _read(path, ("corpus", "source", "collections", "split_rule", "piece_bytes", "splits"), "documents")
 
 
 def read_pack(path: Path) -> dict[str, Any]:
-    """A pack's manifest."""
+    """Read the manifest of a pack.
+
+    Raises:
+        PlumblineError: the file is missing, or is no manifest.
+    """
     return _read(path, _PACK_KEYS, "pack")
 
 
 def fingerprint(manifest: dict[str, Any]) -> str:
-    """SHA-256 of what a pack's sequences are made of: shards' checksums, length, type, tokenizer; not of file names."""
+    """SHA-256 of what a pack's sequences are made of: its shards' checksums, lengths, number type and tokenizer; file
+    names do not count."""
     shards = [[entry["sequences"], entry["sha256"]] for entry in manifest["shards"]]
     parts = {key: manifest[key] for key in ("sequences", "context", "dtype", "tokenizer_sha256")}
     return sha256_text(canonical_json(parts | {"shards": shards}))

@@ -1,6 +1,6 @@
-"""Pack token shards into sequences of fixed length, with one manifest per size.
+r"""Packs token shards into sequences of fixed length, with one manifest per size.
 
-python -m plumbline.data.pack --tokens tokens --shards 2 --tokenizer tokenizer.json \\
+python -m plumbline.data.pack --tokens tokens --shards 2 --tokenizer tokenizer.json \
     --documents documents.json --split train --context 128 --size base=8000 --size large=all --out packs/context128
 
 Documents follow one another, each with its separator, and are cut every `context` tokens wherever that falls: attention
@@ -31,7 +31,7 @@ FORMAT = 1
 
 
 class TooFew(PlumblineError):
-    """A side of the corpus holds fewer tokens (`found`) than its largest pack wants (`wanted`)."""
+    """One side of the corpus holds fewer tokens (`found`) than its largest pack wants (`wanted`)."""
 
     def __init__(self, wanted: int, found: int, message: str) -> None:
         super().__init__(message)
@@ -50,12 +50,13 @@ def pack(
     out: Path,
     made_of: str = "",
 ) -> dict[str, dict[str, Any]]:
-    """Write shards and then manifests; returns the manifests by name.
+    """Write the shards of packs and then their manifests; returns the manifests by name.
 
     Args:
+        tokens: token shards, in order.
         sizes: number of sequences of each pack, or None for all that there are.
-        corpus: what documents.json says.
-        made_of: what a plan says that this is made of; manifests repeat it.
+        corpus: content of documents.json.
+        made_of: the fingerprint of what this is made of, which manifests repeat; empty by hand.
 
     Raises:
         PlumblineError: a token shard is missing, damaged or of another tokenizer, or a size exceeds the corpus.
@@ -213,7 +214,7 @@ def _sizes(texts: Sequence[str]) -> dict[str, int | None]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The verb."""
+    """Run the verb `python -m plumbline.data.pack`."""
     from plumbline.data.manifest import read_documents
 
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.pack", description=__doc__.splitlines()[0])

@@ -1,4 +1,4 @@
-"""A pseudo-random permutation of 0 ... n-1 that is computed element by element.
+"""Computes a pseudo-random permutation of 0 ... n-1 element by element.
 
 A balanced Feistel network over the smallest even number of bits that holds n, walked along its cycles until it lands
 below n (Black and Rogaway 2002, "Ciphers with arbitrary finite domains", cycle-walking). Nothing of length n is held,
@@ -16,7 +16,7 @@ _ROUNDS = 10
 
 
 def permute(indices: np.ndarray, size: int, key: str) -> np.ndarray:
-    """Where each of `indices` (int64, in 0 ... size-1) goes under the permutation named by `key`; same shape."""
+    """Map each of `indices` (int64, in 0 ... size-1) by the permutation named by `key`; same shape."""
     assert size > 0 and (indices.size == 0 or (indices.min() >= 0 and indices.max() < size))
     half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
     mask = np.uint64((1 << int(half)) - 1)

@@ -1,4 +1,4 @@
-"""Every package that data comes from: name, version, SHA-256 of its archive, licence, and what it is for.
+"""Lists every package that data comes from: name, version, SHA-256 of its archive, licence, and what it is for.
 
 Standard library only: the workflow reads this while it parses.
 """
@@ -17,9 +17,9 @@ LOCAL_ITEMS = "set `evaluation.source: local` and `evaluation.folder` to a folde
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pin:
-    """One archive of one index.
+    """A pinned archive of a package index.
 
-    `licence` is that of the text that we read out of the archive, with the packaging's own where the two differ;
+    `licence` is that of the text that is read out of the archive, with the packaging's own where the two differ;
     `without` says what to do where the archive cannot be had.
     """
 
@@ -33,7 +33,7 @@ class Pin:
 
     @property
     def requirement(self) -> str:
-        """As its index spells it: `name==version` for Python, `name=version` for Debian."""
+        """The pinned version as its index spells it: `name==version` for Python, `name=version` for Debian."""
         return f"{self.name}{'==' if self.index == 'python' else '='}{self.version}"
 
     @property

@@ -1,4 +1,4 @@
-"""That long work is seen to be alive: a bar in a terminal, one line every few seconds in a log."""
+"""Shows that long work is alive: a bar in a terminal, one line every few seconds in a log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Progress:
             self._bar.close()
 
     def add(self, count: int = 1) -> None:
-        """`count` more units are done."""
+        """Count `count` more units as done."""
         self.count += count
         if self._bar is not None:
             self._bar.update(count)

@@ -1,4 +1,4 @@
-"""Which documents are held out, and in which order documents stand: both are functions of ids alone.
+"""Decides which documents are held out, and shuffles documents: both are functions of ids alone.
 
 Held out: a document whose *group* (what its source says belongs together: the addresses of a year; else the id itself)
 hashes below the given share. The group decides before a document is cut into pieces, so no piece of a held-out document
@@ -42,13 +42,14 @@ Sizes = dict[int, list[int]]
 
 
 def held_out(unit: str, percent: float) -> bool:
-    """Whether what bears this name (a group or an id) is validation data, for a share of `percent` (0-100) of all."""
+    """Whether the documents of a group or id named `unit` are validation data, for a share of `percent` (0-100) of
+    all."""
     digest = hashlib.sha256(f"held out\n{unit}".encode()).digest()
     return int.from_bytes(digest[:8], "big") < percent / 100 * 2**64
 
 
 def rule(percent: float, by: By) -> str:
-    """The split rule in words, for manifests."""
+    """The split rule in words, as manifests store it."""
     group = "; group: what its source says belongs together, else the id" if by == "group" else ""
     return (
         f"a document is held out if the first 8 bytes of sha256('held out\\n' + {by}), as a share of 2^64, are "
@@ -64,12 +65,12 @@ class Shuffle:
     byte, and so on; one that is small enough is sorted.
 
     Memory, whatever the size of the corpus: `write_bytes` while documents come; then `sort_bytes` of lines and what
-    Python needs for each (some 60 bytes; the shortest line has a hundred). With the sizes given that is 64 MB, then at
-    most 410 MB. A text is not held a second time while it is written; one that is longer than `sort_bytes` is held once
-    while it is read.
+    Python needs for each (some 60 bytes; the shortest line has a hundred). With the default sizes that is 64 MB, then
+    at most 410 MB. A text is not held a second time while it is written; one that is longer than `sort_bytes` is held
+    once while it is read.
 
-    Disk: the documents once, in `folder`, until its owner removes it; while a file is split, that file once more. What
-    the lines are written to has them a second time.
+    Disk: the documents once, in `folder`, until its owner removes it; while a file is split, that file once more. The
+    file that the lines are written to takes as much again.
     """
 
     def __init__(self, folder: Path, *, write_bytes: int = 0, sort_bytes: int = 0, level: int = 0) -> None:
@@ -84,11 +85,11 @@ class Shuffle:
 
     @property
     def documents(self) -> int:
-        """How many were taken."""
+        """Number of documents taken so far."""
         return sum(count for _, count, _ in self._sizes.values())
 
     def save(self) -> Sizes:
-        """Make what was taken survive a power cut; returns what `restore` is to be given."""
+        """Make the documents taken so far survive a power cut; returns the sizes that `restore` needs."""
         self._flush()
         for number in sorted(self._unsynced):
             fsync_file(self._path(number))
@@ -97,10 +98,13 @@ class Shuffle:
         return {number: list(size) for number, size in self._sizes.items()}
 
     def restore(self, sizes: Sizes) -> None:
-        """Go on from a `save`: what was written after it is cut off.
+        """Continue from a `save`: what was written after it is cut off.
+
+        Args:
+            sizes: what `save` returned.
 
         Raises:
-            PlumblineError: there is less than was saved.
+            PlumblineError: the files hold less than was saved.
         """
         names = {self._path(number).name for number in sizes}
         for path in self._folder.iterdir():
@@ -120,14 +124,19 @@ class Shuffle:
         self._sizes = {number: list(size) for number, size in sizes.items()}
 
     def add(self, identity: str, source: str, text: str, tokens: dict[str, Any] | None = None) -> None:
-        """Take one document, with where its ids lie if it has some."""
+        """Take one document.
+
+        Args:
+            tokens: where its token ids are, if it has some already.
+        """
         key = _key_of(identity)
         self._put(key[self._level], itertools.chain([key.hex().encode()], _line(identity, source, text, tokens)))
 
     def lines(self, before: Path | None = None) -> Iterator[memoryview]:
-        """Every document as a JSON line (with its line end), shuffled.
+        """Yield every document as a JSON line (with its line end), shuffled.
 
-        `before`: a file of such lines in this order, which are merged with them.
+        Args:
+            before: a file of such lines, already in this order, to merge with them.
 
         Raises:
             PlumblineError: two documents share an id.

@@ -1,10 +1,10 @@
-"""What was read of a hub's data set so far, kept beside the corpus: a fetch that was stopped goes on from there.
+"""Stores what was read of a hub's data set so far next to the corpus: an interrupted fetch continues from there.
 
 `.hub-<hash>` in the folder of the documents, by the hash of what is read and how, holds the files of the shuffle and,
 written last, `cursor.json`: the place in the data set up to which they go, and what was counted. Both reach the disk
-every `SAVE_BYTES` of text; what a kill leaves beyond that is cut off. When the documents are written the files go, and
-what stays are hard links to the documents (no room on the disk while those are there), so that a fetch which is asked
-for more later reads on, and merges what is new.
+every `SAVE_BYTES` of text; what a kill leaves beyond that is cut off. When the documents are written these files are
+removed, and hard links to the documents are kept instead (they take no room on the disk while the documents are there),
+so that a later fetch which is asked for more reads on, and merges what is new.
 
 The bytes of the documents depend on the data set and what is asked of it, never on where a fetch was interrupted.
 """
@@ -47,8 +47,15 @@ _CURSOR = "cursor.json"
 
 @dataclass(kw_only=True)
 class Tally:
-    """What was counted of the documents taken so far: by side (`sizes`: bytes of text), by side and source; the bytes
-    of text of all of them before they were cut, and of the last one."""
+    """Counts of the documents taken so far.
+
+    Attributes:
+        taken: side of the split -> documents.
+        sizes: side -> bytes of text.
+        sources: side -> source -> pieces written.
+        bytes: text of all documents, before they were cut.
+        last: text of the last document.
+    """
 
     taken: Counter[str] = field(default_factory=Counter)
     sizes: Counter[str] = field(default_factory=Counter)
@@ -58,14 +65,14 @@ class Tally:
 
     @classmethod
     def read(cls, content: dict[str, Any]) -> Tally:
-        """From what `vars` gave."""
+        """Read a tally from the dictionary that `vars` gave of one."""
         sources = {split: Counter(counts) for split, counts in content["sources"].items()}
         counters = {name: Counter(content[name]) for name in ("taken", "sizes")}
         return cls(**counters, sources=sources, bytes=content["bytes"], last=content["last"])
 
 
 class Kept:
-    """One such folder, of which this process is the only user."""
+    """The folder that keeps what was read of one data set; this process is its only user."""
 
     #: Up to where documents were taken, and what was counted of them.
     at: Position
@@ -119,8 +126,11 @@ class Kept:
         self._files, self._saved = {}, 0
 
     def ask(self, limit: int | None) -> None:
-        """Say how many bytes of text are wanted (None: all). Where more was read, it is put aside and reading begins
-        anew, as the documents would otherwise depend on what was asked before."""
+        """Say how many bytes of text are wanted (None: all).
+
+        Where more was read already, it is put aside and the data set is read from the beginning, because the documents
+        would otherwise depend on what was asked for before.
+        """
         if limit is None or self.tally.bytes - self.tally.last < limit:
             return
         aside = free_name(self.folder, "larger")
@@ -136,17 +146,18 @@ class Kept:
         self.measured = measured
 
     def restore(self, shuffles: dict[str, Shuffle]) -> None:
-        """Let shuffles in `folder` go on."""
+        """Continue the shuffles of the kept folder from the last `save`."""
         for split, shuffle in shuffles.items():
             shuffle.restore(self._files.get(split, {}))
 
     def took(self, document: Document) -> None:
-        """Note that a document was taken, and so everything before its end."""
+        """Note that a document was taken, so that reading continues after it."""
         assert document.end is not None
         self.at = document.end
 
     def save(self, shuffles: dict[str, Shuffle], *, now: bool = True) -> None:
-        """Make what was taken so far survive a kill or a power cut; unless `now`, only where much has come since."""
+        """Make the documents taken so far survive a kill or a power cut; unless `now`, only after each `SAVE_BYTES` of
+        text."""
         if now or self.tally.bytes - self._saved >= SAVE_BYTES:
             self._files = {split: shuffle.save() for split, shuffle in shuffles.items()}
             self._write()
@@ -166,10 +177,11 @@ class Kept:
         atomic_write_json(self.folder / _CURSOR, content | {"sha256": sha256})
 
     def before(self, split: str) -> Path | None:
-        """Finished documents of one side that those in the files come on top of; None where there are none.
+        """The finished documents of one side from an earlier fetch, to which the new ones are added; None where there
+        are none.
 
         Raises:
-            PlumblineError: they are not what they were.
+            PlumblineError: the file is not what was written then.
         """
         if not self.whole["folder"]:
             return None
@@ -182,7 +194,8 @@ class Kept:
         return path
 
     def again(self, split: str, path: Path) -> dict[str, Any]:
-        """Let `path` be the finished documents of one side as they are; returns their number and checksum."""
+        """Put the finished documents of an earlier fetch back as `path`, unchanged; returns their number and
+        checksum."""
         path.unlink(missing_ok=True)
         whole = self.folder / self.whole["folder"] / path.name
         try:
@@ -195,9 +208,9 @@ class Kept:
         return {"documents": documents, "sha256": sha256}
 
     def finish(self, out: Path, described: dict[str, dict[str, Any]]) -> None:
-        """Keep documents that are written now, instead of the files that they were made of: as hard links to them.
+        """Keep hard links to the documents that are now written, and remove the files that they were made from.
 
-        Where a file system has none, a later fetch that is asked for more begins anew, which is said.
+        Where the file system has no hard links, nothing is kept and a message says that a later fetch reads all again.
         """
         whole = self.folder / f"whole-{self.at.number}"
         if self.whole["folder"] != whole.name:

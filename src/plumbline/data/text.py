@@ -1,4 +1,4 @@
-"""Small steps on text that several sources share."""
+"""Cleans and cuts text, in small steps that several sources share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 
 def tidy(text: str) -> str:
-    """Plain spaces, no trailing blanks, at most one empty line in a row."""
+    """Normalise white space: plain spaces, no trailing blanks, at most one empty line in a row."""
     text = text.replace("\u00a0", " ").replace("\u00b6", "").replace("\r", "")
     text = re.sub(r"[ \t]+", " ", text)
     text = re.sub(r" ?\n ?", "\n", text)
@@ -111,12 +111,12 @@ class _Text(HTMLParser):
 
 
 def html_text(page: str) -> str:
-    """The readable text of an HTML page, tidied."""
+    """The readable text of an HTML page, with normalised white space."""
     parser = _Text()
     parser.feed(page)
     return tidy("".join(parser.parts))
 
 
 def without_tags(markup: str) -> str:
-    """Text without anything in angle brackets, entities resolved."""
+    """The text of `markup` without anything in angle brackets, and with entities resolved."""
     return html.unescape(re.sub(r"<[^>]+>", "", markup))

@@ -1,4 +1,4 @@
-"""Token files of a folder of one's own: which they are, and what has to be said of them. Standard library: plans ask.
+"""Recognises token files in a user's own folder, and checks what a corpus's file says of them. Standard library only.
 
 `*.npy` is a row of whole numbers and names its type. `*.bin` is ids in little endian and nothing else, as nanoGPT's
 scripts write them, so that their type has to be said; or such ids after a header of 256 int32 (llm.c): magic, version,
@@ -28,13 +28,13 @@ _HELD_OUT = {"val", "valid", "validation"}
 
 
 def is_held_out(name: str) -> bool:
-    """Whether a file is the held-out side by its name below the folder: `val`, `valid` or `validation` is a word of it
-    (`val.bin`, `validation-03.npy`, `shakespeare_val.bin`, `val/0000.npy`; not `interval.bin`)."""
+    """Whether a token file's name below the folder makes it held-out data: it has the word `val`, `valid` or
+    `validation` (`val.bin`, `validation-03.npy`, `shakespeare_val.bin`, `val/0000.npy`; not `interval.bin`)."""
     return not _HELD_OUT.isdisjoint(re.split(r"[^a-z]+", name.lower()))
 
 
 def header(path: Path) -> tuple[str, int] | None:
-    """(type, number of ids) that a `.bin` file's header names; None where it has none.
+    """Read (type, number of ids) from the header of a `.bin` file; None where it has no header.
 
     Raises:
         PlumblineError: a known magic with another version, or the file's size is not that of so many ids.
@@ -66,7 +66,7 @@ def require(
     Args:
         kind: of the preset's tokenizer.
         files: the token files of `folder`, none where it holds texts.
-        dtype, document_end: keys of `local`; empty and None where they are not there.
+        dtype, document_end: keys of `local`; empty and None where they are not given.
 
     Raises:
         PlumblineError: naming the key and what to write there.

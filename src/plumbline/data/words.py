@@ -1,12 +1,12 @@
-"""Tokens of texts by a memory of their words: text repeats itself, and encoding a word again is most of the work.
+"""Encodes texts by remembering the tokens of their words: encoding the same words again is most of the work.
 
 Byte-level BPE never merges across its pre-tokens, and GPT-2's pre-tokenisation has a boundary wherever something that
 is no whitespace is followed by whitespace, and looks neither behind nor beyond it. A text cut at such places has the
 tokens of its pieces, which may hold several pre-tokens each. What whitespace is differs between versions of Unicode:
 pieces are cut at ASCII's alone, and a text with any other is encoded whole.
 
-New words are encoded side by side, as a text: one call that gives one row of ids costs half as much as one that gives
-an object a word. Every token stands for so many bytes, which tells whose it is.
+New words are encoded together, joined into one text: one call that gives one row of ids costs half as much as one that
+gives an object a word. Every token stands for so many bytes, which tells whose it is.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ _PRE_TOKENIZER = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": T
 
 
 def exact(tokenizer: tokenizers.Tokenizer) -> bool:
-    """Whether the tokens of a text are those of its words: byte-level BPE with GPT-2's pre-tokenisation, nothing
-    before, after or beside it."""
+    """Whether this tokenizer's tokens of a text are exactly those of its words.
+
+    That holds of byte-level BPE with GPT-2's pre-tokenisation and without normaliser, dropout, truncation or padding.
+    """
     parts = json.loads(tokenizer.to_str())
     pre_tokenizer = parts["pre_tokenizer"] or {}
     return (
@@ -55,7 +57,7 @@ def exact(tokenizer: tokenizers.Tokenizer) -> bool:
 
 
 class Words:
-    """Encodes texts to the bytes of their ids."""
+    """An encoder of texts to the bytes of their ids, which remembers the ids of words."""
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, dtype: np.dtype) -> None:
         self._tokenizer, self._dtype = tokenizer, dtype
@@ -63,7 +65,7 @@ class Words:
         self._known: dict[str, bytes] = {}
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
-        """The ids of each text as `dtype`, side by side."""
+        """Encode each text to its ids, as consecutive numbers of the encoder's type."""
         if not self._exact:
             return self._whole(texts)
         pieces = [None if _unusual(text) else _WORD.findall(text) for text in texts]

@@ -1,4 +1,4 @@
-"""Softmax over scores that are clipped, or over those alone that are not negative.
+"""Computes softmax attention over clipped scores, or over only those scores that are not negative, in Triton.
 
     z' = clamp(z, -cap, cap)  over all visible keys           (CAPPED)
     z' = z                    over visible keys with z >= 0   (FLOORED; a row without any gives zeros)

@@ -1,8 +1,8 @@
-"""Compile every kernel for a GPU that need not be here: ``python -m plumbline.kernels.compiled --capability 80 90``.
+"""Compiles every kernel for a GPU that need not be here: ``python -m plumbline.kernels.compiled --capability 80 90``.
 
 Triton brings its own assembler, so a machine without a GPU can tell that a kernel is one (the interpreter accepts what
 the compiler does not), how much shared memory a program asks for, and whether its numbers fit into registers. One JSON
-object a kernel and line. Nothing is run, and no time follows from it.
+object is printed for each kernel, on a line. Nothing is run, and no time follows from it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,18 @@ NUMBERS = ("fp32", "fp64")
 def compiled(
     width: int, dtype: torch.dtype, capability: int, *, every: bool = True, numbers: str = "fp32"
 ) -> Iterator[dict[str, Any]]:
-    """What the compiler says of each kernel at the transfer study's 32 heads in 8 groups.
+    """Compile each kernel at the transfer study's 32 heads in 8 groups, and yield what the compiler says of it.
 
-    `every`: with all options of a kernel, not the first alone; `numbers`: one of `NUMBERS`. `shared`: bytes of shared
-    memory a program; `registers` a thread; `spilled`: bytes of a thread that did not fit into them; `doubles`:
-    instructions that reckon in float64, where all but a number's own cast should be in float32.
+    Args:
+        width: of a head.
+        capability: of the GPU, such as 90.
+        every: compile all options of a kernel, not the first alone.
+        numbers: the type in which Python's numbers reach the kernel, one of `NUMBERS`.
+
+    Returns:
+        For each kernel and pass: `shared`, bytes of shared memory per program; `registers` per thread; `spilled`, bytes
+        per thread that did not fit into them; `doubles`, instructions that compute in float64, where all but the cast
+        of a number should be in float32.
     """
     q_BHTW = torch.empty(1, 32, 1, width, dtype=dtype)
     blocks = blocks_for(q_BHTW)
@@ -111,7 +118,7 @@ def _registers(ptx: str, capability: int) -> tuple[int, int]:
 
 
 def main() -> int:
-    """Run the verb."""
+    """Run the verb `python -m plumbline.kernels.compiled` and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.kernels.compiled", description=__doc__)
     parser.add_argument("--capability", type=int, nargs="+", default=[90], help="of the GPU, as 80 90 (default: 90)")
     parser.add_argument("--width", type=int, default=64, help="of a head (default: %(default)s)")

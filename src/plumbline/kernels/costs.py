@@ -1,4 +1,4 @@
-"""What a kernel's forward and backward passes cost, in counts: multiplications, bytes kept, bytes moved.
+"""Counts what a kernel's forward and backward passes cost: multiplications, bytes kept, bytes moved.
 
 A product is one multiplication for each pair of query and key and each coordinate of a head: scores are one, weights
 times values another. Tests hold products and kept bytes equal to what the kernels do in Triton's interpreter.
@@ -11,11 +11,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """Products for each attending head: of the forward pass, of the queries' gradient, of the keys' and values'; and
-    of the last for each group beside. `forward_alone`: where no gradient will be asked for.
+    """The cost of one kernel.
 
-    `kept`: tensors of the output's size that backward needs; `rows`: float32 numbers for each row of a head. `output`:
-    whether the output is the one that is kept, which the projection after it keeps in any case.
+    Attributes:
+        forward: products of the forward pass, per attending head.
+        queries: products of the queries' gradient, per attending head.
+        keys: products of the keys' and values' gradient, per attending head.
+        keys_per_group: further products of that gradient, per group of keys and values.
+        forward_alone: products of the forward pass where no gradient is asked for; None: as `forward`.
+        kept: tensors of the output's size that backward needs.
+        rows: float32 numbers kept for each row of a head.
+        output: whether the output is itself the kept tensor, which the projection after it keeps in any case.
     """
 
     forward: int
@@ -43,7 +49,8 @@ COSTS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """One layer's call: `heads` go in, `out` of them attend. `size`: bytes of a number of q, k and v."""
+    """Sizes of one layer's attention: `heads` query heads go in, `out` of them attend; a number of q, k, v has `size`
+    bytes."""
 
     batch: int
     heads: int
@@ -54,7 +61,7 @@ class Shape:
     size: int = 2
 
     def bytes(self, heads: int) -> int:
-        """Of one tensor of so many heads."""
+        """Bytes of one tensor (batch, heads, length, width)."""
         return self.batch * heads * self.length * self.width * self.size
 
     @property
@@ -69,7 +76,7 @@ class Shape:
 
 
 def operations(cost: Cost, shape: Shape, *, block: int = 1) -> tuple[int, int]:
-    """Operations (two a multiplication) of the forward and the backward pass, over the visible pairs of blocks."""
+    """Operations (two per multiplication) of the forward and the backward pass, over the visible pairs of blocks."""
     blocks = -(-shape.length // block)
     pairs = shape.batch * block * block * blocks * (blocks + 1) // 2
     backward = (cost.queries + cost.keys) * shape.out + cost.keys_per_group * shape.groups
@@ -77,13 +84,14 @@ def operations(cost: Cost, shape: Shape, *, block: int = 1) -> tuple[int, int]:
 
 
 def kept(cost: Cost, shape: Shape, *, output: bool = False) -> int:
-    """Bytes that stay until the backward pass; with `output` the output as well, where it is not among them."""
+    """Bytes that stay in memory until the backward pass; with `output` those of the output too, where it is not among
+    them."""
     more = 1 if output and not cost.output else 0
     return shape.inputs + (cost.kept + more) * shape.bytes(shape.out) + cost.rows * shape.row
 
 
 def moved(cost: Cost, shape: Shape) -> tuple[int, int]:
-    """Least bytes read and written by the forward and the backward pass: every tensor once a kernel."""
+    """The fewest bytes that the forward and the backward pass read and write: every tensor once per kernel."""
     out, rows = shape.bytes(shape.out), cost.rows * shape.row
     forward = shape.inputs + out + (0 if cost.output else cost.kept * out) + rows
     gradients = shape.bytes(shape.heads) + 2 * shape.bytes(shape.groups)

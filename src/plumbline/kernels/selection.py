@@ -1,9 +1,9 @@
-"""Which code makes a mixer's weights: a table by kernel, device and type.
+"""Selects the code that computes a mixer's weights: a table by kernel, device and number type.
 
 A mixer names the kernel that it folds into (`Mixer.kernel`), and this table says where that runs. Everywhere else, and
 wherever the reference is asked for, a mixer makes explicit weights for some queries at a time (`CHUNKED`). Triton's
 kernels know plain causal calls alone: with padding or a decoding cache a call takes the chunked way, on any device.
-Nothing here imports Triton: what is installed is read when this module is.
+Nothing here imports Triton; whether it is installed is asked once, when this module is imported.
 """
 
 from __future__ import annotations
@@ -31,8 +31,14 @@ _HALF_AND_SINGLE = frozenset({torch.bfloat16, torch.float32})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """Where a kernel runs. `devices` and `types`: None is all of them. `module`: of Triton's, where it stands.
-    `plain`: it takes calls without padding and cache alone."""
+    """Where a kernel runs.
+
+    Attributes:
+        devices: None for every device.
+        types: number types; None for all of them.
+        module: the module of the kernel, if it is one of Triton's.
+        plain: it takes only calls without padding and without a decoding cache.
+    """
 
     devices: frozenset[str] | None = None
     types: frozenset[torch.dtype] | None = None
@@ -40,7 +46,7 @@ class Row:
     plain: bool = False
 
     def takes(self, device: str, dtype: torch.dtype, plain: bool) -> bool:
-        """Whether such a call can run here, if what it needs is installed."""
+        """Whether the kernel can run such a call, if the packages it needs are installed."""
         fits = (self.devices is None or device in self.devices) and (self.types is None or dtype in self.types)
         return fits and (plain or not self.plain)
 
@@ -61,7 +67,7 @@ TABLE: dict[str, Row] = {
 
 
 def chosen(kernel: str | None, device: str, dtype: torch.dtype, *, plain: bool = True, asked: Asked = "auto") -> str:
-    """The kernel that a call goes through: `kernel`, or `CHUNKED`."""
+    """The kernel that a call runs through: `kernel` where it can, else `CHUNKED`."""
     row = TABLE.get(kernel) if kernel is not None and asked == "auto" else None
     if row is None or not row.takes(device, dtype, plain) or (row.module is not None and not TRITON_INSTALLED):
         return CHUNKED
@@ -69,13 +75,14 @@ def chosen(kernel: str | None, device: str, dtype: torch.dtype, *, plain: bool =
 
 
 def triton_version(kernel: str) -> str | None:
-    """The version of Triton that `kernel` is compiled with; None where it has no use for one."""
+    """The version of Triton that `kernel` is compiled with; None for a kernel that does not use Triton."""
     row = TABLE.get(kernel)
     return None if row is None or row.module is None else metadata.version("triton")
 
 
 def lacking(kernel: str | None, device: str, dtype: torch.dtype, *, asked: Asked = "auto") -> str | None:
-    """What to say where a kernel would run here but for a package that is not installed; None where nothing lacks."""
+    """A warning where a kernel could run here but for a package that is not installed; None where nothing is
+    lacking."""
     row = TABLE.get(kernel) if kernel is not None and asked == "auto" else None
     if row is None or row.module is None or TRITON_INSTALLED or not row.takes(device, dtype, plain=True):
         return None

@@ -1,4 +1,4 @@
-"""Selective attention: in each key/value group the first query head's scores are taken off the others'.
+"""Computes selective attention in Triton: each group's first query head subtracts its scores from those of the others.
 
     z = scores of an attending head    y = scores of its group's first head    S = relu(y) where 0 < key < query, else 0
 
@@ -58,7 +58,13 @@ def selective(
     after: bool,
     blocks: Blocks | None = None,
 ) -> torch.Tensor:
-    """Causal selective attention (B, output heads, T, W); `attends`: the masking heads are among the output heads."""
+    """Causal selective attention (B, output heads, T, W).
+
+    Args:
+        scale: multiplies the scores.
+        attends: the masking heads attend too, and are among the output heads.
+        after: subtract after the softmax, not before it.
+    """
     return _Selective.apply(q_BHTW, k_BGTW, v_BGTW, scale, attends, after, blocks or blocks_for(q_BHTW))
 
 

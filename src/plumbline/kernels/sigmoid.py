@@ -1,4 +1,4 @@
-"""Sigmoid attention: every key weighed on its own.
+"""Computes sigmoid attention in Triton, which weighs every key on its own.
 
     g = sigmoid(z + b)           o = (g v) / n     divided, with a learned b for each head
     g = sigmoid(z - log n)       o = g v           else; n = i + 1 in row i, or the same in all rows
@@ -51,8 +51,10 @@ def sigmoid_attention(
 ) -> torch.Tensor:
     """Causal sigmoid attention (B, H, T, W), divided by n where there is a bias.
 
-    `bias_H`: one a head; several heads may share a number by a view of it. `count`: n of every row, or None: the keys
-    that its query sees.
+    Args:
+        bias_H: one number per head; several heads may share a number by a view of it.
+        scale: multiplies the scores.
+        count: n of every row; None: the number of keys that the row's query sees.
     """
     return _Sigmoid.apply(q_BHTW, k_BGTW, v_BGTW, bias_H, scale, count, blocks or blocks_for(q_BHTW))
 

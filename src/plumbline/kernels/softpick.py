@@ -1,4 +1,4 @@
-"""Rectified softpick: relu(softmax(z) - c) v, with c = 1 / n in every row.
+"""Computes rectified softpick in Triton: relu(softmax(z) - c) v, with c = 1 / n in every row.
 
     p = softmax(z)    w = relu(p - c)    o = w v    n = i + 1 in row i, or the same in all rows
 
@@ -54,7 +54,12 @@ def softpick(
     count: float | None,
     blocks: Blocks | None = None,
 ) -> torch.Tensor:
-    """Causal rectified softpick (B, H, T, W). `count`: n of every row, or None: the keys that its query sees."""
+    """Causal rectified softpick attention (B, H, T, W).
+
+    Args:
+        scale: multiplies the scores.
+        count: n of every row; None: the number of keys that the row's query sees.
+    """
     keep = torch.is_grad_enabled() and any(x.requires_grad for x in (q_BHTW, k_BGTW, v_BGTW))
     return _Softpick.apply(q_BHTW, k_BGTW, v_BGTW, scale, count, keep, blocks or blocks_for(q_BHTW))
 

@@ -1,4 +1,4 @@
-"""Softpick as its authors have it: weights relu(e^z - 1) / (sum |e^z - 1| + epsilon).
+"""Computes softpick as its authors have it, in Triton: weights relu(e^z - 1) / (sum |e^z - 1| + epsilon).
 
 With m = max(0, max z) of a row, all terms are multiplied by e^-m, so that nothing overflows; epsilon is added then:
 
@@ -48,7 +48,7 @@ def softpick_original(
     epsilon: float,
     blocks: Blocks | None = None,
 ) -> torch.Tensor:
-    """Causal softpick (B, H, T, W); `epsilon` is added to each denominator."""
+    """Causal softpick attention (B, H, T, W); `epsilon` is added to each denominator."""
     return _Original.apply(q_BHTW, k_BGTW, v_BGTW, scale, epsilon, blocks or blocks_for(q_BHTW))
 
 

@@ -1,4 +1,4 @@
-"""What all kernels share: loading and storing tiles, scores, running softmax statistics; and how they are launched.
+"""Loads, multiplies and stores tiles for all kernels: scores, running softmax statistics, and how kernels are launched.
 
 Letters of a tile's axes: M queries, N keys, W the head width padded to a power of two. Queries, keys and values may
 have any strides but a last one of 1; what a kernel writes, and the gradient that it is given, lie as (B, T, H, W), the
@@ -28,40 +28,45 @@ INTERPRETED = tl.constexpr(bool(knobs.runtime.interpret))
 
 @triton.jit
 def single(number):
-    """A number of the host's in float32, as a launch gives it; torch.compile's code gives Python's as they are, in 64
-    bits, and sums that begin in float32 may not become something else."""
+    """A number from the host in float32. A launch gives it so; code of torch.compile gives Python's numbers in 64 bits,
+    which would turn sums that begin in float32 into sums in float64."""
     return tl.cast(number, tl.float32)
 
 
 @triton.jit
 def origin(x, batch, head, per_batch, per_head):
-    """Where a head's rows begin; 64 bits, as a tensor may have more than 2^31 numbers."""
+    """The place in memory where a head's rows begin, in 64 bits, since a tensor may have more than 2^31 numbers."""
     return x + tl.cast(batch, tl.int64) * per_batch + tl.cast(head, tl.int64) * per_head
 
 
 @triton.jit
 def queries_held(HEADS: tl.constexpr, HELD: tl.constexpr):
-    """The first query that this program holds, its sequence, and its head. The last queries see most keys: they come
-    first, so that no long program is left at the end."""
+    """The first query that this program holds, its sequence, and its head.
+
+    Programs with the last queries, which see most keys, come first, so that no long program is left at the end.
+    """
     first = (tl.num_programs(1) - 1 - tl.program_id(1)) * HELD
     return first, tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
 
 
 @triton.jit
 def keys_held(GROUPS: tl.constexpr, HELD: tl.constexpr):
-    """The first key that this program holds, its sequence, and its group. The first keys are seen by most queries."""
+    """The first key that this program holds, its sequence, and its group.
+
+    Programs with the first keys, which most queries see, come first.
+    """
     return tl.program_id(1) * HELD, tl.program_id(0) // GROUPS, tl.program_id(0) % GROUPS
 
 
 @triton.jit
 def numbers_of(rows, length):
-    """Where numbers of this program's rows lie that are kept one for each row of a head."""
+    """Offsets of this program's rows in a tensor that has one number for each row of a head."""
     return tl.cast(tl.program_id(0), tl.int64) * length + rows
 
 
 @triton.jit
 def load_tile(start, rows, per_row, length, WIDTH: tl.constexpr, PADDED: tl.constexpr):
-    """(rows, PADDED); zeros beyond `length` and beyond the head's width."""
+    """Load a tile (rows, PADDED), with zeros beyond `length` rows and beyond the head's width."""
     columns = tl.arange(0, PADDED)
     inside = (rows[:, None] < length) & (columns[None, :] < WIDTH)
     return tl.load(start + rows[:, None] * per_row + columns[None, :], mask=inside, other=0.0)
@@ -69,7 +74,8 @@ def load_tile(start, rows, per_row, length, WIDTH: tl.constexpr, PADDED: tl.cons
 
 @triton.jit
 def store_tile(start, tile, rows, per_row, length, WIDTH: tl.constexpr, PADDED: tl.constexpr):
-    """The part of (rows, PADDED) that exists, in the type that it is kept in."""
+    """Store the part of a tile (rows, PADDED) that lies within `length` rows and the head's width, in the memory's
+    type."""
     columns = tl.arange(0, PADDED)
     inside = (rows[:, None] < length) & (columns[None, :] < WIDTH)
     kept = tile.to(start.dtype.element_ty)
@@ -96,8 +102,11 @@ def scores(left_XW, right_YW, scale, seen_XY, EDGE: tl.constexpr, PRECISION: tl.
 
 @triton.jit
 def raised(top_M, total_M, z_MN):
-    """Running maximum and sum of a softmax with one more tile: the new ones, the factor that what was summed before is
-    to be multiplied by, and the tile's terms. A tile before or this one has a finite score in every row."""
+    """Update the running maximum and sum of a softmax with one more tile of scores.
+
+    Returns the new maximum and sum, the factor that multiplies what was summed before, and the tile's terms. In every
+    row this tile or an earlier one must have a finite score.
+    """
     higher_M = tl.maximum(top_M, tl.max(z_MN, 1))
     factor_M = tl.exp2(top_M - higher_M)
     terms_MN = tl.exp2(z_MN - higher_M[:, None])
@@ -106,8 +115,10 @@ def raised(top_M, total_M, z_MN):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Blocks:
-    """Rows that a program holds and walks over, and how it is compiled. `held` is a multiple of `walked`, both are
-    powers of two of at least 16."""
+    """Number of rows that a program holds and of those that it walks over at a time, and how it is compiled.
+
+    `held` is a multiple of `walked`; both are powers of two of at least 16.
+    """
 
     held: int
     walked: int
@@ -125,28 +136,28 @@ def blocks_for(q_BHTW: torch.Tensor) -> Blocks:
 
 
 def strides(*tensors: torch.Tensor) -> tuple[int, ...]:
-    """Batch, head and row strides of each."""
+    """Batch, head and row strides of each tensor, one after another."""
     return tuple(step for x in tensors for step in x.stride()[:3])
 
 
 def rows_apart(x_BHTW: torch.Tensor) -> torch.Tensor:
-    """The tensor with numbers of a row side by side, as kernels read them."""
+    """The tensor with the numbers of a row contiguous, as kernels read them; copied only if they are not."""
     return x_BHTW if x_BHTW.stride(-1) == 1 else x_BHTW.contiguous()
 
 
 def by_token(x_BHTW: torch.Tensor) -> torch.Tensor:
-    """The tensor laid out as (B, T, H, W)."""
+    """A copy of the tensor with the memory layout (B, T, H, W)."""
     return x_BHTW.transpose(1, 2).contiguous().transpose(1, 2)
 
 
 def empty_by_token(like_BHTW: torch.Tensor, heads: int | None = None) -> torch.Tensor:
-    """Room for a tensor of that size, or of as many heads, laid out as (B, T, H, W)."""
+    """An uninitialised tensor of the same size, or of another number of heads, with the memory layout (B, T, H, W)."""
     batch, own, length, width = like_BHTW.shape
     return like_BHTW.new_empty(batch, length, heads or own, width).transpose(1, 2)
 
 
 def sizes(q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, blocks: Blocks) -> dict[str, Any]:
-    """The constants that a kernel is compiled for."""
+    """The compile-time constants of a kernel for these queries, keys and blocks."""
     width = q_BHTW.shape[-1]
     return {
         "HEADS": q_BHTW.shape[1],
@@ -163,5 +174,6 @@ def sizes(q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, blocks: Blocks) -> dict[st
 
 
 def grid(x_BHTW: torch.Tensor, blocks: Blocks, heads: int | None = None) -> tuple[int, int]:
-    """Sequences times heads, and blocks of rows: CUDA takes two billion of the first, and 65,535 of the second."""
+    """The launch grid: sequences times heads, and blocks of rows. CUDA allows two billion of the first, 65,535 of the
+    second."""
     return x_BHTW.shape[0] * (heads or x_BHTW.shape[1]), triton.cdiv(x_BHTW.shape[2], blocks.held)

@@ -1,4 +1,4 @@
-"""What a process on a processor does with memory that it let go of."""
+"""Sets the C library's allocator, on a CPU, to keep the memory that tensors give back."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def keep_memory() -> None:
     """Have the C library keep what is freed, up to two gigabytes, for the next tensor.
 
     It otherwise hands every large tensor back to the system and gets the next one page by page, zeroed: a fifth of a
-    training step of a small model, and four tenths of a pass without gradients. The most that the process holds stays
-    what it was. Of glibc alone; elsewhere, or where the environment sets an allocator up, nothing is done.
+    training step of a small model, and four tenths of a pass without gradients. The peak memory of the process does not
+    change. This is for glibc alone; elsewhere, or where the environment configures an allocator, nothing is done.
     """
     if any(name.startswith(("MALLOC_", "LD_PRELOAD", "GLIBC_TUNABLES")) for name in os.environ):
         return

@@ -1,4 +1,4 @@
-"""One process or many: ranks from torchrun's environment, and the few collectives the loop needs.
+"""Joins the processes of one run: ranks from torchrun's environment, and the few collectives the loop needs.
 
 With one rank nothing of torch.distributed is imported and every collective is the identity.
 """
@@ -23,7 +23,14 @@ Strategy = Literal["ddp", "fsdp"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ranks:
-    """This process among those that train one run together."""
+    """This process among those that train one run together.
+
+    Attributes:
+        rank: number of this process, from 0.
+        world: number of processes.
+        device: the device of this process.
+        local_rank: number of this process on its node, from 0.
+    """
 
     rank: int
     world: int
@@ -32,12 +39,12 @@ class Ranks:
 
     @property
     def leader(self) -> bool:
-        """Rank 0 holds the lease, writes the files and speaks."""
+        """Whether this is rank 0, which holds the run's lock, writes the files and prints."""
         return self.rank == 0
 
     @property
     def node_leader(self) -> bool:
-        """The first rank of each node does what is done once a node."""
+        """Whether this is the first rank of its node, which does what is done once per node."""
         return self.local_rank == 0
 
     def sum(self, values: list[float]) -> list[float]:
@@ -51,7 +58,7 @@ class Ranks:
         return total.tolist()
 
     def add_up(self, values: torch.Tensor) -> None:
-        """Sum a tensor over the ranks, in place; no host waits for a GPU."""
+        """Sum a tensor over the ranks, in place, without making the host wait for a GPU."""
         if self.world > 1:
             from torch import distributed
 
@@ -68,7 +75,7 @@ class Ranks:
         return largest.tolist()
 
     def broadcast(self, value: Any = None) -> Any:
-        """Rank 0's value, on every rank."""
+        """Give rank 0's value to every rank."""
         if self.world == 1:
             return value
         from torch import distributed
@@ -78,7 +85,7 @@ class Ranks:
         return box[0]
 
     def gather(self, value: Any) -> list[Any]:
-        """Every rank's value, by rank, on every rank."""
+        """Give every rank the values of all ranks, ordered by rank."""
         if self.world == 1:
             return [value]
         from torch import distributed
@@ -95,7 +102,11 @@ class Ranks:
             distributed.barrier()
 
     def poll(self, stop: StopRequest) -> None:
-        """As `StopRequest.poll`, agreed over the ranks: a signal to one of them stops them all at the same place."""
+        """Leave the work if any rank was asked to stop: a signal to one of them stops them all at the same place.
+
+        Raises:
+            Stopped: a signal has come to this or another rank.
+        """
         if self.world == 1:
             stop.poll()
         elif self.sum([float(stop.asked)])[0]:
@@ -140,7 +151,7 @@ def ranks(device: str) -> Iterator[Ranks]:
 
 
 def parallel(model: nn.Module, ranks: Ranks, strategy: Strategy) -> nn.Module:
-    """`model` as the ranks train it together: DDP keeps it whole on each, FSDP2 shards its parameters in place.
+    """Wrap `model` for training by all ranks: DDP keeps it whole on each, FSDP2 shards its parameters in place.
 
     Gradients are averaged over the ranks; the loss is scaled so that this is the gradient of the batch's mean.
     """
@@ -173,18 +184,21 @@ def gradient_sync(model: nn.Module, last: bool) -> Iterator[None]:
 
 
 def full(value: torch.Tensor) -> torch.Tensor:
-    """A tensor in one piece, wherever its shards are (a collective if it is sharded)."""
+    """The whole of a tensor, gathered if it is sharded (a collective: every rank must call it)."""
     return value.full_tensor() if hasattr(value, "full_tensor") else value
 
 
 def local(value: torch.Tensor) -> torch.Tensor:
-    """This rank's part of a tensor, which shares its memory; the whole where it is in one piece. Without gradients."""
+    """This rank's part of a sharded tensor, sharing its memory, without gradients; any other tensor whole."""
     return value.to_local() if hasattr(value, "to_local") else value
 
 
 def held_rows(value: torch.Tensor) -> tuple[int, int]:
-    """The first row that this rank holds of a tensor and the one after the last; all of them where it is in one piece.
-    A tensor of no dimensions is one row."""
+    """The first row of a tensor that this rank holds, and the one after the last; all rows of a tensor that is not
+    sharded.
+
+    A tensor of no dimensions counts as one row.
+    """
     rows = value.shape[0] if value.ndim else 1
     if not hasattr(value, "full_tensor"):
         return 0, rows
@@ -197,8 +211,10 @@ def held_rows(value: torch.Tensor) -> tuple[int, int]:
 
 
 def local_rows(values_X: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
-    """Of one number for each row of a parameter, those of the rows that this rank holds, in the parameter's type and of
-    as many dimensions as it has."""
+    """The part of `values_X` (one number for each row of a parameter) that belongs to the rows this rank holds.
+
+    In the parameter's type, and with as many dimensions as it has, so that it broadcasts over `local(parameter)`.
+    """
     values_X = values_X.to(parameter.dtype)
     if hasattr(parameter, "full_tensor"):
         from torch.distributed.tensor import distribute_tensor

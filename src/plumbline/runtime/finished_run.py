@@ -1,4 +1,4 @@
-"""A finished run's model: its spec from the manifest, its weights from safetensors."""
+"""Reads a finished run: its spec from the manifest, its model's weights from safetensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REMEDY = "delete the run's folder and pretrain again: what is whole in the run'
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FinishedRun:
-    """What a run left behind. `outcome` is "completed" or "diverged"."""
+    """A finished run on disk. `outcome` is "completed" or "diverged"."""
 
     folder: Path
     outcome: str
@@ -33,7 +33,7 @@ class FinishedRun:
 
     @classmethod
     def read(cls, folder: Path) -> FinishedRun:
-        """From the run's folder.
+        """Read a finished run from its folder.
 
         Raises:
             PlumblineError: the run did not finish, or a file of it is not what it should be.
@@ -52,7 +52,7 @@ class FinishedRun:
         return cls(folder=folder, outcome=outcome["outcome"], spec=spec, files=files)
 
     def weights_sha256(self) -> str:
-        """SHA-256 of the weights, which must be the one that the trainer wrote down.
+        """Compute the SHA-256 of the weights and compare it with the one that the trainer wrote down.
 
         Raises:
             PlumblineError: they are not the bytes that the trainer wrote, or are not there.
@@ -72,7 +72,7 @@ class FinishedRun:
         return found
 
     def model(self) -> Decoder:
-        """The trained decoder in float32.
+        """Load the trained decoder, in float32.
 
         Raises:
             PlumblineError: the weights cannot be read, are not what the trainer wrote or not those of the spec, or are

@@ -1,4 +1,4 @@
-"""How numbers are computed in training, and wherever a trained model is to give the same numbers again."""
+"""Sets how numbers are computed in training, and wherever a trained model has to give the same numbers again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from plumbline.specs.spec import Precision
 
 
 def numerics(device: torch.device) -> None:
-    """Deterministic on a CPU; float32 products in float32 everywhere."""
+    """Set the numerics of this process: deterministic algorithms on a CPU; float32 products in float32 on every
+    device."""
     if device.type == "cpu":
         keep_memory()
     # The same as use_deterministic_algorithms, without its import of torch.compile's machinery.
@@ -26,10 +27,10 @@ def numerics(device: torch.device) -> None:
 
 
 def autocast(precision: Precision, device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    """What a forward call at `precision` runs under.
+    """The context that a forward call at `precision` runs in.
 
-    - float32: everything.
-    - bfloat16: autocast; weights, the stream, norms, softmax and loss stay in float32.
+    - float32: everything in float32.
+    - bfloat16: autocast; weights, the residual stream, norms, softmax and loss stay in float32.
     - bfloat16_products: the same, with attention in float32 as well. On a processor whose instructions have bfloat16
       products these are several times as fast as float32's, and attention's in bfloat16 are slower than in float32.
     """

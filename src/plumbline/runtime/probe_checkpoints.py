@@ -14,7 +14,7 @@ INDEX = "index.json"
 
 
 def read_index(run: Path) -> dict[str, Any]:
-    """The index of the points that a finished run left in its folder `run`.
+    """Read the index of the probe checkpoints in the folder `run` of a finished run.
 
     Raises:
         PlumblineError: there is none, or it is no index.

@@ -1,4 +1,4 @@
-"""Where a number comes from: code, packages, machine and data of a run, for its manifest."""
+"""Records where a number comes from: code, packages, machine and data of a run, for its manifest."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ PACKAGES = ("plumbline-lm", "torch", "numpy", "safetensors", "pandas", "pyarrow"
 
 @functools.cache
 def code() -> dict[str, Any]:
-    """Where the code is from, its commit, and whether it was changed since, when first asked.
+    """Where the code is from, its commit, and whether it was changed since; determined once per process.
 
-    Of a wheel that is the commit that it was built from; None where nothing says (`code_sha256` is there in any case).
+    For an installed wheel that is the commit that it was built from; None where nothing records it (`code_sha256`
+    identifies the code in any case).
     """
     tree = package_data.source_tree()
     if tree is None:
@@ -34,7 +35,7 @@ def code() -> dict[str, Any]:
 
 
 def packages() -> dict[str, str]:
-    """Installed versions of what decides the numbers."""
+    """Versions of Python and of the installed packages that decide the numbers."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -59,16 +60,19 @@ def code_sha256() -> str:
 
 
 def made_with() -> dict[str, str]:
-    """What the same spec and data can give other numbers with: the code that training runs through, and torch."""
+    """The code and the version of torch: with others, the same spec and data can give other numbers."""
     import torch
 
     return {"code_sha256": code_sha256(), "torch": str(torch.__version__)}
 
 
 def code_of(starts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What a run's steps were made with: code and torch, with the steps at which starts with them began.
+    """The versions of code and torch that made a run's steps, each with the steps at which starts with them began.
 
-    A start counts if the run went on from what it made: one that a later start went back behind left nothing.
+    A start counts only if the run continued from what it made: a later start may resume from an earlier step.
+
+    Args:
+        starts: the entries `starts` of a run's manifest.
     """
     counted: list[dict[str, Any]] = []
     for start in reversed(starts):
@@ -81,7 +85,7 @@ def code_of(starts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def one_code(starts: list[dict[str, Any]]) -> str:
-    """The hash of the code of all of a run's steps, or "mixed"."""
+    """The hash of the code that made all of a run's steps, or "mixed"."""
     hashes = {entry["code_sha256"] for entry in code_of(starts)}
     return hashes.pop() if len(hashes) == 1 else "mixed"
 

@@ -1,4 +1,7 @@
-"""Being asked to stop. Imports nothing heavy, so that the signal is caught while the rest is still being imported."""
+"""Handles a request to stop this process.
+
+Imports nothing heavy, so that the signal is caught while the rest is still being imported.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ class Stopped(Exception):
 
 
 class StopRequest:
-    """Set by SIGTERM or Ctrl-C; polled in every loop. The signal itself does nothing, so no file is left half written.
+    """Records SIGTERM or Ctrl-C, to be polled in every loop. The signal itself does nothing, so no file is left half
+    written.
 
     A second Ctrl-C ends the process at once: whoever sits there does not want to wait for a checkpoint.
     """

@@ -1,4 +1,4 @@
-"""Where documents come from. Each source yields `Document`s; what becomes of them is `plumbline.data.documents`'."""
+"""Reads documents from their sources: each yields `Document`s, which `plumbline.data.documents` gathers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 
 def key(corpus: str, name: str) -> str:
-    """How messages call a key of a corpus's file."""
+    """Name a key of a corpus's file as messages do."""
     return f"config/corpora/{corpus}.yaml: {name}"
 
 
 class Position(NamedTuple):
-    """A place between two rows of a stream: shard (a file), rows of it that are behind, and rows behind in all."""
+    """A place between two rows of a stream: number of the shard (a file), rows read of that shard, and rows read in
+    all."""
 
     shard: int = 0
     row: int = 0
@@ -27,9 +28,13 @@ START = Position()
 class Document:
     """One text of a corpus.
 
-    `id` is unique in the corpus; `source` names the collection; `group` is what is held out together (documents of one
-    group are on the same side of the split). `tokens`: where its ids lie, if it has some already. `side`: of the split,
-    where its source decides that; else empty. `end`: the place behind it, in a source that can be gone on with there.
+    Attributes:
+        id: unique in the corpus.
+        source: the collection that it is from.
+        group: what is held out together: documents of one group are on the same side of the split.
+        tokens: where its token ids are, if it has some already.
+        side: the side of the split, where the source decides that; else empty.
+        end: the place after it, in a source that can be read on from there.
     """
 
     id: str

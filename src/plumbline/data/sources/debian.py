@@ -1,4 +1,4 @@
-"""`packaged_large`: the packaged corpus and the texts of five Debian packages (read, not installed).
+"""Reads the source `packaged_large`: the packaged corpus and the texts of five Debian packages (read, not installed).
 
 SWORD commentaries: zCom modules, that is an index of zlib blocks (.?zs: offset, size, unpacked size), a verse table
 (.?zv: block, start, length) and the blocks (.?zz), holding OSIS or ThML markup.
@@ -25,7 +25,11 @@ from plumbline.data.text import html_text, prose, tidy, unwrap, without_tags
 
 @contextlib.contextmanager
 def unpacked(archive: Path) -> Iterator[Path]:
-    """The files of a .deb, in a folder that goes away."""
+    """Unpack a .deb into a temporary folder, which is removed when the block ends.
+
+    Raises:
+        PlumblineError: dpkg-deb is not installed, or cannot read the archive.
+    """
     with tempfile.TemporaryDirectory() as folder:
         try:
             subprocess.run(["dpkg-deb", "-x", archive, folder], check=True, capture_output=True, text=True)
@@ -37,7 +41,11 @@ def unpacked(archive: Path) -> Iterator[Path]:
 
 
 def documents(name: str, archive: Path) -> Iterator[Document]:
-    """The documents of one of the five packages, by the package's name. A text that stands twice is kept once."""
+    """Read the documents of one of the five packages, named by `name`. A text that stands twice is kept once.
+
+    Raises:
+        PlumblineError: the archive cannot be read or holds no text.
+    """
     seen: set[str] = set()
     with unpacked(archive) as root:
         for label, group, text in _READERS[name](root):

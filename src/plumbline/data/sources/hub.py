@@ -1,4 +1,4 @@
-"""`hub`: a Hugging Face data set, streamed and pinned by the commit it stood at; or a local folder in hub layout."""
+"""Reads the source `hub`: a Hugging Face data set, streamed at a pinned commit; or a local folder in hub layout."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ def documents(
     text_column: str,
     at: Position = START,
 ) -> Iterator[Document]:
-    """The rows of one split from `at` on, in the data set's order; the id is `<path's last part>/<row number>`.
+    """Read the rows of one split, in the data set's order; a document's id is `<last part of path>/<row number>`.
 
-    `corpus` is whose documents they are, for messages.
-    `path` is a data set's name on the hub, with the commit that `pinned` gives, or a local folder with the same layout,
-    which needs no revision and no network.
+    Args:
+        corpus: whose documents they are, for messages.
+        path: a data set's name on the hub, or a local folder with the same layout, which needs no revision or network.
+        revision: the commit that `pinned` gives.
+        at: the place from which to read on.
 
     Raises:
         PlumblineError: hub out of reach, no such data set, split or text column.
@@ -63,8 +65,9 @@ def documents(
 def pinned(*, corpus: str, path: str, configuration: str, revision: str, out: Path) -> str:
     """The commit that a corpus is read at: `revision`, or what an empty one meant when `out` was first filled.
 
-    The newest commit is asked for once and written to `LOCK` in `out` before anything is read, so that a fetch that was
-    interrupted goes on with it, and so does every one after. Another path or configuration is asked for anew.
+    The newest commit is asked for once and written to `LOCK` in `out` before anything is read, so that an interrupted
+    fetch continues with it, and so does every later one. For another path or configuration the newest commit is asked
+    for again.
 
     Raises:
         PlumblineError: a revision that is no full commit hash (a branch or tag can move), a hub out of reach, a lock
@@ -93,10 +96,10 @@ def pinned(*, corpus: str, path: str, configuration: str, revision: str, out: Pa
 
 
 def locked(out: Path, path: str, configuration: str) -> str | None:
-    """The commit that `LOCK` in `out` names for a data set; None where there is none, or it is of another one.
+    """The commit that `LOCK` in `out` names for a data set; None where there is no lock, or it is of another data set.
 
     Raises:
-        PlumblineError: it cannot be read.
+        PlumblineError: the lock cannot be read.
     """
     lock = out / LOCK
     try:

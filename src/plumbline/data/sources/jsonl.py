@@ -1,4 +1,5 @@
-"""JSONL: a document a line, {"id", "source", "text"} and, if need be, a "group" that is held out together."""
+"""Reads documents from JSONL: one a line, {"id", "source", "text"} and, if need be, a "group" that is held out
+together."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ _KEYS = ("id", "source", "text")
 
 
 def read(path: Path, name: str = "") -> Iterator[Document]:
-    """The documents of one JSONL file; empty lines are passed over.
+    """Read the documents of one JSONL file; empty lines are skipped.
 
-    With the file's `name`, for files of one's own, `text` alone is needed: an id left out is `<name>:<line>`, a source
-    left out is the name, and a group left out is the id.
+    Args:
+        name: for a user's own file, its name: then `text` alone is needed, and an id left out is `<name>:<line>`, a
+            source left out is the name, and a group left out is the id.
 
     Raises:
         PlumblineError: a line is not such a document; the message names file, line and key.
@@ -29,7 +31,15 @@ def read(path: Path, name: str = "") -> Iterator[Document]:
 
 
 def parse(line: bytes, where: str, otherwise: dict[str, str] | None = None) -> Document:
-    """One line; `where` names it in messages, `otherwise` holds what a key left out is. Raises as `read`."""
+    """Read one line of JSONL as a document.
+
+    Args:
+        where: names the line in messages.
+        otherwise: values for keys that the line leaves out.
+
+    Raises:
+        PlumblineError: the line is no document; the message names `where` and the key.
+    """
     try:
         row = parse_json(line)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

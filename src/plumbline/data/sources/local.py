@@ -1,4 +1,4 @@
-"""`local`: a folder of one's own: JSONL files with a text a line, plain text files that are a document each, or tokens.
+"""Reads the source `local`, a user's own folder: JSONL files with a text a line, a text file per document, or tokens.
 
 Token files are found here and read by `plumbline.data.sources.tokens`.
 """
@@ -17,16 +17,16 @@ SUFFIXES = (".jsonl", ".txt", *token_files.SUFFIXES)
 
 
 def found(folder: Path) -> list[Path]:
-    """The folder's files that could be read, at any depth, by name; none where there is no such folder."""
+    """The files of a folder that this source can read, at any depth, by name; empty where there is no such folder."""
     return sorted(path for suffix in SUFFIXES for path in folder.rglob(f"*{suffix}") if path.is_file())
 
 
 def files(folder: Path, corpus: str) -> list[Path]:
-    """The files that the corpus is read from; `corpus` is whose documents they are, for messages.
+    """The files of a folder that a corpus is read from, all of one kind; `corpus` is named in messages.
 
     Raises:
-        PlumblineError: there is no such folder, no such file in it, or files of two kinds: a README.txt beside JSONL
-            is hardly a document, and leaving texts out unasked would be worse.
+        PlumblineError: there is no such folder, no such file in it, or files of two kinds: a README.txt next to JSONL
+            is hardly a document, and leaving texts out silently would be worse.
     """
     where = key(corpus, "local.folder")
     if not folder.is_dir():
@@ -48,7 +48,7 @@ def files(folder: Path, corpus: str) -> list[Path]:
 
 
 def documents(folder: Path, corpus: str) -> Iterator[Document]:
-    """Every line of every JSONL file, or every text file, in order.
+    """Read every line of every JSONL file, or every text file, of a folder as a document, in order.
 
     Raises:
         PlumblineError: as `files`, or something is not such a document; the message names file, line and key.

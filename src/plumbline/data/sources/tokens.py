@@ -1,10 +1,10 @@
-"""`local`, where the folder holds token files: cut into documents at an id, and their ids taken as they are.
+"""Reads the source `local` where its folder holds token files: documents are cut at an id, and keep their token ids.
 
-A line of a document has its text, for people and for proxy items, and where its ids lie: file, start, stop, and the
-CRC-32 of their bytes. Not the ids: a corpus of 5 billion (10 GB in uint16) would be some 30 GB longer with ids as JSON
-and 13 GB in base 64, twice while it is shuffled, and this is half a GB. The price is that `tokenize` needs the folder,
-and reads it at random; the checksum says whether it still finds what was cut. Names are relative to the folder, so that
-the same files give the same lines on every machine.
+The line of a document in JSONL has its text, for people and for proxy items, and where its ids are: file, start, stop,
+and the CRC-32 of their bytes. It does not have the ids: a corpus of 5 billion (10 GB in uint16) would be some 30 GB
+longer with ids as JSON and 13 GB in base 64, twice while it is shuffled, and this is half a GB. The price is that
+`tokenize` needs the folder, and reads it at random; the checksum says whether it still finds what was cut. Names are
+relative to the folder, so that the same files give the same lines on every machine.
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ _OPEN = 256
 
 
 def opened(path: Path, dtype: str, corpus: str) -> np.ndarray:
-    """The ids of a token file, mapped: one row of whole numbers. `dtype` is what the corpus's file says, or empty.
+    """Memory-map the ids of a token file: one row of whole numbers.
+
+    Args:
+        dtype: the type of ids that the corpus's file says, or empty.
+        corpus: for messages.
 
     Raises:
         PlumblineError: the file is empty, truncated, of another type than is said, or no row of whole numbers.
@@ -90,13 +94,13 @@ def _npy(path: Path) -> np.ndarray:
 def source(
     folder: Path, corpus: str, paths: list[Path], *, dtype: str, document_end: int | None, tokenizer: Path | None
 ) -> tuple[Iterator[Document], dict[str, Any]]:
-    """The documents of a folder of token files, and what documents.json is to say of them.
+    """Read a folder of token files: its documents, and what documents.json is to say of them.
 
     Every file is read through once before the first document comes, so that what is wrong is known before the work.
 
     Raises:
-        PlumblineError: files with and without headers, a file that cannot be read as ids, an id that is no entry of
-            the tokenizer, an end of documents that never occurs, nothing but held-out files.
+        PlumblineError: files with and without headers, a file that cannot be read as ids, an id that is no entry of the
+            tokenizer, an end of documents that never occurs, nothing but held-out files.
     """
     if document_end is None or tokenizer is None:
         raise PlumblineError(f"{folder} holds token files: --document-end and --tokenizer are needed")
@@ -234,11 +238,17 @@ def _texts(rows: list[np.ndarray], words: Tokenizer) -> list[str]:
 def of_lines(
     lines: Iterable[tuple[int, bytes]], documents: Path, folder: Path, *, dtype: str, tokenizer: Tokenizer, corpus: str
 ) -> tuple[list[np.ndarray], int]:
-    """The ids of (byte offset, line) of a document file as arrays of `tokenizer.dtype`, each followed by the end of a
-    document, and how many documents there are.
+    """Read the token ids of documents that were cut from token files.
+
+    Args:
+        lines: (byte offset, line) of the file `documents`.
+        folder: the folder of the token files.
+
+    Returns:
+        Arrays of `tokenizer.dtype`, each document followed by the id that ends a document; and the number of documents.
 
     Raises:
-        PlumblineError: a line does not say where its ids lie, or other ids lie there now.
+        PlumblineError: a line does not say where its ids are, or other ids are there now.
     """
     files: Callable[[str], np.ndarray] = functools.lru_cache(_OPEN)(lambda name: opened(folder / name, dtype, corpus))
     end = np.array([tokenizer.eot], dtype=tokenizer.dtype)
