@@ -1,4 +1,4 @@
-"""The attention sublayer: projections, value and query/key transforms, positions, mixer, output transform."""
+"""Builds the attention sublayer: projections, value and query/key transforms, positions, mixer, output transform."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Attention(nn.Module):
     """One layer's attention, assembled from the slots of `model`.
 
     Raises:
-        PlumblineError: two of them do not go together.
+        PlumblineError: two of the chosen components do not go together.
     """
 
     def __init__(self, model: ModelSpec, layer: int) -> None:

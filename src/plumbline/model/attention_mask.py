@@ -1,6 +1,6 @@
-"""Which keys a query may see: causality, padding and the decoding cache in one object.
+"""Determines which keys a query may see: causality, padding and the decoding cache in one object.
 
-Attention may cross documents inside a packed sequence, as in the documents; padding is never seen.
+Attention may cross documents inside a packed sequence, as in the papers; padding is never seen.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ KeyCount = Literal["visible", "context", "sequence"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Visibility:
-    """Positions of queries and keys, counted without padding.
+    """Positions of queries and keys, counted without padding, which say what each query may see.
 
-    `query_positions_BQ`: 0-based position of each query, padding rows included as -1.
-    `key_positions_BK`: the same for keys. The leading dimension is 1 where all rows are alike.
-    `plain`: queries and keys are the same unpadded positions 0..T-1, so that a fused causal kernel may be used.
-    `length`: how many keys the call has, padding and the cache's included.
+    Attributes:
+        query_positions_BQ: 0-based position of each query; -1 for a padding row. B is 1 where all rows are alike.
+        key_positions_BK: the same for keys.
+        plain: queries and keys are the same unpadded positions 0..T-1, so that a fused causal kernel may be used.
+        length: number of keys of the call, padding and the cache's included.
     """
 
     query_positions_BQ: torch.Tensor
@@ -38,7 +39,7 @@ class Visibility:
 
     @property
     def mask_B1QK(self) -> torch.Tensor:
-        """The mask with room for heads."""
+        """`mask_BQK` with an axis for heads."""
         return self.mask_BQK[:, None]
 
     def bias_B1QK(self, dtype: torch.dtype) -> torch.Tensor:
@@ -48,20 +49,26 @@ class Visibility:
 
     @property
     def visible_B1Q1(self) -> torch.Tensor:
-        """How many keys each query sees, position + 1, as float32; 1 for a padding query."""
+        """Number of keys that each query sees, position + 1, as float32; 1 for a padding query."""
         return (self.query_positions_BQ.clamp(min=0) + 1).float()[:, None, :, None]
 
     def count_B1Q1(self, n: KeyCount, context: int) -> torch.Tensor:
-        """The number of keys of each query's row as `n` reads it, in float32; `context` is the training length."""
+        """Number of keys n in each query's row, in float32, for formulas that depend on it.
+
+        Args:
+            n: "visible" counts the keys that the query sees, "context" the training length, "sequence" all keys of the
+                call.
+            context: the training length in tokens.
+        """
         same = self.same_count(n, context)
         return self.visible_B1Q1 if same is None else torch.full_like(self.visible_B1Q1, same)
 
     def same_count(self, n: KeyCount, context: int) -> float | None:
-        """The number that `count_B1Q1` gives every row; None where each has its own, the keys that its query sees."""
+        """The number that `count_B1Q1` gives every row; None for "visible", where each row has its own."""
         return None if n == "visible" else float(context if n == "context" else self.length)
 
     def rows(self, start: int, stop: int) -> Visibility:
-        """The part for the queries start..stop-1; without the keys after them where the positions are plain."""
+        """The visibility of the queries start..stop-1 alone; where positions are plain, without the keys after them."""
         keys = stop if self.plain else self.key_positions_BK.shape[1]
         return Visibility(
             query_positions_BQ=self.query_positions_BQ[:, start:stop],
@@ -72,7 +79,12 @@ class Visibility:
 
     @classmethod
     def of(cls, tokens_BT: torch.Tensor, padding_BT: torch.Tensor | None, past: Visibility | None) -> Visibility:
-        """Visibility of a call: `padding_BT` is True at padding; `past` is the cache's, with keys seen so far."""
+        """Make the visibility of one forward call.
+
+        Args:
+            padding_BT: True at padding; None without any.
+            past: the visibility of the tokens already in the decoding cache; None without a cache.
+        """
         device = tokens_BT.device
         if padding_BT is None:
             positions = torch.arange(tokens_BT.shape[1], device=device)[None]

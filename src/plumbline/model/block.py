@@ -1,4 +1,4 @@
-"""One layer: attention and FFN, each read from and written to the residual stream through a norm placement."""
+"""Builds one layer: attention and FFN, each read from and written to the residual stream through a norm placement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plumbline.specs.spec import ModelSpec
 
 
 class Block(nn.Module):
-    """Two sublayers."""
+    """One layer of the decoder: the attention sublayer, then the FFN sublayer."""
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
-"""The decoding cache: keys and values of the tokens seen so far (or what projections make them of), one pair a layer,
-and what mixers remember beside."""
+"""Stores what decoding remembers of the tokens seen so far: keys and values per layer, and what mixers remember
+besides."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from plumbline.model.attention_mask import Visibility
 
 
 class Cache:
-    """Grows along the key axis. Keys are stored normalised and rotated, values as they are attended to; projections
-    that compress them store what they make keys and values of.
+    """The decoding cache, which grows along the key axis.
 
-    `memory`: by layer, what a mixer that looks back on earlier queries keeps of them.
+    Keys are stored normalised and rotated, values as they are attended to; projections that compress keys and values
+    store the compressed form. `memory` holds, by layer, what a mixer that looks back on earlier queries keeps of them.
     """
 
     def __init__(self) -> None:
@@ -30,5 +30,5 @@ class Cache:
 
     @property
     def bytes(self) -> int:
-        """What is remembered of all tokens and layers, in bytes; without `memory`."""
+        """Bytes of the stored keys and values, over all tokens and layers; `memory` does not count."""
         return sum(value.numel() * value.element_size() for pair in self._layers.values() for value in pair)

@@ -1,4 +1,4 @@
-"""Building the component that a model's spec names for a slot."""
+"""Builds the component that a model's spec names for a slot."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from plumbline.specs.spec import ModelSpec
 
 
 def build(slot: str, model: ModelSpec, *arguments: Any) -> Any:
-    """The component that `model` names for `slot`, made of `model`, the positional `arguments` and its own options."""
+    """Build the component that `model` names for `slot`, from `model`, the positional `arguments` and its own
+    options."""
     chosen = model.slot(slot)
     return load(slot, chosen.name)(model, *arguments, **chosen.options)

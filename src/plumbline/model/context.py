@@ -1,4 +1,4 @@
-"""What travels with the residual stream through one forward call."""
+"""Defines what travels with the residual stream through one forward call."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from plumbline.model.precision import attention_is_wide
 
 @dataclass(kw_only=True, slots=True)
 class ForwardContext:
-    """Shared by all layers of one call.
+    """What all layers of one forward call share.
 
-    `first_values_BGTW`: the first layer's values of this call's tokens, once it has run (value residual).
-    `wide_attention`: queries, keys and values are widened to float32, and the mixer is kept from autocast.
-    `rotations`: cosines and sines by rotary width, made once a call.
-    `wanted_S`: of which tokens, counted through all rows, the last hidden states are asked for; None: of all. After
-    the last attention nothing else is computed, and states are (1, S, D).
+    Attributes:
+        visibility: which keys each query may see.
+        cache: the decoding cache, if any.
+        wide_attention: queries, keys and values are widened to float32, and autocast is off in the mixer.
+        first_values_BGTW: the first layer's values of this call's tokens, once it has run (value residual).
+        rotations: cosines and sines by rotary width, computed once per call.
+        wanted_S: tokens, counted through all rows, whose last hidden states are asked for; None: all. After the last
+            attention nothing else is computed, and states are (1, S, D).
     """
 
     visibility: Visibility

@@ -1,4 +1,4 @@
-"""Products of float32 matrices on a CPU by oneDNN, which uses its widest vectors whoever made the processor.
+"""Multiplies float32 matrices on a CPU by oneDNN, which uses the widest vectors on every maker's processors.
 
 The library that torch calls for them (MKL) takes narrower ones on processors that are not its maker's: 95 billion
 operations a second on one core of an AMD EPYC with AVX-512, of 220. With AVX2 alone both come to 60 to 80 of some 100,
@@ -23,7 +23,7 @@ _AVAILABLE = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, 
 
 
 def linear(x: torch.Tensor, weight_OI: torch.Tensor, bias_O: torch.Tensor | None = None) -> torch.Tensor:
-    """x W^T + bias over the last dimension, with gradients: `torch.nn.functional.linear`, on a CPU the faster way."""
+    """x W^T + bias over the last dimension, with gradients: `torch.nn.functional.linear`, made faster on a CPU."""
     if not _served(x, weight_OI):
         return functional.linear(x, weight_OI, bias_O)
     x_XI = x.flatten(0, -2)
@@ -35,7 +35,7 @@ def linear(x: torch.Tensor, weight_OI: torch.Tensor, bias_O: torch.Tensor | None
 
 
 def product(x_XI: torch.Tensor, y_OI: torch.Tensor) -> torch.Tensor:
-    """x y^T (X, O), of any strides, outside of autograd."""
+    """x y^T (X, O) for matrices of any strides, without gradients."""
     return _multiplied(x_XI, y_OI, None) if _served(x_XI, y_OI) else x_XI @ y_OI.T
 
 
@@ -102,7 +102,8 @@ class _Linear(torch.autograd.Function):
 
 
 def weight_gradient(dy_XO: torch.Tensor, x_XI: torch.Tensor) -> torch.Tensor:
-    """dy^T x (O, I), the longer side in the columns of the product, which is the faster way round."""
+    """dy^T x (O, I), the gradient of a linear map's weight, computed with the longer side as columns, which is
+    faster."""
     if dy_XO.shape[1] > x_XI.shape[1]:
         return product(x_XI.T, dy_XO.T).T
     return product(dy_XO.T, x_XI.T)

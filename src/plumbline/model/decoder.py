@@ -1,4 +1,5 @@
-"""The decoder: embedding, layers on a residual stream, final norm, head. Every choice is a component of its spec."""
+"""Builds the decoder: embedding, layers on a residual stream, final norm, head. Every choice is a component of its
+spec."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ from plumbline.specs.spec import ModelSpec
 
 
 class Decoder(nn.Module):
-    """A causal language model.
+    """A causal language model, built from the components that its spec names.
 
-    `recompute`: set it to keep only the residual state between layers, and compute each layer again for the gradient.
+    Set `recompute` to keep only the residual state between layers, and compute each layer again for the gradient.
 
     Raises:
         PlumblineError: a norm placement that changes the stream meets a residual with several streams.
@@ -55,10 +56,12 @@ class Decoder(nn.Module):
     ) -> torch.Tensor:
         """Logits (B, T, V) in float32 for the token after each position.
 
-        `padding_BT` is True at padding, left or right; it changes nothing at real positions. With a `cache`, the
-        tokens go on from those already in it. With `loss`, instead of logits, the summed cross-entropy (nats) of each
-        sequence's tokens after its first: all T positions are computed, so that kernels meet the training context as
-        it is, and the last one predicts nothing. (Wrappers for many ranks only know of `forward`.)
+        Args:
+            padding_BT: True at padding, left or right; it changes nothing at real positions.
+            cache: the tokens continue those already in it.
+            loss: return the summed cross-entropy (nats) of each sequence's tokens after its first instead of logits.
+                All T positions are computed, so that kernels run at the training context, and the last one predicts
+                nothing. (Wrappers for many ranks only know of `forward`.)
         """
         hidden_BTD = self.hidden(tokens_BT, self.context(tokens_BT, padding_BT, cache))
         if loss:
@@ -66,22 +69,29 @@ class Decoder(nn.Module):
         return self.logits(hidden_BTD)
 
     def context(self, places_BT: torch.Tensor, padding_BT: torch.Tensor | None, cache: Cache | None) -> ForwardContext:
-        """What all layers know of a call with a token at each of these places; a `cache` gets them, too."""
+        """Make the context that all layers share in one forward call, and extend the visibility of a `cache`.
+
+        Args:
+            places_BT: any tensor with an element for each token of the call.
+            padding_BT: True at padding; None without any.
+        """
         visibility = Visibility.of(places_BT, padding_BT, cache.visibility if cache is not None else None)
         if cache is not None:
             cache.visibility = visibility
         return ForwardContext(visibility=visibility, cache=cache)
 
     def hidden(self, tokens_BT: torch.Tensor, context: ForwardContext) -> torch.Tensor:
-        """The normalised stream after the last layer (B, T, D)."""
+        """The normalised residual stream after the last layer (B, T, D)."""
         return self.carried(self.embedding[tokens_BT], context)
 
     def carried(
         self, embedded_BTD: torch.Tensor, context: ForwardContext, streams: list[torch.Tensor] | None = None
     ) -> torch.Tensor:
-        """The normalised stream after the last layer (B, T, D), of tokens' embeddings.
+        """The normalised residual stream after the last layer (B, T, D), computed from the tokens' embeddings.
 
-        `streams`, if given, gets the stream before each layer (B, T, D): of a residual that has a single one.
+        Args:
+            streams: if given, the stream before each layer (B, T, D) is appended to it; for residuals with a single
+                stream.
         """
         state = self.residual.start(self.positions.embed(embedded_BTD, context))
         for block in self.blocks:
@@ -95,23 +105,23 @@ class Decoder(nn.Module):
         return self.final_norm(self.residual.finish(state))
 
     def logits(self, hidden_BTD: torch.Tensor) -> torch.Tensor:
-        """Logits of hidden states."""
+        """Logits (B, T, V) of hidden states, in float32."""
         return cpu_matmul.linear(hidden_BTD, self.head_weight).float()
 
     @property
     def head_weight(self) -> nn.Parameter:
-        """The head's matrix (V, D); the embedding where they are tied."""
+        """The output head's matrix (V, D); the embedding where the two are tied."""
         return self.embedding if self.head is None else self.head.weight
 
 
 def on_meta(spec: ModelSpec) -> Decoder:
-    """The decoder without memory, for exact counts at any size."""
+    """Build the decoder on the meta device, without memory, for exact counts at any size."""
     with torch.device("meta"):
         return Decoder(spec)
 
 
 def create(spec: ModelSpec, init_seed: int, device: str | torch.device = "cpu") -> Decoder:
-    """A decoder on `device`, initialised by `init_seed`."""
+    """Build a decoder on `device`, and initialise it from `init_seed`."""
     with torch.device(device):
         model = Decoder(spec)
     initialise(model, init_seed)

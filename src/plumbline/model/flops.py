@@ -1,4 +1,4 @@
-"""Operation counts of a decoder: from its modules, and as torch sees them run.
+"""Counts the operations of a decoder: from its modules, and as torch sees them run.
 
 What counts is matrix products, a multiplication and an addition as two operations: linear maps, scores and weighted
 values. Softmax, norms, rotations, activations and residual arithmetic do not count.
@@ -26,9 +26,11 @@ def operations(
 ) -> int:
     """Operations on `sequences` sequences of the training context, from the shapes of the real modules.
 
-    `head`: whether logits count. `causal`: count only the pairs of query and key that are visible, rather than all,
-    which is what a kernel without masked tiles computes. `training`: three times the forward pass, as backward has
-    two products for each of forward's.
+    Args:
+        head: count the logits too.
+        causal: count only the visible pairs of query and key, not all pairs, which is what a kernel without masked
+            tiles computes.
+        training: count three times the forward pass, as backward has two products for each of forward's.
     """
     time = model.spec.context
     pairs = time * (time + 1) // 2 if causal else time * time
@@ -38,7 +40,7 @@ def operations(
 
 
 def products_per_token(model: Decoder, *, head: bool) -> int:
-    """Multiplications for each token outside of attention: one for each weight of a linear map."""
+    """Multiplications per token outside of attention: one for each weight of a linear map."""
     values = dict(model.named_parameters())
     elsewhere = {"head", "stream_mixing"}
     linear = sum(
@@ -51,7 +53,8 @@ def products_per_token(model: Decoder, *, head: bool) -> int:
 
 
 def products_per_pair(mixer: Mixer, spec: ModelSpec) -> int:
-    """Multiplications of a mixer for a pair of query and key: scores of all heads, values of those that come out."""
+    """Multiplications of a mixer per pair of query and key: scores of all heads, values of its output heads, and its
+    extras."""
     return (spec.heads + mixer.output_heads) * spec.head_width + mixer.extra_products
 
 

@@ -1,4 +1,5 @@
-"""A decoder in a folder of its own, without a run: `model.json` (its spec) and `model.safetensors`."""
+"""Writes a decoder to a folder of its own, without a run, and reads it: `model.json` (its spec) and
+`model.safetensors`."""
 
 from __future__ import annotations
 
@@ -18,20 +19,20 @@ WEIGHTS = "model.safetensors"
 
 
 def write_model(folder: Path, model: Decoder) -> None:
-    """Write a decoder's spec, and its weights in float32."""
+    """Write a decoder's spec, and its weights in float32, into `folder`."""
     write_weights(folder, model)
     atomic_write_json(folder / SPEC, {"model": model.spec.to_dict()})
 
 
 def write_weights(folder: Path, model: Decoder) -> None:
-    """Write a decoder's weights in float32."""
+    """Write a decoder's weights into `folder`, in float32."""
     with atomic(folder / WEIGHTS) as file:
         weights = {name: value.detach().float().contiguous().cpu() for name, value in model.named_parameters()}
         save_file(weights, file.name)
 
 
 def read_model(folder: Path) -> Decoder:
-    """The decoder of a folder, in float32 on the CPU.
+    """Read the decoder of a folder, in float32 on the CPU.
 
     Raises:
         PlumblineError: a file is not there, or not what it should be.

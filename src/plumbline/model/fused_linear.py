@@ -1,4 +1,4 @@
-"""Several linear maps of one input as one product."""
+"""Computes several linear maps of one input as one product."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from plumbline.model.cpu_matmul import linear
 
 
 def joined(x_BTD: torch.Tensor, maps: Sequence[nn.Linear]) -> tuple[torch.Tensor, ...]:
-    """What each of `maps` makes of `x_BTD`, from one product with their matrices on top of each other.
+    """The outputs of several linear maps of `x_BTD`, computed as one product with their matrices stacked.
 
-    Each keeps a parameter of its own, for roles, optimizers and checkpoints: joining costs a copy of the matrices,
-    which are small beside activations, and saves reading the input, and adding up its gradient, once a map. All of them
-    have a bias, or none.
+    Each map keeps a parameter of its own, for roles, optimizers and checkpoints. Stacking costs a copy of the matrices,
+    which are small next to activations, and saves reading the input, and adding up its gradient, once per map. Either
+    all of the maps have a bias, or none.
     """
     weight = torch.cat([one.weight for one in maps])
     bias = None if maps[0].bias is None else torch.cat([one.bias for one in maps])

@@ -1,4 +1,4 @@
-"""Export to the Hugging Face Llama format, for tools that do not know this package."""
+"""Exports a model to the Hugging Face Llama format, for tools that do not know this package."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def export(model: Decoder, tokenizer_path: str | Path, directory: str | Path) ->
 
 
 def write_tokenizer(spec: ModelSpec, tokenizer_path: str | Path, directory: Path) -> dict[str, int]:
-    """Write `tokenizer.json` and `tokenizer_config.json`; special tokens and their ids.
+    """Write `tokenizer.json` and `tokenizer_config.json`; returns the special tokens with their ids.
 
     Raises:
         PlumblineError: the tokenizer is not there, or does not fit the model.
@@ -76,7 +76,7 @@ def write_tokenizer(spec: ModelSpec, tokenizer_path: str | Path, directory: Path
 
 
 def beyond_llama(spec: ModelSpec) -> list[str]:
-    """What a model has and a Llama has not, in words; nothing of a Llama."""
+    """What a model has and a Llama cannot have, in words, one text per slot; empty for a Llama."""
     return [
         f"model.{slot} {spec.slot(slot).name!r} (Llama has {LLAMA[slot]!r})"
         for slot in SLOTS
@@ -85,7 +85,7 @@ def beyond_llama(spec: ModelSpec) -> list[str]:
 
 
 def check_expressible(spec: ModelSpec) -> None:
-    """Refuse what is no Llama.
+    """Refuse a model that the Llama format cannot express.
 
     Raises:
         PlumblineError: naming every component at fault.
@@ -98,7 +98,7 @@ def check_expressible(spec: ModelSpec) -> None:
 
 
 def llama_weights(model: Decoder) -> dict[str, torch.Tensor]:
-    """The weights under their Llama names, on the CPU; a tied head is left out, as the format wants."""
+    """The weights under their Llama names, on the CPU; a tied head is left out, as the format demands."""
     renamed = {"embedding": "model.embed_tokens.weight", "final_norm.gain": "model.norm.weight"}
     renamed["head.weight"] = "lm_head.weight"
     for layer in range(model.spec.layers):
@@ -110,7 +110,7 @@ def llama_weights(model: Decoder) -> dict[str, torch.Tensor]:
 
 
 def llama_config(spec: ModelSpec, special: dict[str, int], dtype: torch.dtype) -> dict[str, Any]:
-    """The content of `config.json`. `special`: special tokens and their ids."""
+    """The content of `config.json`; `special` maps special tokens to their ids."""
     bias = spec.slot("projections").options["bias"]
     end = next(iter(special.values()), None)
     return {

@@ -1,4 +1,4 @@
-"""Models in Hugging Face form in this package's terms: a spec of any that is known, the weights of a GPT-2.
+"""Reads Hugging Face models in this package's terms: a spec of any known kind of model, the weights of a GPT-2.
 
 Source of the layouts: the library's own GPT-2, Llama, Mistral, Qwen2 and GPT-NeoX (transformers 5). GPT-2 keeps its
 matrices as (inputs, outputs), and queries, keys and values one after another in `c_attn`.
@@ -21,10 +21,10 @@ PLAIN = {"query_key": "identity", "values": "identity", "mixer": "softmax", "out
 
 
 def spec_of(config: Any) -> ModelSpec:
-    """What a model is made of, as far as the slots can say it: of all but a GPT-2 it is not the whole truth.
+    """Describe a Hugging Face model as a spec, as far as the slots can; the description is complete of a GPT-2 alone.
 
     Args:
-        config: the library's; its `model_type` is one of `plumbline.probes._transformers.STYLES`.
+        config: the library's configuration; its `model_type` is one of `plumbline.probes._transformers.STYLES`.
     """
     kind, heads = config.model_type, config.num_attention_heads
     slots: dict[str, Any] = {slot: {"name": name} for slot, name in PLAIN.items()}
@@ -59,7 +59,7 @@ def spec_of(config: Any) -> ModelSpec:
 
 
 def gpt2(model: Any) -> Decoder:
-    """A GPT-2 as a decoder of ours, in float32.
+    """Convert a Hugging Face GPT-2 to a decoder of this package, in float32.
 
     Args:
         model: the library's GPT2LMHeadModel.

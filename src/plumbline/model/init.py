@@ -1,5 +1,5 @@
-"""Initialisation, in one place. Every parameter is seeded by its own name, so that two models that share a tensor
-start with the same values in it, whatever else they have.
+"""Initialises parameters, in one place: each is seeded by its own name, so that two models which share a tensor start
+with the same values in it, whatever else they have.
 
 | parameter                     | start                                             |
 |-------------------------------|---------------------------------------------------|
@@ -23,13 +23,13 @@ from plumbline.specs.spec import ModelSpec
 
 
 def seed_of(init_seed: int, name: str) -> int:
-    """The 63-bit seed of one parameter."""
+    """The 63-bit seed of the parameter called `name`."""
     digest = hashlib.sha256(f"init:{init_seed}:{name}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 1
 
 
 def initialise(model: nn.Module, init_seed: int) -> None:
-    """Fill every parameter in place, drawing on the CPU so that the device does not matter."""
+    """Fill every parameter of a model in place, drawing on the CPU so that the device does not matter."""
     starts = roles(model)
     with torch.no_grad():
         for name, value in model.named_parameters():

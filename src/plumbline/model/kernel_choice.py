@@ -1,4 +1,4 @@
-"""The kernel of a model's attention, chosen for the whole of a run and written down."""
+"""Chooses the kernel of a model's attention for the whole of a run, and describes it for the manifest."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from plumbline.model.decoder import Decoder
 
 
 def choose(model: Decoder, asked: Asked, device: str, dtype: torch.dtype) -> dict[str, Any]:
-    """Have all layers' attention go the way that is `asked` for, and say for a manifest what that is.
+    """Make all layers' attention use the kernel that is `asked` for, and describe the choice for a manifest.
 
     Returns:
-        `asked`; `kernel`: what a call without padding and cache goes through, in `dtype` on `device`; `triton`: the
+        `asked`; `kernel`: what a call without padding and cache runs through, in `dtype` on `device`; `triton`: the
         version that compiles it, or None; `notice`: what is not installed and would be used, or None.
     """
     mixers = [block.attention.mixer for block in model.blocks]

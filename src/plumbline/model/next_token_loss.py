@@ -1,4 +1,4 @@
-"""The loss of the next tokens without the logits of a whole batch: they are made, used and dropped some at a time.
+"""Computes the loss of the next tokens without the logits of a whole batch: they are made, used and dropped in chunks.
 
 Shape suffixes: N predictions (batch and time in one), D width, V vocabulary.
 """
@@ -20,7 +20,7 @@ CHUNK_BYTES = 512 * 2**20
 def next_token_loss(hidden_ND: torch.Tensor, weight_VD: torch.Tensor, targets_N: torch.Tensor) -> torch.Tensor:
     """Summed cross-entropy (nats, float32 or wider) of `targets_N` under the logits hidden W^T.
 
-    The products are made in autocast's type where it is on, logits and their softmax in float32 or wider.
+    Matrix products are computed in autocast's type where it is on, logits and their softmax in float32 or wider.
     """
     if not torch.is_grad_enabled():  # else a weight asks for its gradient wherever it is used
         hidden_ND, weight_VD = hidden_ND.detach(), weight_VD.detach()

@@ -1,4 +1,4 @@
-"""How many norms a block has, from its modules: what stands there and has a gain, not what a spec is called."""
+"""Counts the norms of a block from its modules that have a norm's gain, whatever the spec calls them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from plumbline.specs.spec import ModelSpec
 
 
 def norms_per_block(spec: ModelSpec) -> float:
-    """Norm modules of all blocks over the number of blocks; the norm before the head is in none of them."""
+    """Number of norm modules in all blocks divided by the number of blocks; the norm before the head is in no block."""
     return sum(len(names) for names in norm_modules(on_meta(spec)).values()) / spec.layers
 
 

@@ -1,8 +1,9 @@
-"""Roles: what a parameter is for. Optimizer groups, learning-rate policies and probes select by role and layer.
+"""Gives each parameter a role, by which optimizer groups, learning-rate policies and probes select, together with a
+layer.
 
-Legend of shape suffixes used in this package: B batch, T time (tokens), Q query positions, K key positions,
-D width, H query heads, G key/value heads, W head width, R rotary width, C latent width, F FFN width, V vocabulary,
-L layers, S sources.
+Legend of shape suffixes used in this package: B batch, T time (tokens), Q query positions, K key positions, D width, H
+query heads, G key/value heads, W head width, R rotary width, C latent width, F FFN width, V vocabulary, L layers, S
+sources.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from plumbline.model import cpu_matmul
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Normal:
-    """Draw from N(0, std^2). Without `std` the model's `init_std` is used; `residual` divides it by sqrt(2 layers)
-    where the model asks for residual scaling."""
+    """A start drawn from N(0, std^2).
+
+    Without `std` the model's `init_std` is used; `residual` divides it by sqrt(2 layers) where the model asks for
+    residual scaling.
+    """
 
     std: float | None = None
     residual: bool = False
@@ -26,14 +30,14 @@ class Normal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Constant:
-    """The same value everywhere."""
+    """A start with the same `value` everywhere."""
 
     value: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rows:
-    """Explicit values that fill the parameter (a list as long as it has elements, in row-major order)."""
+    """A start with explicit values that fill the parameter, one per element in row-major order."""
 
     values: tuple[float, ...]
 
@@ -55,7 +59,7 @@ OTHERS = frozenset({"embedding", "norm", "scalar", "bias", "pseudo_query"})
 class ParameterRole:
     """What one parameter is for, in which layer (None: in none), and how it starts.
 
-    `of`: for the bias of a linear map or a norm, the role of the matrix or gain beside it.
+    `of`: for the bias of a linear map or a norm, the role of the matrix or gain that it belongs to.
     """
 
     role: str
@@ -69,7 +73,7 @@ class ParameterRole:
 
     @property
     def matrix(self) -> bool:
-        """Whether it is a weight of a matrix multiplication."""
+        """Whether the parameter is the weight of a matrix multiplication."""
         return self.role in MATRICES
 
 
@@ -88,17 +92,17 @@ class UnfilledLinear(nn.Linear):
     """
 
     def reset_parameters(self) -> None:
-        """Draw nothing."""
+        """Leave the values undefined, where torch's own linear map would draw them."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """The map, by the fastest product."""
+        """Apply the linear map over the last dimension, by `cpu_matmul.linear`."""
         return cpu_matmul.linear(input, self.weight, self.bias)
 
 
 def linear(
     inputs: int, outputs: int, *, role: str, layer: int | None, bias: bool = False, residual: bool = False
 ) -> nn.Linear:
-    """A linear map with a role; `residual` marks maps that write into the residual stream."""
+    """A new linear map whose parameters have a role; `residual` marks maps that write into the residual stream."""
     module = UnfilledLinear(inputs, outputs, bias=bias)
     tag(module.weight, role=role, layer=layer, init=Normal(residual=residual))
     if bias:

@@ -1,4 +1,4 @@
-"""What gated feed-forward networks share."""
+"""Defines the base of gated feed-forward networks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from plumbline.specs.spec import ModelSpec
 
 
 class Gated(nn.Module):
-    """down(activate(gate x) * up x), inner width `ffn_width`; `bias`: whether the three maps have one."""
+    """down(activate(gate x) * up x), inner width `ffn_width`; `bias`: the three maps have one. A subclass defines
+    `activate`."""
 
     def __init__(self, model: ModelSpec, layer: int, *, bias: bool) -> None:
         super().__init__()
@@ -20,9 +21,10 @@ class Gated(nn.Module):
         self.down = linear(model.ffn_width, model.width, role="down", layer=layer, bias=bias, residual=True)
 
     def activate(self, x_BTF: torch.Tensor) -> torch.Tensor:
-        """The gate's non-linearity."""
+        """Apply the gate's non-linearity (B, T, F)."""
         raise TypeError(f"{type(self).__name__} defines no activation")
 
     def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
+        """Compute the network's output (B, T, D)."""
         gate_BTF, up_BTF = joined(x_BTD, (self.gate, self.up))
         return self.down(self.activate(gate_BTF) * up_BTF)

@@ -1,4 +1,4 @@
-"""GeGLU: a gated feed-forward network with GELU (transfer study, App. B.12)."""
+"""Implements GeGLU: a gated feed-forward network with GELU (transfer study, App. B.12)."""
 
 from __future__ import annotations
 
@@ -26,4 +26,5 @@ class GeGLU(Gated):
         self.approximate = "tanh" if gelu == "tanh" else "none"
 
     def activate(self, x_BTF: torch.Tensor) -> torch.Tensor:
+        """GELU of the gate (B, T, F)."""
         return gelu_function(x_BTF, approximate=self.approximate)

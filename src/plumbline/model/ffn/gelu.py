@@ -1,4 +1,4 @@
-"""GELU: a feed-forward network of two matrices, as in GPT-2 (premature study, sections 3 and 4)."""
+"""Implements GELU: a feed-forward network of two matrices, as in GPT-2 (premature study, sections 3 and 4)."""
 
 from __future__ import annotations
 
@@ -29,4 +29,5 @@ class GELU(nn.Module):
         self.down = linear(model.ffn_width, model.width, role="down", layer=layer, bias=bias, residual=True)
 
     def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
+        """Compute the network's output (B, T, D)."""
         return self.down(gelu_function(self.up(x_BTD), approximate=self.approximate))

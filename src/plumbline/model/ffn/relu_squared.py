@@ -1,4 +1,4 @@
-"""Squared ReLU: a feed-forward network without a gate (transfer study, App. B.16)."""
+"""Implements squared ReLU: a feed-forward network without a gate (transfer study, App. B.16)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from plumbline.specs.spec import ModelSpec
 class ReLUSquared(nn.Module):
     """down(relu(up x)^2), inner width `width_ratio` times `ffn_width`.
 
-    `square`: of the hidden units, as in Primer, or of the output, (down relu(up x))^2, as the document's parentheses
-    are set. A ratio of 1.5 gives two matrices the parameters of a gated network's three.
+    `square`: of the hidden units, as in Primer, or of the output, (down relu(up x))^2, as the paper's parentheses are
+    set. A ratio of 1.5 gives two matrices the parameters of a gated network's three.
 
     Raises:
         PlumblineError: the inner width is not a whole number.
@@ -44,5 +44,6 @@ class ReLUSquared(nn.Module):
         self.down = linear(int(inner), model.width, role="down", layer=layer, residual=True)
 
     def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
+        """Compute the network's output (B, T, D)."""
         hidden_BTF = self.up(x_BTD).relu()
         return self.down(hidden_BTF.square()) if self.square == "hidden" else self.down(hidden_BTF).square()

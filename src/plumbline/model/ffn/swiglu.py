@@ -1,4 +1,4 @@
-"""SwiGLU: the baseline's feed-forward network."""
+"""Implements SwiGLU: the baseline's feed-forward network."""
 
 from __future__ import annotations
 
@@ -18,4 +18,5 @@ class SwiGLU(Gated):
         super().__init__(model, layer, bias=bias)
 
     def activate(self, x_BTF: torch.Tensor) -> torch.Tensor:
+        """SiLU of the gate (B, T, F)."""
         return silu(x_BTF)

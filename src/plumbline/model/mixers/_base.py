@@ -1,4 +1,4 @@
-"""What every mixer shares: turning queries and keys into weights, and weights and values into head outputs."""
+"""Defines the base of mixers: turning queries and keys into weights, and weights and values into head outputs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from plumbline.specs.spec import ModelSpec
 
 
 class Mixer(nn.Module):
-    """Mixes values by weights. A subclass defines `weights`, the reference, in float32 or wider; it may override
-    `forward` with a faster path, which the tests hold equal to the reference, outputs and gradients.
+    """Mixes values by weights.
 
-    `output_heads`: heads that come out (fewer than go in where some heads only mask).
-    `groups`: key/value heads; query head h reads group h // (H / groups).
-    `splits`: into how many equal parts a head's queries and keys fall, each of them rotated on its own.
+    A subclass defines `weights`, the reference, in float32 or wider; it may override `forward` with a faster path,
+    which the tests hold equal to the reference, outputs and gradients.
+
+    Attributes:
+        output_heads: heads that come out (fewer than go in where some heads only mask).
+        groups: key/value heads; query head h reads group h // (H / groups).
+        splits: number of equal parts of a head's queries and keys, each of them rotated on its own.
     """
 
     splits = 1
@@ -51,10 +54,10 @@ class Mixer(nn.Module):
         raise TypeError(f"{type(self).__name__} defines no weights")
 
     def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-        """What weights are made of: scores as they enter a softmax or sigmoid, before any cap (B, M, Q, K).
+        """Scores as they enter the softmax or sigmoid, before any cap (B, M, Q, K).
 
-        M is a multiple of the output heads, the maps of one head side by side. Where a key is not visible they say
-        nothing.
+        M is a multiple of the output heads, with the maps of one head next to each other. Where a key is not visible
+        the values are meaningless.
         """
         return self.scores(q_BHQW, k_BGKW)
 
@@ -66,28 +69,29 @@ class Mixer(nn.Module):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
-        """Head outputs (B, output heads, Q, W). `cache` is for mixers that remember more than keys and values."""
+        """Head outputs (B, output heads, Q, W). Mixers that remember more than keys and values keep it in `cache`."""
         return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
 
     def path(self, q_BHQW: torch.Tensor, visibility: Visibility) -> str:
-        """What this call goes through: `kernel`, or `CHUNKED`."""
+        """The kernel that a call runs through: the mixer's own `kernel`, or `CHUNKED`."""
         device = q_BHQW.device.type
         return chosen(self.kernel, device, kernel_type(q_BHQW), plain=visibility.plain, asked=self.attention)
 
     def explicit(self, device: str, dtype: torch.dtype, queries: int) -> bool:
-        """Whether plain calls of so many queries make explicit weights where the table has torch's kernel."""
+        """Whether a plain call of so many queries computes explicit weights although the table of kernels names torch's
+        kernel."""
         return False
 
     def reference(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
     ) -> torch.Tensor:
-        """Materialised weights times values."""
+        """Head outputs from explicit weights times values, all queries at once (B, output heads, Q, W)."""
         return weighted(self.weights(q_BHQW, k_BGKW, visibility), v_BGKW)
 
     def chunked(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
     ) -> torch.Tensor:
-        """The reference, some queries at a time."""
+        """The same as `reference`, computed for some queries at a time."""
         queries = q_BHQW.shape[2]
         recompute = torch.is_grad_enabled() and queries > self.recompute_above
         outputs = []
@@ -101,7 +105,7 @@ class Mixer(nn.Module):
         return torch.cat(outputs, dim=2)
 
     def spans(self, queries: int) -> list[tuple[int, int]]:
-        """The chunks: (first query, one past the last)."""
+        """The chunks of queries that `chunked` computes at a time: (first query, one past the last)."""
         step = max(self.smallest_chunk, min(-(-queries // self.chunks), self.largest_chunk))
         return [(start, min(start + step, queries)) for start in range(0, queries, step)]
 
@@ -116,8 +120,8 @@ class Mixer(nn.Module):
 
 
 def kernel_type(*tensors: torch.Tensor) -> torch.dtype:
-    """The one type in which a kernel takes `tensors`: autocast's where it is on, as torch's own does, else the widest
-    of theirs."""
+    """The number type in which a kernel takes `tensors`: autocast's where it is on, as in torch's own kernels, else the
+    widest of theirs."""
     device = tensors[0].device.type
     if device != "meta" and torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
@@ -128,7 +132,7 @@ def kernel_type(*tensors: torch.Tensor) -> torch.dtype:
 
 
 def for_kernel(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """`tensors` in the type of `kernel_type`."""
+    """Convert `tensors` to the type that `kernel_type` gives."""
     dtype = kernel_type(*tensors)
     return tuple(x.to(dtype) for x in tensors)
 
@@ -142,7 +146,7 @@ def grouped_matmul(left_BHQX: torch.Tensor, right_BGXY: torch.Tensor) -> torch.T
 
 
 def weighted(weights_BHQK: torch.Tensor, v_BGKW: torch.Tensor) -> torch.Tensor:
-    """Values summed by weights (B, H, Q, W), in the values' type."""
+    """Weights times values (B, H, Q, W), in the values' type."""
     return grouped_matmul(weights_BHQK.to(v_BGKW.dtype), v_BGKW).to(v_BGKW.dtype)
 
 

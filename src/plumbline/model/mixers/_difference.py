@@ -1,7 +1,7 @@
-"""The difference of two causal softmax maps times values, explicit, for short calls on a processor.
+"""Computes the difference of two causal softmax maps times values explicitly, for short calls on a processor.
 
 Torch's fused call takes twice the heads for it, half of whose queries and keys are zeros, and multiplies values by each
-map. Here the maps are subtracted first, and their scores are products of what there is.
+map. Here the maps are subtracted first, and only real queries and keys are multiplied.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class Difference(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, q_2BHQW, k_2BGKW, v_BFKX, lambda_H11, scale: float, spans: Spans, keep: bool):
+        """Compute the head outputs (B, H, Q, X) for some queries at a time; with `keep` both maps are kept for the
+        gradient."""
         _, batch, heads, queries, _ = q_2BHQW.shape
         out_BQHX = v_BFKX.new_empty(batch, queries, heads, v_BFKX.shape[-1])
         q_2BHQW, maps = q_2BHQW * scale, []
@@ -50,6 +52,7 @@ class Difference(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, do_BHQX: torch.Tensor) -> tuple[Any, ...]:
+        """Compute the gradients of queries, keys, values and lambda by the formulas of the class."""
         q_2BHQW, k_2BGKW, v_BFKX, lambda_H11, *maps = ctx.saved_tensors
         _, batch, heads, _, width = q_2BHQW.shape
         dq_2BHQW, dk_2BGKW, dv_BFKX = torch.empty_like(q_2BHQW), torch.zeros_like(k_2BGKW), torch.zeros_like(v_BFKX)

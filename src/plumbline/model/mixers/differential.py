@@ -1,4 +1,4 @@
-"""Differential attention: the difference of two softmax maps."""
+"""Implements differential attention: the difference of two softmax maps."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Differential(Mixer):
 
     lambda = exp(lq1 . lk1) - exp(lq2 . lk2) + lambda_init, lambda_init = 0.8 - 0.6 exp(-0.3 layer), layers from 0.
 
-    - "half_width": each head's query and key are two halves, its value is whole; lambda one a layer; each head's
-      output normalised by mean and variance, gain and bias by channel (a group norm with one group a head).
+    - "half_width": each head's query and key are two halves, its value is whole; one lambda per layer; each head's
+      output normalised by mean and variance, gain and bias by channel (a group norm with one group per head).
     - "per_head_lambda": the same with lambda vectors for each head, and an RMSNorm whose gain all heads share.
     - "official": heads 2i and 2i + 1 are the two maps of one head with their values side by side, so that there are
-      half as many; lambda one a layer; RMSNorm with a shared gain (Ye et al. 2024, and the code they published).
+      half as many; one lambda per layer; RMSNorm with a shared gain (Ye et al. 2024, and the code they published).
 
     `divisor` of the halves' scores: the root of a half's width, or of the whole head's. "official" has no halves.
-    `one_minus_lambda_init` leaves the fixed last factor out when false; the study does not mention it, its original
-    has it. Source: transfer study, appendix B.7; the first two readings have the parameter count of its Table 4.
-    Norms are over one token's head, never over time.
+    `one_minus_lambda_init` leaves the fixed last factor out when false; the study does not mention it, its original has
+    it. Source: transfer study, appendix B.7; the first two variants have the parameter count of its Table 4. Norms are
+    over one token's head, never over time.
     """
 
     kernel = SDPA
@@ -87,7 +87,7 @@ class Differential(Mixer):
             self.norm_gain = parameter(normed, role="norm", layer=layer, init=Constant(value=1.0))
 
     def differential_lambda(self) -> torch.Tensor:
-        """lambda (1, 1) or (H, 1, 1)."""
+        """The learned factor lambda of the second map: (1, 1) or, with one per head, (H, 1, 1)."""
         first = (self.lambda_query_1 * self.lambda_key_1).sum(-1).exp()
         second = (self.lambda_query_2 * self.lambda_key_2).sum(-1).exp()
         return (first - second + self.lambda_init)[..., None, None]
@@ -105,7 +105,7 @@ class Differential(Mixer):
         return first_BHQK - self.differential_lambda() * second_BHQK
 
     def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-        """Scores of both maps (B, 2 output heads, Q, K), a head's side by side."""
+        """Scores of both maps (B, 2 output heads, Q, K), those of one head next to each other."""
         if self.variant == "official":
             return self.scores(q_BHQW, k_BGKW)
         halves = zip(q_BHQW.chunk(2, dim=-1), k_BGKW.chunk(2, dim=-1), strict=True)
@@ -114,6 +114,7 @@ class Differential(Mixer):
     def reference(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
     ) -> torch.Tensor:
+        """Normalised head outputs from explicit differences of the two maps (B, H, Q, W)."""
         weights_BHQK = self.weights(q_BHQW, k_BGKW, visibility)
         v_BGKW = paired(v_BGKW) if self.variant == "official" else v_BGKW
         return self._finish(weighted(weights_BHQK, widened(v_BGKW)), v_BGKW.dtype)
@@ -126,6 +127,7 @@ class Differential(Mixer):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
+        """Head outputs by torch's fused attention or, for short calls on a CPU, from explicit maps (B, H, Q, W)."""
         if self.path(q_BHQW, visibility) != SDPA:
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
         short = self.explicit(q_BHQW.device.type, kernel_type(q_BHQW, k_BGKW, v_BGKW), q_BHQW.shape[2])
@@ -133,6 +135,7 @@ class Differential(Mixer):
         return self._finish(mixed(q_BHQW, k_BGKW, v_BGKW, visibility), v_BGKW.dtype)
 
     def explicit(self, device: str, dtype: torch.dtype, queries: int) -> bool:
+        """True on a CPU for few queries in float32 or float64, where torch's fused call takes twice as long."""
         # Torch's fused call takes twice as long there.
         return device == "cpu" and dtype in (torch.float32, torch.float64) and queries <= self.recompute_above
 
@@ -190,5 +193,5 @@ class Differential(Mixer):
 
 
 def paired(v_BGKW: torch.Tensor) -> torch.Tensor:
-    """Values of heads 2g and 2g + 1 side by side (B, G / 2, K, 2 W)."""
+    """Put the values of heads 2g and 2g + 1 side by side (B, G / 2, K, 2 W)."""
     return v_BGKW.unflatten(1, (-1, 2)).transpose(2, 3).flatten(-2)

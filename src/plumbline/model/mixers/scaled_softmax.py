@@ -1,4 +1,4 @@
-"""Softmax attention with another temperature."""
+"""Implements softmax attention with another temperature."""
 
 from __future__ import annotations
 

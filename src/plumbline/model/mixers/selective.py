@@ -1,4 +1,4 @@
-"""Selective attention: heads whose scores are subtracted from those of other heads."""
+"""Implements selective attention: some heads' scores are subtracted from those of other heads."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Selective(Mixer):
       the output projection is that much smaller.
     - "halved_key_values": half as many key/value heads; the first query head of each group masks all of the group's
       heads and attends too.
-    - "original": query head 0 masks all heads and attends, and S is summed over all earlier queries: what they put
-      aside stays aside (Leviathan et al. 2024, section 3.3).
+    - "original": query head 0 masks all heads and attends, and S is summed over all earlier queries: what they masked
+      stays masked (Leviathan et al. 2024, section 3.3).
 
     `mask`: "before" the softmax, as above, or "after" it: weights = softmax(z) e^-S, an element-wise gate of at most 1
     (1 where S is 0), so that rows may sum to less than one. Rows normalised again would be "before" once more.
 
-    Source: transfer study, appendix B.4, without a sum over queries. Both first readings have the parameter count
-    that its Table 4 prints; the first is the default. Appendix B.18 speaks of masking weights after the softmax; B.4
-    is followed. "First token" is the first of the packed sequence, padding left out.
+    Source: transfer study, appendix B.4, without a sum over queries. The first two variants have the parameter count
+    that its Table 4 prints; the first is the default. Appendix B.18 speaks of masking weights after the softmax; B.4 is
+    followed. "First token" is the first of the packed sequence, padding left out.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Selective(Mixer):
         self.extra_products = twice[variant] * model.head_width
 
     def selection(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-        """S (B, G, Q, K), or (B, 1, Q, K) of head 0 in the original; zero where a key is not visible."""
+        """The masking S (B, G, Q, K), or (B, 1, Q, K) of head 0 in the original; zero where a key is not visible."""
         if self.variant == "original":
             q_BGQW, k_BGKW = q_BHQW[:, :1], k_BGKW[:, :1]
         else:
@@ -84,7 +84,11 @@ class Selective(Mixer):
         visibility: Visibility,
         masked_before_B1K: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """`masked_before_B1K`: in the original, the sum of S over queries that came before this call."""
+        """Weights of the attending heads (B, output heads, Q, K), masked by S before or after the softmax.
+
+        Args:
+            masked_before_B1K: in the original, the sum of S over queries that came before this call.
+        """
         selection = self.selection(q_BHQW, k_BGKW, visibility)
         if self.variant == "original":
             return self._original(q_BHQW, k_BGKW, visibility, selection, masked_before_B1K)
@@ -101,7 +105,7 @@ class Selective(Mixer):
         return weights_BGRQK.flatten(1, 2)
 
     def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-        """z - S of the heads that attend, or z if the mask comes after; heads that only mask have no softmax."""
+        """Scores of the attending heads: z - S, or z where the mask comes after the softmax (B, output heads, Q, K)."""
         if self.variant == "original":
             scores_BHQK = self.scores(q_BHQW, k_BGKW)
             if self.gated:
@@ -117,6 +121,8 @@ class Selective(Mixer):
         return (scores_BGRQK - selection[:, :, None]).flatten(1, 2)
 
     def spans(self, queries: int) -> list[tuple[int, int]]:
+        """One chunk of all queries in the original, whose weights depend on all earlier queries; else chunks as in the
+        base."""
         # The original's weights hang on all queries before, which who takes them chunk by chunk must carry along.
         return [(0, queries)] if self.variant == "original" else super().spans(queries)
 
@@ -128,6 +134,10 @@ class Selective(Mixer):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
+        """Head outputs by the Triton kernel where it can run, else in chunks (B, output heads, Q, W).
+
+        In the original the chunks, and the `cache`, carry on the sum of S over earlier queries.
+        """
         if self.kernel is not None and self.path(q_BHQW, visibility) == self.kernel:
             from plumbline.kernels.selective import selective
 

@@ -1,4 +1,4 @@
-"""Sigmoid attention: each key weighed on its own."""
+"""Implements sigmoid attention, which weighs each key on its own."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from plumbline.specs.spec import ModelSpec
 class Sigmoid(Mixer):
     """weights = sigmoid(z + b) / n ("divided") or sigmoid(z - log n) ("original"), z the scaled scores.
 
-    Source: transfer study, appendix B.5 ("divided": b learned, one a layer, from 0); Ramapuram et al. 2024
-    ("original": the bias is fixed and nothing is divided). Divided, no weight ever exceeds 1 / n.
-    `bias` of "divided": one b a layer, or one a head; the study says that it is a scalar.
-    `n`: the training context, all keys of the call, or the keys that the query sees; the study does not say which.
-    Only the second depends on what follows a token.
+    Source: transfer study, appendix B.5 ("divided": b learned, one per layer, from 0); Ramapuram et al. 2024
+    ("original": the bias is fixed and nothing is divided). Divided, no weight ever exceeds 1 / n. `bias` of "divided":
+    one b per layer, or one per head; the study says that it is a scalar. `n`: the training context, all keys of the
+    call, or the keys that the query sees; the study does not say which. Only the second depends on what follows a
+    token.
     """
 
     kernel = "sigmoid"
@@ -44,11 +44,12 @@ class Sigmoid(Mixer):
             self.bias = parameter(biases, role="scalar", layer=layer, init=Constant(value=0.0))
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """Sigmoid weights (B, H, Q, K), divided by n where the variant does so."""
         gates_BHQK, divisor_B1Q1 = self._gates(q_BHQW, k_BGKW, visibility)
         return gates_BHQK / divisor_B1Q1
 
     def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-        """z + b, or z - log n."""
+        """What enters the sigmoid: z + b, or z - log n (B, H, Q, K)."""
         scores_BHQK = self.scores(q_BHQW, k_BGKW)
         if self.bias is None:
             return scores_BHQK - visibility.count_B1Q1(self.n, self.context).to(scores_BHQK.dtype).log()
@@ -57,7 +58,10 @@ class Sigmoid(Mixer):
     def reference(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
     ) -> torch.Tensor:
-        """Divides head outputs instead of weights: one pass less, and no weight too small for bfloat16."""
+        """Head outputs from explicit weights (B, H, Q, W).
+
+        It divides head outputs instead of weights: one pass less, and no weight too small for bfloat16.
+        """
         gates_BHQK, divisor_B1Q1 = self._gates(q_BHQW, k_BGKW, visibility)
         return (weighted(gates_BHQK, v_BGKW) / divisor_B1Q1).to(v_BGKW.dtype)
 
@@ -69,6 +73,7 @@ class Sigmoid(Mixer):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
+        """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
         if self.path(q_BHQW, visibility) != self.kernel:
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
         from plumbline.kernels.sigmoid import sigmoid_attention

@@ -1,4 +1,4 @@
-"""Softmax attention: the baseline."""
+"""Implements softmax attention: the baseline."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Softmax(Mixer):
     kernel = SDPA
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """Softmax weights over the visible keys (B, H, Q, K)."""
         return masked_softmax(self.scores(q_BHQW, k_BGKW), visibility)
 
     def forward(
@@ -29,6 +30,7 @@ class Softmax(Mixer):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
+        """Head outputs by torch's fused attention, unless the reference is asked for (B, H, Q, W)."""
         if self.path(q_BHQW, visibility) != SDPA:
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
         return fused_softmax(q_BHQW, k_BGKW, v_BGKW, visibility, self.scale)
@@ -37,7 +39,7 @@ class Softmax(Mixer):
 def fused_softmax(
     q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility, scale: float
 ) -> torch.Tensor:
-    """Softmax attention by torch's fused kernel, grouped keys and values included."""
+    """Softmax attention by torch's fused kernel (B, H, Q, W), grouped keys and values included."""
     grouped = q_BHQW.shape[1] != k_BGKW.shape[1]
     mask = None if visibility.plain else visibility.mask_B1QK
     return scaled_dot_product_attention(

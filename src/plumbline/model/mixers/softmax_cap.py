@@ -1,4 +1,4 @@
-"""Softmax attention over clamped scores."""
+"""Implements softmax attention over clamped scores."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class SoftmaxCap(Mixer):
         self.cap = cap
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """Softmax weights of the clamped scores over the visible keys (B, H, Q, K)."""
         return masked_softmax(self.scores(q_BHQW, k_BGKW).clamp(-self.cap, self.cap), visibility)
 
     def forward(
@@ -37,6 +38,7 @@ class SoftmaxCap(Mixer):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
+        """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
         if self.path(q_BHQW, visibility) != self.kernel:
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
         from plumbline.kernels.bounded import bounded_softmax

@@ -1,4 +1,4 @@
-"""Softpick: rectified softmax attention, whose rows may be sparse and need not sum to one."""
+"""Implements softpick: rectified softmax attention, whose rows may be sparse and need not sum to one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KERNELS = {"rectified": "softpick", "original": "softpick_original", "masked_neg
 
 @component
 class Softpick(Mixer):
-    """Weights from the scaled scores z of the visible keys:
+    """Rectified weights, made from the scaled scores z of the visible keys:
 
     - "rectified": relu(softmax(z) - 1 / n), not normalised again (transfer study, appendix B.2). A row of equal
       scores gives nothing, and no row sums to more than 1 - 1 / n.
@@ -45,19 +45,21 @@ class Softpick(Mixer):
         self.n: KeyCount = n
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """Rectified weights of the chosen variant (B, H, Q, K)."""
         scores_BHQK = self.scores(q_BHQW, k_BGKW)
         if self.variant == "original":
             return _original(scores_BHQK, visibility)
         return self.rectified(self.shares(scores_BHQK, visibility), visibility)
 
     def shares(self, scores_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-        """The softmax that the weights of all but the original are made of."""
+        """The softmax (B, H, Q, K) that `rectified` makes weights of, in every variant but "original"."""
         if self.variant == "masked_negative":
             return _softmax_of_positive(scores_BHQK, visibility)
         return masked_softmax(scores_BHQK, visibility)
 
     def rectified(self, shares_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-        """Weights from `shares`; with "masked_negative" these themselves."""
+        """Weights made from the softmax `shares`: relu(shares - 1 / n), or `shares` themselves with
+        "masked_negative"."""
         if self.variant == "masked_negative":
             return shares_BHQK
         return (shares_BHQK - self.threshold(visibility)).relu_()
@@ -74,6 +76,7 @@ class Softpick(Mixer):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
+        """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
         if self.path(q_BHQW, visibility) == self.kernel:
             return self._fused(*for_kernel(q_BHQW, k_BGKW, v_BGKW), visibility)
         if self.variant == "original" or self.attention == "reference":
@@ -99,19 +102,21 @@ class Softpick(Mixer):
 
 
 class Rectified(torch.autograd.Function):
-    """relu(p - c) v, p = softmax(z) and c = 1 / n, or p v where p is zero for z < 0: weights are made chunk by chunk.
-    For the gradient p is kept (`keep`), or made again.
+    """relu(p - c) v with p = softmax(z) and c = 1 / n, or p v where p is zero for z < 0, computed in chunks of queries.
 
-    With w = relu(p - c), step = 1 where p > c, and do the gradient of the output:
+    For the gradient p is kept (`keep`), or computed again. With w = relu(p - c), step = 1 where p > c, and do the
+    gradient of the output:
 
         dp = step (do . v)      dz = p (dp - delta)      delta = sum_j p_j dp_j = do . o + c (do . u),  u = sum step v
 
-    The second form of delta is what a kernel without rows of p must use: flash attention's do . o alone misses u.
-    Here rows of p are at hand, and delta is their sum.
+    The second form of delta is what a kernel without rows of p must use: flash attention's do . o alone misses u. Here
+    rows of p are at hand, and delta is their sum.
     """
 
     @staticmethod
     def forward(ctx, q_BHQW, k_BGKW, v_BGKW, mixer: Softpick, visibility: Visibility, keep: bool) -> torch.Tensor:
+        """Compute the head outputs (B, H, Q, W) in chunks of queries; with `keep` the softmax is kept for the
+        gradient."""
         outputs, kept = [], []
         with without_autocast(q_BHQW):
             for start, stop in mixer.spans(q_BHQW.shape[2]):
@@ -129,6 +134,7 @@ class Rectified(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, do_BHQW: torch.Tensor):
+        """Compute the gradients of queries, keys and values by the formulas of the class."""
         q_BHQW, k_BGKW, v_BGKW, *kept = ctx.saved_tensors
         mixer, visibility = ctx.mixer, ctx.visibility
         groups = k_BGKW.shape[1]

@@ -1,4 +1,4 @@
-"""Scalable softmax: scores sharpened with the number of keys."""
+"""Implements scalable softmax: scores that are sharpened with the number of keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ORIGINAL_SCALE = 0.168
 
 @component
 class SSMax(Mixer):
-    """weights = softmax(m z), z the scaled scores and m one multiplier a head and row:
+    """weights = softmax(m z), z the scaled scores and m one multiplier per head and row:
 
     - "multiply": m = s log n, s = softplus(s_logit) + 0.5, s_logit from 0. The formula of the transfer study,
       appendix B.6; it starts 8.27 times sharper than softmax at n = 1024.
@@ -30,8 +30,8 @@ class SSMax(Mixer):
       n is taken as at least 2 here.
     - "original": m = s log n with s itself learned, from 0.168 (Nakanishi 2025).
 
-    `n`: the keys that the query sees, or the training context, with which m is the same in every row.
-    `scores`: z is divided by sqrt(d_k), or m stands in its place and z is the plain dot product.
+    `n`: the keys that the query sees, or the training context, with which m is the same in every row. `scores`: z is
+    divided by sqrt(d_k), or m stands in its place and z is the plain dot product.
     """
 
     kernel = SDPA
@@ -53,7 +53,7 @@ class SSMax(Mixer):
         self.scale_parameter = parameter(model.heads, role="scalar", layer=layer, init=Constant(value=start))
 
     def multiplier(self, visibility: Visibility) -> torch.Tensor:
-        """m (B or 1, H, Q, 1)."""
+        """The multiplier m of each row's scores (B or 1, H, Q, 1)."""
         s_H = self.scale_parameter if self.variant == "original" else softplus(self.scale_parameter) + 0.5
         # float32: counts are exact in it, and their logarithm is off by less than 6e-8 of itself (n = 2..1024).
         n_B1Q1 = visibility.count_B1Q1(self.n, self.context)
@@ -62,10 +62,11 @@ class SSMax(Mixer):
         return s_H[:, None, None] * n_B1Q1.log()
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+        """Softmax weights of the sharpened scores over the visible keys (B, H, Q, K)."""
         return masked_softmax(self.logits(q_BHQW, k_BGKW, visibility), visibility)
 
     def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-        """m z."""
+        """The sharpened scores m z (B, H, Q, K)."""
         return self.scores(q_BHQW, k_BGKW) * self.multiplier(visibility)
 
     def forward(
@@ -76,6 +77,7 @@ class SSMax(Mixer):
         visibility: Visibility,
         cache: Cache | None = None,
     ) -> torch.Tensor:
+        """Head outputs by torch's fused attention on queries multiplied by m, or in chunks (B, H, Q, W)."""
         if self.path(q_BHQW, visibility) != SDPA:
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
         # A multiplier of a row's scores is a multiplier of its query.

@@ -1,0 +1,1 @@
+"""Holds the components of the slot `norm`: normalisation over the last dimension."""

@@ -1,4 +1,4 @@
-"""Layer normalisation with a gain, and with or without a bias."""
+"""Implements layer normalisation with a gain, and with or without a bias."""
 
 from __future__ import annotations
 
@@ -27,5 +27,6 @@ class LayerNorm(nn.Module):
         self.bias = parameter(width, role="bias", layer=layer, init=Constant(value=0.0), of="norm") if bias else None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Normalise `x` over its last dimension, in its own type."""
         bias = None if self.bias is None else widened(self.bias)
         return layer_norm(widened(x), self.gain.shape, widened(self.gain), bias, self.eps).to(x.dtype)

@@ -1,4 +1,4 @@
-"""No normalisation."""
+"""Implements no normalisation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class NoNorm(nn.Module):
-    """x. The query_free study's theorems 4.1 to 4.3 are about models without normalisation."""
+    """Leaves its input x unchanged. The query_free study's theorems 4.1 to 4.3 are about models without
+    normalisation."""
 
     def __init__(self, model: ModelSpec, layer: int | None, width: int) -> None:
         super().__init__()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return `x` unchanged."""
         return x

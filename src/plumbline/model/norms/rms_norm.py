@@ -1,4 +1,4 @@
-"""Root-mean-square normalisation with a gain."""
+"""Implements root-mean-square normalisation with a gain."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class RMSNorm(nn.Module):
         self.gain = parameter(width, role="norm", layer=layer, init=Constant(value=1.0))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Normalise `x` over its last dimension, in its own type."""
         wide = widened(x)
         normalised = wide * torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
         return (normalised * widened(self.gain)).to(x.dtype)

@@ -1,4 +1,4 @@
-"""Gated attention: each head's output scaled by a gate that reads the sublayer's input."""
+"""Implements gated attention: each head's output is scaled by a gate that reads the sublayer's input."""
 
 from __future__ import annotations
 
@@ -23,5 +23,6 @@ class HeadGate(nn.Module):
         self.gate = linear(model.width, output_heads, role="attention_gate", layer=layer)
 
     def forward(self, out_BHTW: torch.Tensor, x_BTD: torch.Tensor) -> torch.Tensor:
+        """Scale each head's output (B, H, T, W) by its gate of the sublayer's normalised input `x_BTD`."""
         gate_BHT = self.gate(x_BTD).sigmoid().transpose(1, 2)
         return out_BHTW * gate_BHT[..., None].to(out_BHTW.dtype)

@@ -1,4 +1,4 @@
-"""Head outputs as mixed."""
+"""Implements head outputs that go into the output projection unchanged."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class Identity(nn.Module):
-    """Changes nothing."""
+    """Leaves head outputs unchanged."""
 
     def __init__(self, model: ModelSpec, layer: int, output_heads: int) -> None:
         super().__init__()
 
     def forward(self, out_BHTW: torch.Tensor, x_BTD: torch.Tensor) -> torch.Tensor:
-        """`x_BTD` is the sublayer's normalised input, which a gate reads."""
+        """Return the head outputs unchanged; `x_BTD`, the sublayer's normalised input, is for components with a
+        gate."""
         return out_BHTW

@@ -1,0 +1,1 @@
+"""Holds the components of the slot `placement`: where norms stand around a layer's sublayers."""

@@ -1,4 +1,4 @@
-"""Where norms stand around a layer's two sublayers (0: attention, 1: FFN).
+"""Defines where norms stand around a layer's two sublayers (0: attention, 1: FFN).
 
     stream -> enter -> (read) -> before -> sublayer -> after -> (write) -> leave -> stream
 
@@ -12,23 +12,23 @@ from torch import nn
 
 
 class Placement(nn.Module):
-    """Identity at every place; a subclass overrides what it needs."""
+    """The base of norm placements: no norm at any place; a subclass overrides the places where it has one."""
 
     #: Whether the stream itself is normalised; such a placement needs a residual with a single stream.
     changes_stream = False
 
     def enter(self, sublayer: int, x_BTD: torch.Tensor) -> torch.Tensor:
-        """The stream before a sublayer reads it."""
+        """The residual stream (B, T, D) as it is changed before a sublayer reads it."""
         return x_BTD
 
     def before(self, sublayer: int, x_BTD: torch.Tensor) -> torch.Tensor:
-        """What the sublayer is given."""
+        """The sublayer's input (B, T, D), from what it read of the stream."""
         return x_BTD
 
     def after(self, sublayer: int, branch_BTD: torch.Tensor) -> torch.Tensor:
-        """What the sublayer adds to the stream."""
+        """The sublayer's contribution to the stream (B, T, D), from its output."""
         return branch_BTD
 
     def leave(self, sublayer: int, x_BTD: torch.Tensor) -> torch.Tensor:
-        """The stream after the sublayer was added."""
+        """The residual stream (B, T, D) as it is changed after the sublayer's contribution was added."""
         return x_BTD

@@ -1,4 +1,4 @@
-"""HybridNorm: attention and FFN have their norms in different places (transfer study, App. B.15)."""
+"""Implements HybridNorm: attention and FFN have their norms in different places (transfer study, App. B.15)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class HybridNorm(Placement):
-    """The stream itself is normalised once a layer.
+    """Pre-norm for attention and post-norm for the FFN: the stream itself is normalised once per layer.
 
-    `variant`: "pre_attention_post_ffn" is the study's wording, x' = x + attention(norm(x)) and
-    x'' = norm(x' + ffn(x')). "official" is Zhuo et al. (2025): y = x + attention(x), whose queries, keys and values
-    are normalised over the head width, then h = norm(y) and h + ffn(h). Those three norms are components of their
-    own, so the variant asks for `query_key: qk_norm` and `values: rms_norm`.
+    `variant`: "pre_attention_post_ffn" is the study's wording, x' = x + attention(norm(x)) and x'' = norm(x' +
+    ffn(x')). "official" is Zhuo et al. (2025): y = x + attention(x), whose queries, keys and values are normalised over
+    the head width, then h = norm(y) and h + ffn(h). Those three norms are components of their own, so the variant asks
+    for `query_key: qk_norm` and `values: rms_norm`.
     """
 
     changes_stream = True
@@ -45,10 +45,13 @@ class HybridNorm(Placement):
         self.norms = nn.ModuleList(build("norm", model, layer, model.width) for _ in range(1 if self.official else 2))
 
     def enter(self, sublayer: int, x_BTD: torch.Tensor) -> torch.Tensor:
+        """Normalise the stream before the FFN in "official"; otherwise leave it unchanged."""
         return self.norms[0](x_BTD) if self.official and sublayer == 1 else x_BTD
 
     def before(self, sublayer: int, x_BTD: torch.Tensor) -> torch.Tensor:
+        """Normalise the attention's input in "pre_attention_post_ffn"; otherwise leave it unchanged."""
         return self.norms[0](x_BTD) if not self.official and sublayer == 0 else x_BTD
 
     def leave(self, sublayer: int, x_BTD: torch.Tensor) -> torch.Tensor:
+        """Normalise the stream after the FFN in "pre_attention_post_ffn"; otherwise leave it unchanged."""
         return self.norms[1](x_BTD) if not self.official and sublayer == 1 else x_BTD

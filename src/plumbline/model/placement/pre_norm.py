@@ -1,4 +1,4 @@
-"""Pre-norm: each sublayer reads a normalised stream and adds to the raw one."""
+"""Implements pre-norm: each sublayer reads a normalised stream and adds to the raw one."""
 
 from __future__ import annotations
 
@@ -20,4 +20,5 @@ class PreNorm(Placement):
         self.norms = nn.ModuleList(build("norm", model, layer, model.width) for _ in range(2))
 
     def before(self, sublayer: int, x_BTD: torch.Tensor) -> torch.Tensor:
+        """Normalise the sublayer's input (B, T, D)."""
         return self.norms[sublayer](x_BTD)

@@ -1,4 +1,4 @@
-"""Sandwich norm: a norm before and after each sublayer (transfer study, App. B.14)."""
+"""Implements sandwich norm: a norm before and after each sublayer (transfer study, App. B.14)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class SandwichNorm(Placement):
-    """x + norm(f(norm(x))) for attention and for the FFN: every write starts with a root mean square of 1."""
+    """x + norm(f(norm(x))) for attention and for the FFN: at the start every contribution has a root mean square of
+    1."""
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()
@@ -21,7 +22,9 @@ class SandwichNorm(Placement):
         self.branch_norms = nn.ModuleList(build("norm", model, layer, model.width) for _ in range(2))
 
     def before(self, sublayer: int, x_BTD: torch.Tensor) -> torch.Tensor:
+        """Normalise the sublayer's input (B, T, D)."""
         return self.norms[sublayer](x_BTD)
 
     def after(self, sublayer: int, branch_BTD: torch.Tensor) -> torch.Tensor:
+        """Normalise the sublayer's output (B, T, D)."""
         return self.branch_norms[sublayer](branch_BTD)

@@ -1,4 +1,4 @@
-"""Learned absolute positions, added to the embedding."""
+"""Implements learned absolute positions, which are added to the embedding."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class Learned(nn.Module):
-    """A vector for each position of the training context, N(0, init_std^2), added to the token's. Nothing is rotated.
+    """A vector for each position of the training context, from N(0, init_std^2), is added to the token's embedding.
 
-    As in GPT-2 and nanoGPT (query_free study, section 5.1). It has the role of an embedding: it is decayed like one,
-    and counts of parameters without embeddings leave it out.
+    As in GPT-2 and nanoGPT (query_free study, section 5.1). Nothing is rotated. The vectors have the role of an
+    embedding: they are decayed like one, and counts of parameters without embeddings leave them out.
     """
 
     def __init__(self, model: ModelSpec) -> None:
@@ -26,7 +26,8 @@ class Learned(nn.Module):
         self.embedding = parameter(model.context, model.width, role="embedding", layer=None, init=Normal())
 
     def embed(self, x_BTD: torch.Tensor, context: ForwardContext) -> torch.Tensor:
-        """The embedding plus each token's position's vector; padding gets that of position 0 (it is never read).
+        """Add to the embedding (B, T, D) the vector of each token's position; padding gets that of position 0 (never
+        read).
 
         Raises:
             PlumblineError: a sequence is longer than the training context.
@@ -42,5 +43,5 @@ class Learned(nn.Module):
         return x_BTD + self.embedding[visibility.query_positions_BQ.clamp(min=0)].to(x_BTD.dtype)
 
     def rotate(self, x_BHTW: torch.Tensor, context: ForwardContext, splits: int = 1) -> torch.Tensor:
-        """Queries or keys as they are."""
+        """Return queries or keys unchanged."""
         return x_BHTW

@@ -1,4 +1,4 @@
-"""Rotary positions, rotate-half convention: coordinate i is paired with i + width / 2."""
+"""Implements rotary positions, rotate-half convention: coordinate i is paired with i + width / 2."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Rotary(nn.Module):
         self.base = base
 
     def embed(self, x_BTD: torch.Tensor, context: ForwardContext) -> torch.Tensor:
-        """The embedding as it is."""
+        """Return the embedding unchanged."""
         return x_BTD
 
     def rotate(self, x_BHTW: torch.Tensor, context: ForwardContext, splits: int = 1) -> torch.Tensor:
-        """Rotate this call's queries or keys; with `splits`, each part of a head on its own.
+        """Rotate this call's queries or keys (B, H, T, W); with `splits`, each of so many parts of a head on its own.
 
         A head must be split before it is rotated: a half of a rotated head holds one coordinate of each pair.
         """
@@ -52,11 +52,15 @@ class Rotary(nn.Module):
 
 
 class Turned(torch.autograd.Function):
-    """x cos + swapped(x) sin, where a product with zeros and ones, exact, swaps the halves of each part of a head, and
-    the sines (B or 1, 1, T, W) of first halves are negative. The gradient is turned back."""
+    """Rotation of narrow heads as x cos + swapped(x) sin, an autograd function.
+
+    A product with a matrix of zeros and ones, which is exact, swaps the halves of each part of a head; the sines (B or
+    1, 1, T, W) of first halves are negative. The gradient is rotated back.
+    """
 
     @staticmethod
     def forward(ctx, x_BHTW: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor, splits: int) -> torch.Tensor:
+        """Rotate `x_BHTW`, each of `splits` parts of a head on its own."""
         ctx.save_for_backward(cosine, sine)
         ctx.splits = splits
         return _turned(x_BHTW, cosine, sine, splits)
@@ -64,6 +68,7 @@ class Turned(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy_BHTW: torch.Tensor):
+        """Rotate the gradient back by the negative angle."""
         cosine, sine = ctx.saved_tensors
         return _turned(dy_BHTW, cosine, -sine, ctx.splits), None, None, None
 

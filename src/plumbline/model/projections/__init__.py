@@ -1,0 +1,2 @@
+"""Holds the components of the slot `projections`: from the stream to queries, keys and values, and back from head
+outputs."""

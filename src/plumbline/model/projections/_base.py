@@ -1,4 +1,5 @@
-"""What projections share: from the stream to queries, keys and values, and from head outputs back to the stream."""
+"""Defines the base of projections: from the stream to queries, keys and values, and from head outputs back to the
+stream."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ from plumbline.specs.spec import ModelSpec
 
 
 class Projections(nn.Module):
-    """A subclass defines `forward` and a map `output` from the mixer's heads to the stream.
+    """Base of projections. A subclass defines `forward` and a map `output` from the mixer's heads to the stream.
 
-    What `forward` gives for keys and values is what decoding remembers of a token, once positions were applied to the
-    keys. Where that is less than keys and values themselves, `expand` makes these of it.
+    The keys and values that `forward` gives are what decoding remembers of a token, after positions were applied to the
+    keys. Where that is a compressed form, `expand` makes keys and values of it.
     """
 
     output: nn.Linear
@@ -24,17 +25,17 @@ class Projections(nn.Module):
         self.head_width = model.head_width
 
     def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Queries (B, H, T, W), keys and values (B, G, T, W) or what they are made of."""
+        """Queries (B, H, T, W), and keys and values (B, G, T, W) or their compressed form."""
         raise TypeError(f"{type(self).__name__} defines no projections")
 
     def expand(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values (B, G, K, W) of what is remembered of the tokens so far, after positions."""
+        """Keys and values (B, G, K, W), made from what decoding remembers of the tokens so far, after positions."""
         return k, v
 
     def merge(self, out_BHTW: torch.Tensor) -> torch.Tensor:
-        """Head outputs back to the width of the stream (B, T, D)."""
+        """Project head outputs back to the width of the stream (B, T, D)."""
         return self.output(out_BHTW.transpose(1, 2).flatten(-2))
 
     def heads(self, x_BTX: torch.Tensor, width: int | None = None) -> torch.Tensor:
-        """Concatenated heads apart (B, H, T, W), each of `width` (the model's head width)."""
+        """Split concatenated heads apart (B, H, T, W), each of `width` (by default the model's head width)."""
         return x_BTX.unflatten(-1, (-1, width or self.head_width)).transpose(1, 2)

@@ -1,4 +1,7 @@
-"""Queries for every head; keys and values shared by groups of heads (all heads where the groups are of one)."""
+"""Implements grouped-query projections: queries for every head, keys and values shared by groups of heads.
+
+With groups of one head it is multi-head attention.
+"""
 
 from __future__ import annotations
 
@@ -26,5 +29,6 @@ class GroupedQuery(Projections):
         )
 
     def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Project the stream to queries (B, H, T, W), keys and values (B, G, T, W)."""
         q_BTX, k_BTX, v_BTX = joined(x_BTD, (self.query, self.key, self.value))
         return self.heads(q_BTX), self.heads(k_BTX), self.heads(v_BTX)

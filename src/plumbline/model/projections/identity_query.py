@@ -1,4 +1,4 @@
-"""Queries are the input itself, cut into heads: W_Q = I."""
+"""Implements queries that are the input itself, cut into heads: W_Q = I."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from plumbline.specs.spec import ModelSpec
 class IdentityQuery(Projections):
     """Query head h is coordinates h W to (h + 1) W of the normalised stream; keys, values and output are learned.
 
-    Source: query_free study, sections 3 and 5.1. One of four matrices of attention, width^2 parameters a layer, is not
-    there.
+    Source: query_free study, sections 3 and 5.1. One of attention's four matrices, width^2 parameters per layer, is
+    left out.
+
+    Raises:
+        PlumblineError: the heads do not fill the stream.
     """
 
     def __init__(self, model: ModelSpec, layer: int, output_heads: int, *, bias: bool = False) -> None:
@@ -31,16 +34,17 @@ class IdentityQuery(Projections):
         )
 
     def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Cut the stream into queries (B, H, T, W), and project it to keys and values (B, G, T, W)."""
         k_BTX, v_BTX = joined(x_BTD, (self.key, self.value))
         return self.heads(self.query(x_BTD).to(k_BTX.dtype)), self.heads(k_BTX), self.heads(v_BTX)
 
     def query(self, x_BTD: torch.Tensor) -> torch.Tensor:
-        """All heads' queries side by side (B, T, D)."""
+        """All heads' queries side by side (B, T, D): the input itself."""
         return x_BTD
 
 
 def require_square(model: ModelSpec, name: str) -> None:
-    """Refuse heads that do not fill the stream.
+    """Refuse a model whose heads do not fill the stream.
 
     Raises:
         PlumblineError: model.heads x model.head_width is not model.width.

@@ -1,4 +1,4 @@
-"""Queries are the input itself, cut into heads, in some layers; in the others they are projected."""
+"""Implements queries that are the input itself, cut into heads, in some layers, and are projected in the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PartialIdentityQuery(GroupedQuery):
     layer.
 
     Raises:
-        PlumblineError: `layers` names none of the model's, or the heads do not fill the stream.
+        PlumblineError: `layers` names a layer that the model does not have, or the heads do not fill the stream.
     """
 
     def __init__(
@@ -34,6 +34,8 @@ class PartialIdentityQuery(GroupedQuery):
             self.query = nn.Identity()  # type: ignore[assignment]
 
     def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Queries (B, H, T, W), which a chosen layer cuts from the stream without a projection, keys and values (B, G,
+        T, W)."""
         if not self.identity:
             return super().forward(x_BTD)
         k_BTX, v_BTX = joined(x_BTD, (self.key, self.value))
@@ -41,10 +43,10 @@ class PartialIdentityQuery(GroupedQuery):
 
 
 def chosen(layers: str, of: int) -> set[int]:
-    """The numbers of the layers.
+    """Parse the option `layers` into layer numbers, of a model with `of` layers.
 
     Raises:
-        PlumblineError: something else stands there.
+        PlumblineError: it does not name layers of the model.
     """
     words = layers.split(",")
     if not all(word.strip().isdecimal() and int(word) < of for word in words):

@@ -1,4 +1,4 @@
-"""Queries are the input and a map of it: X + X W_Q, or with a nonlinearity."""
+"""Implements queries that are the input plus a map of it: X + X W_Q, or with a nonlinearity."""
 
 from __future__ import annotations
 
@@ -35,5 +35,6 @@ class ResidualQuery(IdentityQuery):
         self.change = linear(model.width, model.width, role="query", layer=layer, bias=bias)
 
     def query(self, x_BTD: torch.Tensor) -> torch.Tensor:
+        """All heads' queries side by side (B, T, D): the input plus a map of it."""
         change_BTD = self.change(x_BTD)
         return x_BTD + (gelu(change_BTD) if self.activation == "gelu" else change_BTD)

@@ -1,4 +1,4 @@
-"""Queries and keys as projected."""
+"""Implements queries and keys that stay as they were projected."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class Identity(nn.Module):
-    """Changes nothing."""
+    """Leaves queries and keys unchanged."""
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()
 
     def forward(self, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return queries and keys unchanged."""
         return q_BHTW, k_BGTW

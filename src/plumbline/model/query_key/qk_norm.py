@@ -1,4 +1,4 @@
-"""QK-Norm: queries and keys normalised within each head."""
+"""Implements QK-Norm: queries and keys are normalised within each head."""
 
 from __future__ import annotations
 
@@ -24,4 +24,5 @@ class QKNorm(nn.Module):
         self.key_norm = rms_norm.RMSNorm(model, layer, model.head_width)
 
     def forward(self, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Normalise queries (B, H, T, W) and keys (B, G, T, W) over the head width."""
         return self.query_norm(q_BHTW), self.key_norm(k_BGTW)

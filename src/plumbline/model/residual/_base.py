@@ -1,4 +1,4 @@
-"""The residual stream between sublayers. Sublayer 2l is layer l's attention, 2l + 1 its FFN.
+"""Defines the residual stream between sublayers. Sublayer 2l is layer l's attention, 2l + 1 its FFN.
 
 start -> for each layer: begin_layer -> (read -> sublayer -> write) twice -> end_layer -> ... -> finish
 """
@@ -14,10 +14,10 @@ State = tuple[torch.Tensor, ...]
 
 
 class Residual(nn.Module):
-    """The interface, with the standard stream's behaviour.
+    """The interface of residual streams, with the behaviour of the standard one.
 
-    The decoder owns the one residual of a model and hands it to every block. All of its steps act on each position
-    by itself, so that decoding needs no cache for them.
+    The decoder owns the one residual of a model and hands it to every block. All of its steps act on each position by
+    itself, so that decoding needs no cache for them.
     """
 
     #: Whether `state[0]` is the stream, which a norm placement may normalise.
@@ -26,33 +26,34 @@ class Residual(nn.Module):
     products_per_token = 0
 
     def start(self, x_BTD: torch.Tensor) -> State:
-        """The state that the embedding starts."""
+        """Make the state from the embedding (B, T, D)."""
         return (x_BTD,)
 
     def begin_layer(self, state: State, layer: int) -> State:
-        """The state before a layer's first sublayer."""
+        """Update the state before a layer's first sublayer."""
         return state
 
     def read(self, state: State, sublayer: int) -> torch.Tensor:
-        """What a sublayer reads (B, T, D)."""
+        """The input (B, T, D) that a sublayer reads from the state."""
         return state[0]
 
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
-        """The state after a sublayer's output was added."""
+        """The state after a sublayer's output (B, T, D) was added."""
         return (state[0] + branch_BTD, *state[1:])
 
     def end_layer(self, state: State, layer: int) -> State:
-        """The state after a layer's second sublayer."""
+        """Update the state after a layer's second sublayer."""
         return state
 
     def replace(self, state: State, x_BTD: torch.Tensor) -> State:
-        """The state with another current stream."""
+        """The state with `x_BTD` in place of its current stream."""
         return (x_BTD, *state[1:])
 
     def of_tokens(self, state: State, wanted_S: torch.Tensor) -> State:
-        """The state of some tokens as one row (1, S, ...); their places are counted through the rows (B, T)."""
+        """The state of some tokens as one row (1, S, ...); `wanted_S` are their places, counted through the rows (B,
+        T)."""
         return tuple(part_BT.flatten(0, 1)[wanted_S][None] for part_BT in state)
 
     def finish(self, state: State) -> torch.Tensor:
-        """What the final norm reads (B, T, D)."""
+        """The stream (B, T, D) that the final norm reads."""
         return state[0]

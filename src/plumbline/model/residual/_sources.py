@@ -1,4 +1,5 @@
-"""Scores of a source for all of its readers, and sources summed by weights: what attention residuals compute most.
+"""Computes scores of a source for all of its readers, and weighted sums of sources: the bulk of attention residuals'
+work.
 
 Both are written with their gradients, in few passes over the sources, of which there are as many as sublayers. What is
 kept for the gradient are the sources themselves and numbers without a width.
@@ -19,6 +20,7 @@ class Scores(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, v_BTD: torch.Tensor, query_RD: torch.Tensor, eps: float) -> torch.Tensor:
+        """Compute the scores (R, B, T) of one source `v_BTD` for R readers."""
         wide_BTD = widened(v_BTD)
         inverse_BT = torch.rsqrt(wide_BTD.square().mean(dim=-1) + eps)
         with without_autocast(v_BTD):
@@ -29,6 +31,7 @@ class Scores(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, ds_RBT: torch.Tensor):
+        """Compute the gradients of the source and of the readers' queries by the formulas of the class."""
         v_BTD, query_RD, inverse_BT, scores_RBT = ctx.saved_tensors
         wide_BTD, e_RBT = widened(v_BTD), ds_RBT * inverse_BT
         drawn_BT = (scores_RBT * e_RBT).sum(dim=0).mul_(inverse_BT).div_(-v_BTD.shape[-1])
@@ -46,6 +49,7 @@ class Mixed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, weights_BTS: torch.Tensor, *sources: torch.Tensor) -> torch.Tensor:
+        """Compute the weighted sum (B, T, D) of the sources."""
         ctx.save_for_backward(weights_BTS, *sources)
         mixed_BTD = widened(sources[0]) * weights_BTS[..., :1]
         for index, v_BTD in enumerate(sources[1:], start=1):
@@ -55,6 +59,7 @@ class Mixed(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy_BTD: torch.Tensor):
+        """Compute the gradients of the weights and of each source by the formulas of the class."""
         weights_BTS, *sources = ctx.saved_tensors
         wide_BTD = widened(dy_BTD)
         dweights_SBT = torch.stack([(wide_BTD * widened(v_BTD)).sum(dim=-1) for v_BTD in sources])

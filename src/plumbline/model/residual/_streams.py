@@ -1,4 +1,4 @@
-"""One sublayer's connection to several residual streams (Zhu et al. 2024, Hyper-Connections)."""
+"""Connects one sublayer to several residual streams (Zhu et al. 2024, Hyper-Connections)."""
 
 from __future__ import annotations
 
@@ -39,13 +39,16 @@ class StreamConnection(nn.Module):
 
     @property
     def products_per_token(self) -> int:
-        """Multiplications in matrix products, for each token: three dynamic maps and the mixing of streams."""
+        """Multiplications in matrix products, per token: three dynamic maps and the mixing of streams."""
         streams, width = self.mix_static.shape[0], self.mix_dynamic.shape[0]
         return streams * width * (streams + 2) + streams * streams * width
 
     def weights(self, streams_BTSD: torch.Tensor) -> torch.Tensor:
-        """How much of each stream is read, how much of it goes to each stream, and how much of the sublayer's output
-        it takes (B, T, S, 1 + S + 1), in float32 or wider: one norm and one product for all of them."""
+        """The weights (B, T, S, 1 + S + 1) of each stream, in float32 or wider, by one norm and one product.
+
+        Along the last dimension: how much of the stream is read, how much of it goes to each stream, and how much of
+        the sublayer's output it takes.
+        """
         static_SX = torch.cat([self.read_static[:, None], self.mix_static, self.write_static[:, None]], dim=1)
         dynamic_DX = torch.cat([self.read_dynamic, self.mix_dynamic, self.write_dynamic], dim=1)
         scale_X = torch.cat([self.read_scale, self.mix_scale.expand(len(self.mix_static)), self.write_scale])
@@ -56,11 +59,11 @@ class StreamConnection(nn.Module):
         return torch.addcmul(widened(static_SX), widened(scale_X), moved_YX.unflatten(0, streams_BTSD.shape[:-1]))
 
     def read(self, streams_BTSD: torch.Tensor, weights_BTSX: torch.Tensor) -> torch.Tensor:
-        """What the sublayer reads (B, T, D)."""
+        """The sublayer's input (B, T, D): the weighted sum of the streams."""
         return Mixed.apply(weights_BTSX[..., 0], *streams_BTSD.unbind(2))
 
     def write(self, streams_BTSD: torch.Tensor, weights_BTSX: torch.Tensor, branch_BTD: torch.Tensor) -> torch.Tensor:
-        """The streams (B, T, S, D) after the sublayer."""
+        """The streams (B, T, S, D) after they were mixed and the sublayer's output was added."""
         mix_BTSS, write_BTS1 = weights_BTSX[..., 1:-1], weights_BTSX[..., -1:]
         # Row s of the mixing weights says how much of stream s goes to each stream.
         with without_autocast(streams_BTSD):

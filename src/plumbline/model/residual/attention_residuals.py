@@ -1,4 +1,5 @@
-"""Attention residuals: a sublayer reads a softmax average over all earlier outputs (transfer study, App. B.1)."""
+"""Implements attention residuals: a sublayer reads a softmax average over all earlier outputs (transfer study, App.
+B.1)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class AttentionResiduals(Residual):
     There is no residual stream: `h` is what a sublayer reads, and what the final norm reads where `final_mix`
     (otherwise it reads the sum of all v). Each reader has a pseudo-query w and the gain of a root-mean-square norm.
 
-    `sources`: an output of each sublayer, or of each layer, where the layer at hand stands with its attention's output
+    `sources`: an output of each sublayer, or of each layer, where the current layer counts with its attention's output
     until its FFN has written. `queries`: a pair for each sublayer, which Table 4's count needs, or one for both
     sublayers of a layer, as B.1 words it. `query_std`: w starts at N(0, query_std^2); the method's authors start at 0,
     a plain mean. `inverse_sqrt_width`: the factor 1/sqrt(width), which the authors do not have.
@@ -61,28 +62,35 @@ class AttentionResiduals(Residual):
         self.products_per_token = sum(len(layers) - before for before in passed) * model.width
 
     def start(self, x_BTD: torch.Tensor) -> State:
-        """All readers' queries with their gains (R, D); then, for each source, it (B, T, D) and what the readers that
-        come after it make of it: their scores (readers, B, T), of which the last is the last reader's."""
+        """The state with the embedding as its first source.
+
+        A state is all readers' queries with their gains (R, D), and then for each source the source itself (B, T, D)
+        and its scores for the readers that come after it (readers, B, T), of which the last is the last reader's.
+        """
         pairs = zip(self.queries, self.gains, strict=True)
         query_RD = torch.stack([widened(query) * widened(gain) for query, gain in pairs]) * self.scale
         return self._with((query_RD,), x_BTD, 0)
 
     def read(self, state: State, sublayer: int) -> torch.Tensor:
+        """The sublayer's input (B, T, D): the weighted average of all sources so far."""
         return self._mix(state, sublayer // self.sublayers_each)
 
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
+        """The state with the sublayer's output as a new source, or added to that of its layer."""
         source_BTD = branch_BTD.to(state[1].dtype)
         if self.whole_layers and sublayer % 2:
             source_BTD, state = state[-2] + source_BTD, state[:-2]
         return self._with(state, source_BTD, (sublayer + 1) // self.sublayers_each)
 
     def of_tokens(self, state: State, wanted_S: torch.Tensor) -> State:
+        """The state of some tokens as one row: sources (1, S, D) and scores (readers, 1, S)."""
         queries_RD, *parts = state
         sources = super().of_tokens(tuple(parts[::2]), wanted_S)
         scores = (scores_RBT.flatten(1)[:, None, wanted_S] for scores_RBT in parts[1::2])
         return queries_RD, *(part for pair in zip(sources, scores, strict=True) for part in pair)
 
     def finish(self, state: State) -> torch.Tensor:
+        """The final norm's input (B, T, D): the last weighted average, or the sum of all sources."""
         if self.final_mix:
             return self._mix(state, len(self.queries) - 1)
         return torch.stack(state[1::2]).sum(dim=0)

@@ -1,4 +1,4 @@
-"""A skip connection around attention only."""
+"""Implements a skip connection around attention only."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class AttentionSkip(Residual):
-    """x + attention(x), then ffn(x): what the FFN gives out replaces the stream, so that its output matrix may change
-    the stream's basis. Source: query_free study, theorem 4.2.
-    """
+    """x + attention(x), then ffn(x): the FFN's output replaces the stream, so that its output matrix may change the
+    stream's basis. Source: query_free study, theorem 4.2."""
 
     def __init__(self, model: ModelSpec) -> None:
         super().__init__()
 
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
+        """Add the attention's output to the stream, or replace the stream by the FFN's output."""
         if sublayer % 2 == 0:
             return super().write(state, sublayer, branch_BTD)
         return (branch_BTD, *state[1:])

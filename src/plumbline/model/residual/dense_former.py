@@ -1,4 +1,4 @@
-"""DenseFormer: depth-weighted averages over the outputs of all earlier layers (transfer study, App. B.9)."""
+"""Implements DenseFormer: depth-weighted averages over the outputs of all earlier layers (transfer study, App. B.9)."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ class DenseFormer(Residual):
         )
 
     def start(self, x_BTD: torch.Tensor) -> State:
-        """The stream, then the sources X_0, X_1, ... that are complete."""
+        """The state: the stream, then the sources X_0, X_1, ... that are complete."""
         return (x_BTD, x_BTD) if self.official else (x_BTD,)
 
     def begin_layer(self, state: State, layer: int) -> State:
+        """Replace the stream by the average of all sources before the layer, with "input_side"."""
         return state if self.official else self._average(state, layer)
 
     def end_layer(self, state: State, layer: int) -> State:
+        """Replace the stream by the average of all sources after the layer, with "official"."""
         return self._average(state, layer) if self.official else state
 
     def _average(self, state: State, layer: int) -> State:

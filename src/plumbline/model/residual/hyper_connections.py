@@ -1,4 +1,5 @@
-"""Hyper-connections: the study's two lanes, and the n streams of their authors (transfer study, App. B.11)."""
+"""Implements hyper-connections: the study's two lanes, and the n streams of their authors (transfer study, App.
+B.11)."""
 
 from __future__ import annotations
 
@@ -17,15 +18,15 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class HyperConnections(Residual):
-    """Beside the stream x a slow lane s, a moving average of what sublayers write, flows into the stream:
+    """Next to the stream x a slow lane s, a moving average of what sublayers write, flows into the stream:
 
         s <- (1 - beta) s + beta f,  x <- x + f + alpha s,  beta = sigmoid(beta_logit)
 
     `beta_logit` starts at -2.2 (beta near 0.1) and alpha at 0, the standard stream. `variant`: "per_sublayer" has an
     (alpha, beta_logit) for each sublayer, "per_layer" one for both sublayers of a layer. "at_output" leaves the slow
     lane out of the stream, x <- x + f, and adds alpha s once, to what the final norm reads. "official" is another
-    method: `streams` copies of the embedding that each sublayer reads from, mixes and writes to by learned static
-    and dynamic weights, summed at the end (Zhu et al. 2024).
+    method: `streams` copies of the embedding that each sublayer reads from, mixes and writes to by learned static and
+    dynamic weights, summed at the end (Zhu et al. 2024).
     """
 
     def __init__(
@@ -59,15 +60,19 @@ class HyperConnections(Residual):
         )
 
     def start(self, x_BTD: torch.Tensor) -> State:
-        """(x, s), or all streams (B, T, S, D) and the weights by which the next sublayer is connected to them."""
+        """The state (x, s), or in "official" all streams (B, T, S, D) and the weights that connect the next sublayer to
+        them."""
         if self.official:
             return self._connected(x_BTD[:, :, None].expand(-1, -1, self.streams, -1), 0)
         return (x_BTD, torch.zeros_like(x_BTD))
 
     def read(self, state: State, sublayer: int) -> torch.Tensor:
+        """The sublayer's input (B, T, D): the stream, or in "official" a weighted sum of all streams."""
         return self.connections[sublayer].read(*state) if self.official else state[0]
 
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
+        """Add the sublayer's output to the stream and the slow lane, or in "official" mix all streams and add it to
+        them."""
         if self.official:
             return self._connected(self.connections[sublayer].write(*state, branch_BTD), sublayer + 1)
         beta = self.beta_logits[sublayer // self.sublayers_each].sigmoid()
@@ -79,6 +84,8 @@ class HyperConnections(Residual):
         return (x_BTD + branch_BTD + alpha * slow_BTD, slow_BTD)
 
     def finish(self, state: State) -> torch.Tensor:
+        """The final norm's input (B, T, D): the stream, with the slow lane in "at_output", or the sum of all
+        streams."""
         if self.official:
             return state[0].sum(dim=2)
         return state[0] + self.alphas[0] * state[1] if self.at_output else state[0]

@@ -1,4 +1,4 @@
-"""LayerScale: a learned gain for every channel of what a sublayer writes (transfer study, App. B.10)."""
+"""Implements LayerScale: a learned gain for every channel of what a sublayer writes (transfer study, App. B.10)."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class LayerScale(Residual):
         )
 
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
+        """Add the sublayer's output times its gain to the stream."""
         gamma_D = self.gammas[sublayer if self.vectors == 2 else sublayer // 2]
         scaled_BTD = widened(branch_BTD) * widened(gamma_D)
         return (state[0] + scaled_BTD.to(torch.promote_types(state[0].dtype, branch_BTD.dtype)),)

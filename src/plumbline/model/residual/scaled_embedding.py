@@ -1,4 +1,4 @@
-"""The standard residual stream, started by the embedding times sqrt(width) (key_norms study)."""
+"""Implements the standard residual stream, started by the embedding times sqrt(width) (key_norms study)."""
 
 from __future__ import annotations
 
@@ -23,4 +23,5 @@ class ScaledEmbedding(Residual):
         self.factor = model.width**0.5
 
     def start(self, x_BTD: torch.Tensor) -> State:
+        """Start the stream with sqrt(width) times the embedding."""
         return (x_BTD * self.factor,)

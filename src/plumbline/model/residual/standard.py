@@ -1,4 +1,4 @@
-"""The standard residual stream."""
+"""Implements the standard residual stream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class Standard(Residual):
-    """x + f(x)."""
+    """x + f(x): each sublayer's output is added to the stream."""
 
     def __init__(self, model: ModelSpec) -> None:
         super().__init__()

@@ -1,0 +1,1 @@
+"""Holds the components of the slot `values`: what happens to values before they are mixed."""

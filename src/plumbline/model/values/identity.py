@@ -1,4 +1,4 @@
-"""Values as projected."""
+"""Implements values that stay as they were projected."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class Identity(nn.Module):
-    """Changes nothing."""
+    """Leaves values unchanged."""
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()
 
     def forward(self, v_BGTW: torch.Tensor, context: ForwardContext) -> torch.Tensor:
+        """Return the values unchanged."""
         return v_BGTW

@@ -1,4 +1,4 @@
-"""Values normalised within each head."""
+"""Implements values that are normalised within each head."""
 
 from __future__ import annotations
 
@@ -23,4 +23,5 @@ class ValueRMSNorm(nn.Module):
         self.norm = rms_norm.RMSNorm(model, layer, model.head_width)
 
     def forward(self, v_BGTW: torch.Tensor, context: ForwardContext) -> torch.Tensor:
+        """Normalise values (B, G, T, W) over the head width."""
         return self.norm(v_BGTW)

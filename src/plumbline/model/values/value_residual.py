@@ -1,4 +1,4 @@
-"""Value residual: later layers attend to a blend of their own and the first layer's values."""
+"""Implements value residual: later layers attend to a blend of their own and the first layer's values."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class ValueResidual(nn.Module):
-    """(1 - share) V_layer + share V_first; `share` is learned, from `initial`. The first layer is plain.
+    """(1 - share) V_layer + share V_first; `share` is learned, from `initial`. The first layer's values stay as they
+    are.
 
-    `shares`: one a layer, or one for each of its key/value heads.
-    Source: transfer study, appendix B.8, after ResFormer (Zhou et al. 2025). The blend is made per key/value head,
-    before heads are grouped; the cache holds blended values. V_first keeps its gradients from all layers.
+    `shares`: one per layer, or one for each of its key/value heads. Source: transfer study, appendix B.8, after
+    ResFormer (Zhou et al. 2025). The blend is made per key/value head, before heads are grouped; the cache holds
+    blended values. V_first keeps its gradients from all layers.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class ValueResidual(nn.Module):
             self.share = parameter(count, role="scalar", layer=layer, init=Constant(value=initial))
 
     def forward(self, v_BGTW: torch.Tensor, context: ForwardContext) -> torch.Tensor:
+        """Store the first layer's values (B, G, T, W) in the call's context, or blend a later layer's with them."""
         if self.share is None:
             context.first_values_BGTW = v_BGTW
             return v_BGTW
