@@ -52,7 +52,7 @@ def identity() -> dict[str, Any]:
 
 
 def now() -> str:
-    """The time, in UTC, to the second."""
+    """The present time in UTC, to the second, as text."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 

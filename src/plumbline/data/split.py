@@ -42,8 +42,7 @@ Sizes = dict[int, list[int]]
 
 
 def held_out(unit: str, percent: float) -> bool:
-    """Whether the documents of a group or id named `unit` are validation data, for a share of `percent` (0-100) of
-    all."""
+    """Whether the documents of a group or id named `unit` are validation data, for a share of `percent` (0-100)."""
     digest = hashlib.sha256(f"held out\n{unit}".encode()).digest()
     return int.from_bytes(digest[:8], "big") < percent / 100 * 2**64
 

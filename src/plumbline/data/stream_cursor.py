@@ -156,8 +156,7 @@ class Kept:
         self.at = document.end
 
     def save(self, shuffles: dict[str, Shuffle], *, now: bool = True) -> None:
-        """Make the documents taken so far survive a kill or a power cut; unless `now`, only after each `SAVE_BYTES` of
-        text."""
+        """Make the documents taken so far survive a kill or a power cut; unless `now`, only every `SAVE_BYTES`."""
         if now or self.tally.bytes - self._saved >= SAVE_BYTES:
             self._files = {split: shuffle.save() for split, shuffle in shuffles.items()}
             self._write()
@@ -194,8 +193,7 @@ class Kept:
         return path
 
     def again(self, split: str, path: Path) -> dict[str, Any]:
-        """Put the finished documents of an earlier fetch back as `path`, unchanged; returns their number and
-        checksum."""
+        """Put the finished documents of an earlier fetch back as `path`; returns their number and checksum."""
         path.unlink(missing_ok=True)
         whole = self.folder / self.whole["folder"] / path.name
         try:

@@ -1,4 +1,4 @@
-"""Models that travel: a run as a folder that other tools load, without this package.
+"""Exports a run as a folder that other tools load without this package.
 
-`carried` holds the sources that only such a folder runs; `carry` collects the others from the model's own.
+`carried` holds the sources that only such a folder runs; `vendored_source` collects the others from the model's own.
 """

@@ -1,5 +1,7 @@
-"""What a model bears, tried on a few tokens and on a full context: a cache, padding. Most do; a mixer may look at the
-length of a call."""
+"""Checks whether a model can use a decoding cache and padding, by trying both on a few tokens and on a full context.
+
+Most models can; a mixer may depend on the length of a call.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class Bears:
 
 
 def bears(model: Decoder) -> Bears:
-    """What a model bears."""
+    """Check which of these capabilities a model has: decoding with a cache, padding, hidden states."""
     return Bears(
         cache=keeps_cache(model), padding=takes_padding(model), hidden_states=bool(model.residual.single_stream)
     )
@@ -34,7 +36,7 @@ def bears(model: Decoder) -> Bears:
 
 @torch.inference_mode()
 def keeps_cache(model: Decoder) -> bool:
-    """Whether decoding in steps, with keys and values kept and nothing else, gives what reading the whole gives."""
+    """Whether decoding in steps, with only keys and values kept, gives the logits of reading all tokens at once."""
 
     def kept(tokens_BT: torch.Tensor) -> bool:
         cache, first = Cache(), tokens_BT.shape[1] * 5 // 12
@@ -48,7 +50,7 @@ def keeps_cache(model: Decoder) -> bool:
 
 @torch.inference_mode()
 def takes_padding(model: Decoder) -> bool:
-    """Whether padding, left and right, changes nothing at the tokens beside it."""
+    """Whether padding, on the left or the right, leaves the logits of the other tokens unchanged."""
     few = min(FEW, model.spec.context)
     full = max(1, model.spec.context - 2 * PADDING)
     # Of two rows of a call one is padded on the left and one on the right; of a full context each side has some.
@@ -56,7 +58,7 @@ def takes_padding(model: Decoder) -> bool:
 
 
 def some_tokens(model: Decoder, most: int = FEW, *, rows: int = 2) -> torch.Tensor:
-    """Rows of made-up tokens, as many as the model reads but no more than `most`."""
+    """Made-up tokens (rows, T) for a check, T at most `most` and the model's context."""
     size = (rows, min(most, model.spec.context))
     return torch.randint(model.spec.vocabulary, size, generator=torch.Generator().manual_seed(0))
 

@@ -1,4 +1,4 @@
-"""The model card: what a folder holds, where it is from, what it is worth, and how it is loaded."""
+"""Writes the model card: what a folder holds, where it is from, how good the model is, and how it is loaded."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def card(
     evaluation: pd.DataFrame | None,
     bears: Bears | None = None,
 ) -> str:
-    """The text of README.md.
+    """The text of the folder's README.md.
 
     Args:
-        record: what the export says of itself.
-        requires: packages that it needs beside torch and transformers.
-        evaluation: rows of the `scores` frame, of the metrics that count.
-        bears: what was found of a model that brings its own code.
+        record: the content of export.json.
+        requires: packages that the folder needs in addition to torch and transformers.
+        evaluation: rows of the `scores` frame, as `evaluation` selects them.
+        bears: capabilities of a model that brings its own code.
     """
     from plumbline.results.tables.table import PRESET_NOTES
 
@@ -89,10 +89,10 @@ def card(
 
 
 def evaluation(path: Path, run_id: str) -> pd.DataFrame:
-    """The rows of a run's scores that count: each task's primary metric, and the average.
+    """The scores of a run that the card shows: each task's primary metric, and the average.
 
     Raises:
-        PlumblineError: there are none, or they are another run's.
+        PlumblineError: there is no such file, or its scores are another run's.
     """
     from plumbline.core import frames
 
@@ -106,7 +106,7 @@ def evaluation(path: Path, run_id: str) -> pd.DataFrame:
 
 
 def licence_file() -> Path | None:
-    """The text of this package's licence, from the repository or the installed distribution."""
+    """The file with this package's licence, from the repository or the installed distribution; None without one."""
     repository = PACKAGE.parents[1]
     if all((repository / name).is_file() for name in ("pyproject.toml", "LICENSE")):
         return repository / "LICENSE"

@@ -1,4 +1,4 @@
-"""An exported folder, loaded by transformers where this package cannot be imported, beside the model it was made of."""
+"""Checks an exported folder: loads it by transformers alone, and compares its logits with the model's."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ LENGTH = 64
 
 
 def checked(folder: Path, model: Decoder, *, code: bool, absent: tuple[str, ...]) -> dict[str, Any]:
-    """What was compared, with the largest difference of logits.
+    """Compare the logits of an exported folder with those of the model it was made from.
 
     Args:
         code: whether the folder brings code of its own.
         absent: packages that it must do without.
+
+    Returns:
+        What was compared, with the largest difference of logits.
 
     Raises:
         PlumblineError: the folder cannot be loaded so, or gives other logits.

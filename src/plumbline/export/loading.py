@@ -1,4 +1,4 @@
-"""Run as a script, in a process of its own: a folder is loaded by transformers where other packages are not there.
+"""Loads a folder by transformers in a process where some packages cannot be imported. Run as a script.
 
 Reads JSON from its standard input: `folder`, `tokens` (rows of ids), `absent` (packages that must not be imported),
 `code` (whether the folder brings code), `out` (a file for the logits), `threads`. It imports nothing of this package.
@@ -9,18 +9,28 @@ import sys
 
 
 class Absent:
-    """Finds none of some packages, installed or not."""
+    """An import finder that makes some packages appear missing, installed or not."""
 
     def __init__(self, names):
         self.names = set(names)
 
     def find_spec(self, name, path=None, target=None):
+        """Refuse the import of one of the packages; leave any other to the finders after this one.
+
+        Raises:
+            ModuleNotFoundError: the module belongs to one of the packages.
+        """
         if name.partition(".")[0] in self.names:
             raise ModuleNotFoundError(f"No module named {name!r} (an exported folder must do without it)", name=name)
         return None
 
 
 def main():
+    """Load the folder, write its logits of the given tokens, and print the version of transformers.
+
+    Raises:
+        SystemExit: the folder's weights are not those of its model.
+    """
     asked = json.load(sys.stdin)
     sys.meta_path.insert(0, Absent(asked["absent"]))
     import torch

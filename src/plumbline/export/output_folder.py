@@ -1,4 +1,4 @@
-"""Where an export goes: a folder that is whole or absent, and never one with something else in it."""
+"""Prepares the folder that an export is written to: whole or absent, and never one with other files in it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ RECORD = "export.json"
 
 
 def require_free(folder: Path, run_id: str, force: bool) -> None:
-    """Refuse a folder in which something would be lost.
+    """Refuse an output folder in which something would be lost.
 
-    An earlier export of the same run is replaced. With `force` one of another run is, too, and one with a file that
-    was changed since; what no export wrote is never removed.
+    An earlier export of the same run is replaced. With `force` one of another run is replaced too, and one with a file
+    that was changed since; a file that no export wrote is never removed.
 
     Raises:
         PlumblineError: naming what lies there.
@@ -56,9 +56,10 @@ def require_free(folder: Path, run_id: str, force: bool) -> None:
 
 @contextmanager
 def filled(folder: Path, record: dict[str, Any]) -> Iterator[Path]:
-    """A folder beside `folder` to write into, which takes its place when the block ends without an error.
+    """Yield a temporary folder to write into, which takes the place of `folder` when the block ends without an error.
 
-    The record, with the checksums of all that was written, is added last. What the block adds to `record` is in it.
+    The record, with the checksums of all that was written, is added last, together with what the block adds to
+    `record`.
     """
     folder = folder.absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)

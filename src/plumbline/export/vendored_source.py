@@ -1,4 +1,5 @@
-"""The sources that a model runs, as flat modules that import one another relatively, and nothing of this package.
+"""Collects the sources that a model runs, as flat modules that import one another relatively, and nothing of this
+package.
 
 transformers copies the files of a folder that lines like `from .module import name` lead to, and imports the copies; it
 knows no folders within. So the modules of this package that a model needs, and those of the packages that bring its
@@ -47,8 +48,13 @@ EXPECTED = frozenset({"torch", "transformers"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sources:
-    """File name -> text; what they import of other packages, beside torch and transformers; and the top-level packages
-    that they were taken from."""
+    """Sources that were collected for an exported folder.
+
+    Attributes:
+        files: file name -> text.
+        requires: packages that they import in addition to torch and transformers.
+        packages: top-level packages that they were taken from.
+    """
 
     files: dict[str, str]
     requires: tuple[str, ...]
@@ -65,7 +71,7 @@ class _Import:
 
 
 def sources(spec: ModelSpec) -> Sources:
-    """What a model of `spec` runs, its components' files included.
+    """Collect the sources that a model of `spec` runs, its components' files included.
 
     Raises:
         PlumblineError: a file imports in a way that cannot be carried; the message names it and the line.

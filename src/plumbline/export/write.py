@@ -1,4 +1,4 @@
-"""A finished run as a folder in Hugging Face form: a Llama where it is one, otherwise with the sources that it runs."""
+"""Writes a finished run as a folder in Hugging Face form: a Llama where it is one, else with its own sources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ from plumbline.specs.spec import RunSpec, code_classes
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exported:
-    """A written folder. `form` is "llama" or "code"; `difference` the largest of logits, None where none was sought."""
+    """A written folder.
+
+    Attributes:
+        form: "llama" or "code".
+        difference: the largest difference of logits; None where they were not compared.
+    """
 
     folder: Path
     form: str
@@ -40,10 +45,10 @@ def export_hf(
     force: bool = False,
     compare: bool = True,
 ) -> Exported:
-    """Write a finished run as `out`, which `AutoModelForCausalLM.from_pretrained` loads.
+    """Write a finished run into the folder `out`, which `AutoModelForCausalLM.from_pretrained` loads.
 
     Args:
-        folder: the run's.
+        folder: of the run.
         tokenizer: tokenizer.json of the run's corpus.
         scores: scores.parquet of the run, whose numbers go into the model card.
         force: replace an export of another run, or one that was changed.
@@ -87,7 +92,7 @@ def write_code(folder: Path, model: Decoder, tokenizer: Path) -> tuple[Sources, 
     """Write configuration, weights, tokenizer and sources of a model that brings its own code.
 
     Returns:
-        The sources, and what the model bears.
+        The sources, and the model's capabilities.
 
     Raises:
         PlumblineError: a source that cannot be taken along, or a tokenizer of another model.

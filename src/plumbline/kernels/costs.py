@@ -49,8 +49,7 @@ COSTS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """Sizes of one layer's attention: `heads` query heads go in, `out` of them attend; a number of q, k, v has `size`
-    bytes."""
+    """Sizes of one layer's attention: `heads` query heads, of which `out` attend; `size` is a number's bytes."""
 
     batch: int
     heads: int
@@ -84,8 +83,7 @@ def operations(cost: Cost, shape: Shape, *, block: int = 1) -> tuple[int, int]:
 
 
 def kept(cost: Cost, shape: Shape, *, output: bool = False) -> int:
-    """Bytes that stay in memory until the backward pass; with `output` those of the output too, where it is not among
-    them."""
+    """Bytes that stay in memory until the backward pass; `output` adds those of the output where it is not kept."""
     more = 1 if output and not cost.output else 0
     return shape.inputs + (cost.kept + more) * shape.bytes(shape.out) + cost.rows * shape.row
 

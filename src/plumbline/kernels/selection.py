@@ -81,8 +81,7 @@ def triton_version(kernel: str) -> str | None:
 
 
 def lacking(kernel: str | None, device: str, dtype: torch.dtype, *, asked: Asked = "auto") -> str | None:
-    """A warning where a kernel could run here but for a package that is not installed; None where nothing is
-    lacking."""
+    """A warning where a kernel could run here but for a package that is not installed; None where it is."""
     row = TABLE.get(kernel) if kernel is not None and asked == "auto" else None
     if row is None or row.module is None or TRITON_INSTALLED or not row.takes(device, dtype, plain=True):
         return None

@@ -2,17 +2,17 @@
 
     p = softmax(z)    w = relu(p - c)    o = w v    n = i + 1 in row i, or the same in all rows
 
-A weight is known only when its row's sum is, so forward walks over the keys twice: for the maximum m and the sum l of
-a row, then for the weights. Rows of equal scores are exactly zero, as p is made as e^(z - m) times 1 / l, which
-is then the very number c.
+A weight is known only when its row's sum is, so forward walks over the keys twice: for the maximum m and the sum l of a
+row, then for the weights. Rows of equal scores are exactly zero, as p is made as e^(z - m) times 1 / l, which is then
+the very number c.
 
 Backward, with step = 1 where p > c and do the gradient of o:
 
     dv = w^T do    dp = step (do v^T)    dz = p (dp - delta)    delta = sum_j p_j dp_j
 
-Flash attention's delta = do . o is wrong here, for o lacks c in every weight: with u = sum_j step_j v_j it is
-delta = do . o + c (do . u). As o = sum step (p - c) v, o + c u is r = sum_j step_j p_j v_j, and delta = do . r. Forward
-makes r beside o in its second walk, one product more, and keeps it in o's place, with m and 1 / l of each row; where no
+Flash attention's delta = do . o is wrong here, for o lacks c in every weight: with u = sum_j step_j v_j it is delta =
+do . o + c (do . u). As o = sum step (p - c) v, o + c u is r = sum_j step_j p_j v_j, and delta = do . r. Forward makes r
+together with o in its second walk, one product more, and keeps it in o's place, with m and 1 / l of each row; where no
 gradient is asked for it makes o alone.
 """
 

@@ -74,8 +74,7 @@ def load_tile(start, rows, per_row, length, WIDTH: tl.constexpr, PADDED: tl.cons
 
 @triton.jit
 def store_tile(start, tile, rows, per_row, length, WIDTH: tl.constexpr, PADDED: tl.constexpr):
-    """Store the part of a tile (rows, PADDED) that lies within `length` rows and the head's width, in the memory's
-    type."""
+    """Store the part of a tile (rows, PADDED) that lies within `length` rows and the head's width."""
     columns = tl.arange(0, PADDED)
     inside = (rows[:, None] < length) & (columns[None, :] < WIDTH)
     kept = tile.to(start.dtype.element_ty)
@@ -174,6 +173,5 @@ def sizes(q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, blocks: Blocks) -> dict[st
 
 
 def grid(x_BHTW: torch.Tensor, blocks: Blocks, heads: int | None = None) -> tuple[int, int]:
-    """The launch grid: sequences times heads, and blocks of rows. CUDA allows two billion of the first, 65,535 of the
-    second."""
+    """The launch grid: sequences times heads (CUDA allows two billion), and blocks of rows (65,535)."""
     return x_BHTW.shape[0] * (heads or x_BHTW.shape[1]), triton.cdiv(x_BHTW.shape[2], blocks.held)

@@ -1,2 +1,1 @@
-"""Builds the decoder that a spec describes: slots with one component a file, attention, residual stream, loss,
-export."""
+"""Builds the decoder that a spec describes: slots with one component a file, attention, residual stream, loss."""

@@ -1,5 +1,4 @@
-"""Stores what decoding remembers of the tokens seen so far: keys and values per layer, and what mixers remember
-besides."""
+"""Stores what decoding remembers of the tokens so far: keys and values per layer, and mixers' own memory."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from plumbline.specs.spec import ModelSpec
 
 
 def build(slot: str, model: ModelSpec, *arguments: Any) -> Any:
-    """Build the component that `model` names for `slot`, from `model`, the positional `arguments` and its own
-    options."""
+    """Build the component that `model` names for `slot`, from `model`, `arguments` and the component's options."""
     chosen = model.slot(slot)
     return load(slot, chosen.name)(model, *arguments, **chosen.options)

@@ -102,8 +102,7 @@ class _Linear(torch.autograd.Function):
 
 
 def weight_gradient(dy_XO: torch.Tensor, x_XI: torch.Tensor) -> torch.Tensor:
-    """dy^T x (O, I), the gradient of a linear map's weight, computed with the longer side as columns, which is
-    faster."""
+    """The gradient dy^T x (O, I) of a linear map's weight, with the longer side as columns, which is faster."""
     if dy_XO.shape[1] > x_XI.shape[1]:
         return product(x_XI.T, dy_XO.T).T
     return product(dy_XO.T, x_XI.T)

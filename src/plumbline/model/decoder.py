@@ -1,5 +1,4 @@
-"""Builds the decoder: embedding, layers on a residual stream, final norm, head. Every choice is a component of its
-spec."""
+"""Builds the decoder: embedding, layers on a residual stream, final norm, head, as its spec chooses them."""
 
 from __future__ import annotations
 

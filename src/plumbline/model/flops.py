@@ -17,7 +17,7 @@ from plumbline.specs.spec import ModelSpec
 def counted(
     spec: ModelSpec, *, sequences: int = 1, head: bool = True, causal: bool = False, training: bool = True
 ) -> int:
-    """`operations` of the decoder that a spec describes, built without memory."""
+    """Count the `operations` of the decoder that a spec describes, built without memory."""
     return operations(on_meta(spec), sequences=sequences, head=head, causal=causal, training=training)
 
 
@@ -53,8 +53,7 @@ def products_per_token(model: Decoder, *, head: bool) -> int:
 
 
 def products_per_pair(mixer: Mixer, spec: ModelSpec) -> int:
-    """Multiplications of a mixer per pair of query and key: scores of all heads, values of its output heads, and its
-    extras."""
+    """Multiplications of a mixer per pair of query and key: scores of all heads, values of its output heads, extras."""
     return (spec.heads + mixer.output_heads) * spec.head_width + mixer.extra_products
 
 

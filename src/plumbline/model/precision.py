@@ -17,8 +17,7 @@ def attention_is_wide() -> bool:
 
 @contextmanager
 def wide_attention() -> Iterator[None]:
-    """Make forward calls in the block widen queries, keys and values to float32, and switch autocast off in the
-    mixer."""
+    """Compute attention of forward calls in the block in float32: inputs are widened, and the mixer has no autocast."""
     global _wide_attention  # no ContextVar: torch.compile does not follow one
     before, _wide_attention = _wide_attention, True
     try:
@@ -33,6 +32,8 @@ def widened(x: torch.Tensor) -> torch.Tensor:
 
 
 def without_autocast(x: torch.Tensor) -> AbstractContextManager:
-    """Switch autocast off on the device of `x`. (The meta device has none, and torch refuses to switch it off
-    there.)"""
+    """Switch autocast off on the device of `x`.
+
+    (The meta device has none, and torch refuses to switch it off there.)
+    """
     return nullcontext() if x.device.type == "meta" else torch.autocast(x.device.type, enabled=False)

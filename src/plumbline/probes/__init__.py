@@ -1,4 +1,4 @@
-"""Probes: numbers per layer and head that a model gives on some sequences, one component file a family.
+"""Reads probes: numbers per layer and head that a model gives on some sequences, one component file per family.
 
 `_base` has the interface. A probe reads a run at its probe points: offline from checkpoints (``python -m
 plumbline.probes``), or online from inside training; both go through `read_all`.

@@ -1,4 +1,4 @@
-"""``plumbline probe``: what probes say of a run at its probe points, or of any checkpoint, as one frame.
+"""Reads what probes say of a run at its probe points, or of any checkpoint, as one frame: ``plumbline probe``.
 
 ``--run`` reads a finished run of ours at all of its probe points: offline probes from the weights that it kept; what
 online probes read during training is added. A run that diverged gives what it reached, and for the end its last finite
@@ -21,7 +21,7 @@ from plumbline.specs.components import available, options
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """The parser of the verb's command line."""
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.probes"),
         description=described(__doc__),
@@ -47,7 +47,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """The verb."""
+    """Run the verb `plumbline probe`."""
     given = arguments().parse_args()
     if given.checkpoint is not None:
         _checkpoint(given)

@@ -1,11 +1,11 @@
-"""The interface of a probe, and of the models that probes read.
+"""Defines the interface of a probe, and of the models that probes read.
 
 A pass over some sequences is shared by all probes that read there: a probe overrides a method for each site of the
-model that it wants to see, is told what goes by, sequence by sequence and layer by layer, and sums up what it needs.
-Nothing is kept that a probe does not keep itself, so a pass costs no more memory than a forward call.
+model that it wants to see, is told what passes there, sequence by sequence and layer by layer, and sums up what it
+needs. Nothing is kept that a probe does not keep itself, so a pass costs no more memory than a forward call.
 
-Beside the model's own shape suffixes (`plumbline.model.roles`) there are N, a layer's heads of queries or of keys, and
-R, the rank of a projector.
+In addition to the model's own shape suffixes (`plumbline.model.roles`) there are N, a layer's heads of queries or of
+keys, and R, the rank of a projector.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from plumbline.probes._scores import Scores, Weighed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """One number. `layer` and `head` count from 0, None where the number is of none.
+    """One number that a probe reads.
 
-    `null`: what the number would be if the model did nothing of what the probe looks for; None where it has no null.
+    Attributes:
+        layer, head: counted from 0; None where the number belongs to none.
+        null: what the number would be if the model did nothing of what the probe looks for; None where there is no
+            null.
     """
 
     probe: str
@@ -40,7 +43,7 @@ SITES = ("attention_input", "query_key", "scores", "weights", "ffn_write")
 
 
 class Tell(Protocol):
-    """Called with a layer and what its site gives."""
+    """A function that is called with a layer and what passes at one of its sites."""
 
     def __call__(self, layer: int, *values: Any) -> None: ...
 
@@ -66,11 +69,14 @@ class Subject:
         return range(self.layers // 2, self.layers)
 
     def logits(self, tokens_BT: torch.Tensor) -> torch.Tensor:
-        """Logits (B, T, V) in float32, computed at the subject's precision."""
+        """Compute logits (B, T, V) in float32, at the subject's precision."""
         raise TypeError(f"{type(self).__name__} defines no logits")
 
     def watched(self, site: str, layer: int, tell: Tell) -> AbstractContextManager[None]:
-        """While it is open, `tell` is called with what goes by at a site of a layer.
+        """In the block, call `tell` with what passes at a site of a layer.
+
+        Args:
+            site: one of `SITES`.
 
         Raises:
             PlumblineError: the layer has no such site.
@@ -78,7 +84,7 @@ class Subject:
         raise TypeError(f"{type(self).__name__} defines no sites")
 
     def silenced(self, layer: int, *, query: bool, key: bool) -> AbstractContextManager[None]:
-        """While it is open, all queries or keys of a layer (activations, biases included) are zero, or both are."""
+        """In the block, set all queries or keys of a layer to zero, or both (activations, biases included)."""
         raise TypeError(f"{type(self).__name__} cannot be silenced")
 
     def query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -90,7 +96,7 @@ class Subject:
         raise TypeError(f"{type(self).__name__} defines no weights of queries and keys")
 
     def initial_query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """The same where training started; None where nobody knows."""
+        """Weights of queries (H, W, D) and keys (G, W, D) at the start of training; None where they are not known."""
         return None
 
     def normalises_query_key(self, layer: int) -> bool:
@@ -99,10 +105,11 @@ class Subject:
 
 
 class Probe:
-    """Sees nothing; a subclass overrides the sites that it needs and `readings`. It is good for one pass.
+    """Base of probes: sees no site of a model. A subclass overrides the sites that it needs and `readings`.
 
-    A file ``probes/<family>.py`` holds one subclass, marked ``@component``; its options are its keyword-only
-    arguments. Sums over tokens are kept in float64, so that they do not depend on how sequences are cut into passes.
+    An object is good for one pass. A file ``probes/<family>.py`` holds one subclass, marked ``@component``; its options
+    are its keyword-only arguments. Sums over tokens are kept in float64, so that they do not depend on how sequences
+    are cut into passes.
     """
 
     #: The fraction of training whose weights a probe compares with, where it reads two points; it has an option of
@@ -111,31 +118,40 @@ class Probe:
     other: Subject | None = None
 
     def begin(self, subject: Subject, separator: int | None) -> None:
-        """Before the first sequence. `separator`: the token between documents, None where there is none."""
+        """Prepare for a pass over `subject`; called before the first sequence.
+
+        Args:
+            separator: the token between documents; None where there is none.
+        """
 
     def sequence(self, inputs_BT: torch.Tensor, targets_BT: torch.Tensor) -> None:
-        """The tokens that are fed next, and the token after each."""
+        """Note the tokens that are fed to the model next (B, T), and the token after each."""
 
     def attention_input(self, layer: int, x_BTD: torch.Tensor) -> None:
-        """What a layer's attention is given: the normalised stream."""
+        """See the input of a layer's attention: the normalised stream (B, T, D)."""
 
     def query_key(self, layer: int, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor) -> None:
-        """A layer's queries and keys after the query/key transform, before positions."""
+        """See a layer's queries and keys after the query/key transform, before positions."""
 
     def scores(self, layer: int, scores: Scores) -> None:
-        """A layer's scores, after positions; nothing of them is computed before a probe asks for it."""
+        """See a layer's scores, after positions; they are computed only when a probe asks for them."""
 
     def weights(self, layer: int, weigh: Callable[[], Iterator[Weighed]]) -> None:
-        """What a layer's mixer makes of its queries and keys, whichever mixer it is: `weigh` gives it, some queries at
-        a time. Not called for a mixer that defines no weights."""
+        """See the attention weights of a layer, of any mixer: `weigh` computes them, some queries at a time.
+
+        Not called for a mixer that defines no weights.
+        """
 
     def ffn_write(self, layer: int, x_BTD: torch.Tensor) -> None:
-        """What a layer's FFN gives out."""
+        """See the output of a layer's FFN (B, T, D)."""
 
     def logits(self, logits_BTV: torch.Tensor) -> None:
-        """What the model gives out for the inputs."""
+        """See the model's logits (B, T, V) of the sequence."""
 
     def readings(self, model: Subject) -> list[Reading]:
-        """What was seen, once the pass is over: nothing is watched any more. `model` is in evaluation mode; its
-        parameters may be sharded, so that a forward call of it is every rank's."""
+        """The probe's values, once the pass is over and no site is watched any more.
+
+        `model` is in evaluation mode; its parameters may be sharded, so that all ranks must take part in a forward call
+        of it.
+        """
         raise TypeError(f"{type(self).__name__} defines no readings")

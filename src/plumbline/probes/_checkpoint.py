@@ -1,4 +1,4 @@
-"""A checkpoint to probe, and a text to probe it on: a run or a model of ours, or a folder in Hugging Face form."""
+"""Opens a checkpoint to probe, and a text to probe it on: a run or a model of ours, or a Hugging Face model."""
 
 from __future__ import annotations
 
@@ -24,8 +24,17 @@ from plumbline.specs.spec import require_present_code
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkpoint:
-    """A model and what is known of it. `identity` names its weights; `step` and `fraction` are None where nobody knows
-    how long it was trained; `context` is the most tokens that it reads."""
+    """A model and what is known of it.
+
+    Attributes:
+        subject: the model, as probes read it.
+        kind: "plumbline", or the model type of the Hugging Face library.
+        identity: names its weights.
+        step, fraction: how long it was trained; None where that is not known.
+        context: the most tokens that it reads.
+        vocabulary: number of its tokens.
+        separator: the token between documents, if known.
+    """
 
     folder: Path
     subject: Subject
@@ -48,10 +57,10 @@ class Text:
 
 
 def open_checkpoint(folder: Path, device: torch.device) -> Checkpoint:
-    """A model from its folder.
+    """Open a model from its folder.
 
     Raises:
-        PlumblineError: the folder is of neither form, or something in it is not what it should be.
+        PlumblineError: the folder is of no known form, or something in it is not what it should be.
     """
     if (folder / "manifest.json").is_file():
         return _our_run(folder, device)
@@ -133,7 +142,7 @@ def read_text(
     sequences: int,
     context: int | None,
 ) -> Text:
-    """Up to `sequences` sequences of `context` tokens from whichever source is given.
+    """Read up to `sequences` sequences of `context` tokens from whichever source is given.
 
     Without any, the English of Python's own language reference is read, which every installation holds.
 

@@ -1,4 +1,4 @@
-"""Where probes read our own models."""
+"""Finds the sites at which probes read models of this package."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ PLACES = {
 
 
 class DecoderSubject(Subject):
-    """A decoder, which may be sharded. `init_seed` is its run's, from which its initial weights are made again."""
+    """A decoder as probes read it, which may be sharded.
+
+    `init_seed` is that of its run, from which its initial weights are drawn again.
+    """
 
     def __init__(self, model: Decoder, precision: Precision = "float32", init_seed: int | None = None) -> None:
         self.module = self.model = model
@@ -40,10 +43,16 @@ class DecoderSubject(Subject):
         self.precision, self.init_seed = precision, init_seed
 
     def logits(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+        """Compute logits (B, T, V) in float32, with the forward call at the subject's precision."""
         with autocast(self.precision, tokens_BT.device):
             return self.model(tokens_BT)
 
     def watched(self, site: str, layer: int, tell: Tell) -> contextlib.AbstractContextManager[None]:
+        """In the block, call `tell` with what passes at a site of a layer, by hooks on its modules.
+
+        Raises:
+            PlumblineError: the site is `scores`, and the mixer is no softmax.
+        """
         path, side = PLACES[site]
         module = self.model.blocks[layer].get_submodule(path)
         if site == "scores":
@@ -69,6 +78,8 @@ class DecoderSubject(Subject):
         )
 
     def silenced(self, layer: int, *, query: bool, key: bool) -> contextlib.AbstractContextManager[None]:
+        """In the block, set the queries or keys of a layer to zero as its mixer receives them, or both."""
+
         def silence(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             q, k, *others = inputs
             return (torch.zeros_like(q) if query else q, torch.zeros_like(k) if key else k, *others)
@@ -76,10 +87,16 @@ class DecoderSubject(Subject):
         return held(self.model.blocks[layer].attention.mixer.register_forward_pre_hook(silence))
 
     def query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Weights of queries (H, W, D) and keys (G, W, D) of a layer in float64, gathered if they are sharded.
+
+        Raises:
+            PlumblineError: the layer does not have one weight of queries and one of keys.
+        """
         parameters = dict(self.model.named_parameters())
         return self._both(layer, lambda name: full(parameters[name].detach()))
 
     def initial_query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The same weights at the start of training, drawn again from the run's seed; None without a seed."""
         if self.init_seed is None:
             return None
         parameters, seed, spec = dict(self.model.named_parameters()), self.init_seed, self.model.spec
@@ -106,6 +123,7 @@ class DecoderSubject(Subject):
         return found[0]
 
     def normalises_query_key(self, layer: int) -> bool:
+        """Whether the query/key transform of a layer has a norm's gain."""
         place = f"blocks.{layer}.{PLACES['query_key'][0]}."
         return any(own.role == "norm" for name, own in self.model.parameter_roles.items() if name.startswith(place))
 
@@ -123,7 +141,7 @@ def _weights_watched(mixer: nn.Module, layer: int, tell: Tell) -> contextlib.Abs
 
 
 def weighed(mixer: Mixer, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, visibility: Visibility) -> Iterator[Weighed]:
-    """A mixer's weights and what they were made of, in the chunks that it is taken in itself."""
+    """Compute a mixer's weights and the logits they are made of, in the mixer's own chunks of queries."""
     for start, stop in mixer.spans(q_BHTW.shape[2]):
         part = visibility.rows(start, stop)
         inputs = (q_BHTW[:, :, start:stop], k_BGTW[:, :, : part.key_positions_BK.shape[1]], part)
@@ -132,7 +150,7 @@ def weighed(mixer: Mixer, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, visibility
 
 @contextlib.contextmanager
 def held(*handles: Any) -> Iterator[None]:
-    """Hooks for the time being."""
+    """Keep hooks registered until the block ends."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Readings as the frame of probes."""
+"""Makes the frame of probes from their values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def rows(
     source: Literal["offline", "online"],
     found: Iterable[tuple[int | None, float | None, Reading]],
 ) -> list[Row]:
-    """Rows of readings, each with its step and its fraction of training (None where nobody knows them)."""
+    """Make rows of the frame from values, each given with its step and fraction of training (None where unknown)."""
     return [
         {
             "run_id": run_id,
@@ -34,7 +34,7 @@ def rows(
 
 
 def write(path: Path, rows: list[Row], metadata: dict[str, str]) -> None:
-    """Write the frame, which may have no rows."""
+    """Write the frame of probes, which may have no rows."""
     import pandas as pd
 
     from plumbline.core import frames

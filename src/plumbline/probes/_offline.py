@@ -1,4 +1,4 @@
-"""What a finished run's probes say, those that were read while it trained included."""
+"""Reads what a finished run's probes say, including those that were read while it trained."""
 
 from __future__ import annotations
 
@@ -36,8 +36,13 @@ END = 1.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """Rows of the frame, and what they were read from and with; `missed` are points that were never reached, `end` is
-    the step at which a run that diverged was read instead of at the end of training."""
+    """What probes read of a run, as rows of the frame, and what they were read from.
+
+    Attributes:
+        missed: probe points that the run never reached.
+        end: for a run that diverged, the step of the weights that were read as the end of training; else None.
+        validation: the pack that was read.
+    """
 
     run: FinishedRun
     rows: list[Row]
@@ -47,7 +52,7 @@ class Found:
     device: torch.device
 
     def metadata(self) -> dict[str, str]:
-        """For the frame."""
+        """Text labels to store with the frame of probes."""
         spec, cuda = self.run.spec, self.device.type == "cuda"
         return {
             "run_id": spec.run_id,
@@ -62,7 +67,7 @@ class Found:
 
 
 def read_run(folder: Path, manifest: Path, device: torch.device) -> Found:
-    """Read a finished run, which lies in `folder`, on the validation pack of `manifest`.
+    """Read the probes of the finished run in `folder`, on the validation pack of `manifest`.
 
     A run that diverged ends with its last finite weights: what is asked for at the end of training is read of them.
 
@@ -115,13 +120,13 @@ def _last_weights(run: FinishedRun, reached: list[dict[str, Any]]) -> dict[str, 
 def read_points(
     folder: Path, spec: RunSpec, points: list[dict[str, Any]], validation: Pack, device: torch.device
 ) -> Iterator[tuple[int, float, Reading]]:
-    """Step, fraction and reading of every offline probe at each of the `points` that it is read at.
+    """Yield step, fraction and value of every offline probe, at each of the `points` at which it is due.
 
     A probe that compares with a point which a run that diverged never reached reads nothing.
 
     Args:
-        folder: the run's.
-        points: entries of its index of points, all of them reached.
+        folder: of the run.
+        points: entries of its index of probe points, all of them reached.
 
     Raises:
         PlumblineError: a file of weights is damaged, or is not of this run's model.
@@ -162,10 +167,11 @@ def _at(folder: Path, spec: RunSpec, point: dict[str, Any], device: torch.device
 
 
 def fill(model: Decoder, folder: Path, file: str, sha256: str) -> None:
-    """Give `model` the weights of a point. They need not be finite: of a run that diverged they are what they are.
+    """Load the weights of a probe point into `model`. They may hold values that are not finite, if the run diverged.
 
     Args:
-        file: as the index in the run's `folder` names it.
+        folder: of the run.
+        file: as the run's index of probe points names it.
 
     Raises:
         PlumblineError: the file is not there, is not as it was written, or is of another model.

@@ -9,5 +9,5 @@ FILE = "online.parquet"
 
 
 def leaves_frame(spec: RunSpec) -> bool:
-    """Whether a run of `spec` leaves what was read during training, if only an empty frame."""
+    """Whether a run of `spec` writes a frame of what was read during training, even if it has no rows."""
     return any(probe.every for probe in spec.probes) or bool(spec.interventions)

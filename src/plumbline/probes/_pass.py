@@ -1,4 +1,4 @@
-"""One pass of a model over some sequences, seen by every probe that is there."""
+"""Runs one pass of a model over some sequences, which all probes share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plumbline.specs.spec import Precision, ProbeSpec
 
 
 def build(specs: Sequence[ProbeSpec]) -> list[Probe]:
-    """New probes, in the order of their specs."""
+    """Make new probes, in the order of their specs."""
     return [load("probe", spec.name)(**spec.options) for spec in specs]
 
 
@@ -33,13 +33,14 @@ def read_all(
     separator: int | None = None,
     others: Mapping[float, Subject] | None = None,
 ) -> list[Reading]:
-    """What new probes of `specs` read on the first of the sequences `tokens_BT`, each on its own number of them; those
-    that read the same ones share a pass.
+    """Read new probes of `specs` on the sequences `tokens_BT` (B, T), each on the first of them that its spec asks for.
+
+    Probes that read the same number of sequences share a pass.
 
     Args:
-        init_seed: the run's, for probes that compare with initial weights.
+        init_seed: of the run, for probes that compare with initial weights.
         separator: the token between documents.
-        others: the run at other fractions of training, for probes that compare two points.
+        others: fraction of training -> the run's model there, for probes that compare two points.
 
     Raises:
         PlumblineError: a probe compares with a point that is not among the others.
@@ -68,7 +69,7 @@ def read(
     *,
     separator: int | None = None,
 ) -> list[Reading]:
-    """The readings of all `probes` on one of our models; as `observe`."""
+    """Read all `probes` on one of our models, by `observe`."""
     return observe(DecoderSubject(model, precision), probes, tokens_BT, separator)
 
 
@@ -76,7 +77,7 @@ def read(
 def observe(
     subject: Subject, probes: Sequence[Probe], tokens_BT: torch.Tensor, separator: int | None = None
 ) -> list[Reading]:
-    """The readings of all `probes` on the inputs of `tokens_BT` (B, T), the last token being a target only.
+    """Read all `probes` on the inputs of `tokens_BT` (B, T), in one pass; the last token is a target only.
 
     The model is in evaluation mode meanwhile, as in validation. One sequence is fed at a time: what is read depends
     neither on a micro-batch nor on a device's memory. Every rank of a sharded model must call this.

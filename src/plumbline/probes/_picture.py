@@ -1,4 +1,4 @@
-"""A picture of one checkpoint's readings: for every probe its values by layer, the null dashed."""
+"""Draws the probes of one checkpoint: for every probe its values by layer, the null dashed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ COLUMNS = 4
 
 
 def draw(frame: pd.DataFrame, title: str) -> Figure:
-    """Small multiples of a frame of probes, in the order in which it has them.
+    """Draw a frame of probes as small panels, one per probe, in the frame's order.
 
-    A line is the mean over heads, dots are heads. Numbers of no layer stand in a panel of their own, as text.
+    A line is the mean over heads, dots are heads. Numbers that belong to no layer stand in a panel of their own, as
+    text.
     """
     names = [name for name, part in frame.groupby("probe", sort=False) if part["layer"].notna().any()]
     loose = frame[frame["layer"].isna()]
@@ -79,7 +80,7 @@ def _text(axes: Axes, loose: pd.DataFrame) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """As PNG; the same bytes from the same numbers."""
+    """Write a figure as PNG; the same numbers give the same bytes."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=160, metadata={"Software": None})
     atomic_write_bytes(path, stream.getvalue())

@@ -1,11 +1,11 @@
-"""Attention scores of a causal softmax, some query rows at a time: what probes need of them, never a T x T matrix.
+"""Computes what probes need of the scores of a causal softmax, some query rows at a time: never a T x T matrix.
 
-With z_ij = scale q_i . k_j over the visible keys j <= i and LSE_i = log sum_j exp z_ij, attention is
-P_ij = exp(z_ij - LSE_i), so that
+With z_ij = scale q_i . k_j over the visible keys j <= i and LSE_i = log sum_j exp z_ij, attention is P_ij = exp(z_ij -
+LSE_i), so that
 
 - entropy is H_i = LSE_i - sum_j P_ij z_ij, computed with the row's maximum taken off every z, which changes neither
   side and keeps large scores from cancelling;
-- the weight of one key a row, j(i), is exp(scale q_i . k_j(i) - LSE_i): a gather and a dot product.
+- the weight of one key per row, j(i), is exp(scale q_i . k_j(i) - LSE_i): a gather and a dot product.
 
 Memory is O(T x ROWS). Query head h reads key head h // (H / G).
 """
@@ -26,8 +26,15 @@ ROWS = 128
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowSums:
-    """Sums over the visible keys of each row, all (B, H, T), in float32 or wider: `lse`, `maximum` of z, sums of |z|
-    and z^2, and `entropy` in nats."""
+    """Sums over the visible keys of each row, all (B, H, T), in float32 or wider.
+
+    Attributes:
+        lse: logarithm of the sum of exp z.
+        maximum: largest z.
+        absolute: sum of |z|.
+        square: sum of z^2.
+        entropy: of the attention, in nats.
+    """
 
     lse: torch.Tensor
     maximum: torch.Tensor
@@ -38,9 +45,14 @@ class RowSums:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weighed:
-    """Some queries' keys up to the last of them: which are `visible` (B or 1, 1, Q, K), the `weights` of each head
-    (B, N, Q, K), zero where a key is not visible, and the `logits` that they were made of, before any cap (B, M, Q, K),
-    M a multiple of N, a head's maps side by side; they say nothing where a key is not visible."""
+    """The attention weights of some queries, with keys up to the last of these.
+
+    Attributes:
+        visible: which keys each query sees (B or 1, 1, Q, K).
+        logits: what the weights were made of, before any cap (B, M, Q, K); M is a multiple of N, with the maps of one
+            head next to each other. Meaningless where a key is not visible.
+        weights: of each head (B, N, Q, K); zero where a key is not visible.
+    """
 
     visible: torch.Tensor
     logits: torch.Tensor
@@ -59,14 +71,14 @@ class Scores:
 
     @cached_property
     def lse_BHT(self) -> torch.Tensor:
-        """log sum_j exp z_ij."""
+        """Logarithm of the sum of exp z over the visible keys of each row."""
         if "rows" in self.__dict__:
             return self.rows.lse
         return torch.cat([z_BHQK.logsumexp(-1) for z_BHQK in self._chunks(float("-inf"))], dim=-1)
 
     @cached_property
     def rows(self) -> RowSums:
-        """All sums over keys, made in one go."""
+        """All sums over keys of each row, computed in one walk."""
         found: dict[str, list[torch.Tensor]] = {name: [] for name in RowSums.__dataclass_fields__}
         for z_BHQK in self._chunks(0.0):
             found["absolute"].append(z_BHQK.abs().sum(-1))
@@ -86,7 +98,7 @@ class Scores:
         return RowSums(**{name: torch.cat(parts, dim=-1) for name, parts in found.items()})
 
     def weight(self, key_BT: torch.Tensor) -> torch.Tensor:
-        """P_{i,j(i)} (B, H, T) for one key position a row, `key_BT`, which must be visible."""
+        """Attention weight P_{i,j(i)} (B, H, T) of one visible key per row; `key_BT` are the keys' positions."""
         batch, heads, time, width = self.q_BHTW.shape
         groups = self.k_BGTW.shape[1]
         index = key_BT[:, None, :, None].expand(batch, groups, time, width)
@@ -96,7 +108,7 @@ class Scores:
             return (z_BHT - self.lse_BHT).exp()
 
     def weigh(self) -> Iterator[Weighed]:
-        """The softmax's weights, ROWS queries at a time."""
+        """Yield the softmax's weights, ROWS queries at a time."""
         start = 0
         for z_BHQK in self._chunks(float("-inf")):
             queries, keys = z_BHQK.shape[2:]

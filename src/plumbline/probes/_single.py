@@ -1,4 +1,4 @@
-"""One checkpoint, read and written: ``python -m plumbline.probes --checkpoint``."""
+"""Reads the probes of one checkpoint and writes them: ``python -m plumbline.probes --checkpoint``."""
 
 from __future__ import annotations
 

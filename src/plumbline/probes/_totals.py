@@ -1,4 +1,4 @@
-"""Sums that probes keep over a pass."""
+"""Keeps sums over a pass for probes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class Totals:
         self.counts: dict[tuple[str, int], int] = defaultdict(int)
 
     def add(self, name: str, layer: int, sums: torch.Tensor, count: int) -> None:
-        """Add sums over `count` numbers each."""
+        """Add to the sums of a name and layer; each element of `sums` is a sum over `count` numbers."""
         self.sums[name, layer] += sums.double()
         self.counts[name, layer] += count
 
     def mean(self, name: str, layer: int) -> torch.Tensor:
-        """The mean of all that was added, one for each element of the sums."""
+        """The mean of all numbers that were added, one for each element of the sums."""
         return self.sums[name, layer] / self.counts[name, layer]
 
     @property
     def layers(self) -> list[int]:
-        """Layers that anything was added for."""
+        """The layers for which anything was added, in order."""
         return sorted({layer for _, layer in self.counts})

@@ -1,8 +1,8 @@
-"""Where probes read models of the Hugging Face library: Llama, Mistral, Qwen2, GPT-2 and GPT-NeoX.
+"""Finds the sites at which probes read Hugging Face models: Llama, Mistral, Qwen2, GPT-2 and GPT-NeoX.
 
 Modules are watched from outside, as anybody could with a forward hook. Queries and keys after positions, and the factor
 that scales their products, are what the library itself hands to its attention function: one of our own is registered
-there, which tells and goes on to torch's fused one.
+there, which tells the probes and then calls torch's fused one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Split = Callable[[list[torch.Tensor], int, int], tuple[torch.Tensor, torch.Tenso
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Style:
-    """Where things are in a family of models: paths of modules, and how queries and keys lie in their outputs."""
+    """Where things are in a family of models: paths of modules, and how their outputs hold queries and keys."""
 
     layers: str
     attention: str
@@ -83,7 +83,12 @@ STYLES = {
 
 @dataclass(kw_only=True, slots=True)
 class Tap:
-    """What is done with an attention module's queries and keys on their way."""
+    """What is done with an attention module's queries and keys before they are used.
+
+    Attributes:
+        tell: functions that are called with the scores.
+        no_query, no_key: replace queries or keys by zeros.
+    """
 
     tell: list[Callable[[Scores], None]] = field(default_factory=list)
     no_query: bool = False
@@ -102,7 +107,11 @@ def tapped_attention(
     scaling: float | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """The library's fused attention, with what probes want on the way; its own form of a call."""
+    """Tell probes of an attention call, and then compute it by the library's fused attention; called by the library.
+
+    Raises:
+        PlumblineError: probes watch, and the attention is not a causal softmax.
+    """
     tap = TAPS.get(module, Tap())
     if tap.tell:
         unusual = [name for name in ("softcap", "s_aux", "position_bias") if others.get(name) is not None]
@@ -126,7 +135,7 @@ AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
 class TransformersSubject(Subject):
-    """A model of a family above, with its attention made watchable (`ATTENTION`)."""
+    """A Hugging Face model as probes read it, of a family in `STYLES`; its attention is replaced by `ATTENTION`."""
 
     def __init__(self, model: Any) -> None:
         self.module = self.model = model
@@ -138,9 +147,11 @@ class TransformersSubject(Subject):
         model.set_attn_implementation(ATTENTION)
 
     def logits(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+        """Compute logits (B, T, V) in float32."""
         return self.model(input_ids=tokens_BT, use_cache=False).logits.float()
 
     def watched(self, site: str, layer: int, tell: Tell) -> contextlib.AbstractContextManager[None]:
+        """In the block, call `tell` with what passes at a site of a layer, by hooks or in the attention function."""
         attention = self.blocks[layer].get_submodule(self.style.attention)
         match site:
             case "attention_input":
@@ -176,9 +187,11 @@ class TransformersSubject(Subject):
         return held(*(attention.get_submodule(path).register_forward_hook(gather) for path in self.style.projections))
 
     def silenced(self, layer: int, *, query: bool, key: bool) -> contextlib.AbstractContextManager[None]:
+        """In the block, replace the queries or keys of a layer by zeros in its attention function, or both."""
         return _silenced(self.blocks[layer].get_submodule(self.style.attention), query, key)
 
     def query_key_weights(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Weights of queries (H, W, D) and keys (G, W, D) of a layer in float64, biases left out."""
         attention = self.blocks[layer].get_submodule(self.style.attention)
         modules = [attention.get_submodule(path) for path in self.style.projections]
         # GPT-2's maps keep their weights as (inputs, outputs), unlike nn.Linear.
@@ -211,7 +224,7 @@ def _silenced(attention: nn.Module, query: bool, key: bool) -> Iterator[None]:
 
 
 def read_config(folder: Path) -> Any:
-    """The library's config of a folder that `save_pretrained` wrote; no weights are read.
+    """Read the library's configuration from a folder that `save_pretrained` wrote; no weights are read.
 
     Raises:
         PlumblineError: it cannot be read, or its model type is not in `STYLES`.
@@ -229,7 +242,7 @@ def read_config(folder: Path) -> Any:
 
 
 def load(folder: Path) -> TransformersSubject:
-    """The model of a folder that `save_pretrained` wrote, in float32 on the CPU; nothing is fetched.
+    """Load the model of a folder that `save_pretrained` wrote, in float32 on the CPU; nothing is fetched.
 
     Raises:
         PlumblineError: a model type that is not in `STYLES`, or weights that cannot be read or are not all there.

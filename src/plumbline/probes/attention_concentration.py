@@ -1,4 +1,4 @@
-"""Whether attention gathers on one key, in a measure that any mixer has; and how large logits are."""
+"""Implements a probe of whether attention concentrates on one key, for any mixer, and of how large logits are."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ NAMES = ("concentration", "largest_weight", "weight_sum")
 
 @component
 class AttentionConcentration(Probe):
-    """Of each head that attends, with w the weights of a query's i + 1 visible keys as its mixer makes them:
+    """Concentration of each attending head, with w the weights of a query's i + 1 visible keys as its mixer makes them:
 
     - ``concentration``: max |w| / sum |w|, the largest weight's share, whatever a row sums to and whatever signs it
-      has: 1 is attention to one key. A row without any weight has 0: it gathers on none. The null, uniform attention,
-      is the mean of 1 / (i + 1).
+      has: 1 is attention to one key. A row without any weight has 0: it concentrates on none. The null, uniform
+      attention, is the mean of 1 / (i + 1).
     - ``largest_weight``: max |w| itself, which a mixer may bound (a sigmoid over n keeps it below 1 / n). Same null.
     - ``weight_sum``: sum |w|: 1 of a softmax, less or more of others.
     - ``logits_beyond``: the share of visible keys with |z| > `beyond`, z the scores as they enter the mixer's softmax
       or sigmoid, with its factor, bias or mask, but before any cap: what a cap at `beyond` would clip, or clips. A
-      logit that is no number is beyond.
+      logit that is no number counts as beyond.
 
     The first three are means over queries that see more than one key. Source: transfer study, appendix E.3, which
     speaks of attention that concentrates on a single key position and defines nothing; the cap of 50 is its B.13.
@@ -37,6 +37,7 @@ class AttentionConcentration(Probe):
         self.totals = Totals()
 
     def weights(self, layer: int, weigh: Callable[[], Iterator[Weighed]]) -> None:
+        """Add up the concentration of a layer's attention weights, and count its large logits."""
         for part in weigh():
             batch, heads = part.weights.shape[:2]
             visible_B1QK = part.visible.expand(batch, -1, -1, -1)
@@ -56,6 +57,7 @@ class AttentionConcentration(Probe):
             self.totals.add("logits_beyond", layer, outside_H, maps * int(seen_B1Q.sum()))
 
     def readings(self, model: Subject) -> list[Reading]:
+        """The mean values of each head of each layer, and the nulls."""
         found = []
         for layer in self.totals.layers:
             values_H = {"logits_beyond": self.totals.mean("logits_beyond", layer)}

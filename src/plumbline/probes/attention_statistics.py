@@ -1,4 +1,4 @@
-"""How large attention scores are, and how sharp attention is."""
+"""Implements a probe of how large attention scores are, and how sharp attention is."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from plumbline.specs.components import component
 
 @component
 class AttentionStatistics(Probe):
-    """Of each head, over the scaled scores z of all visible keys, the query's own among them:
+    """Statistics of each head, over the scaled scores z of all visible keys, the query's own among them:
 
     - ``logit_mean_abs``: mean of |z|; ``logit_rms``: root of the mean of z^2; ``logit_row_max``: mean over queries of
       the largest z; ``logit_max``: the largest of all.
     - ``entropy``: of each query's attention over its i + 1 keys, over log(i + 1), the largest it could be; the mean
       over queries that see more than one. Uniform attention has 1 (the null), attention to one key 0.
 
-    Source: premature study, section 3. Its numbers decide between readings: its smallest logit magnitude lies between
-    the mean of |z| and the root mean square where training starts, and its entropies are above what division by the
-    logarithm of the context would allow. Cost of all activation probes together, measured: see
+    Source: premature study, section 3. Its numbers decide between interpretations: its smallest logit magnitude lies
+    between the mean of |z| and the root mean square where training starts, and its entropies are above what division by
+    the logarithm of the context would allow. The measured cost of all activation probes together:
     benchmarks/probe_cost.md.
     """
 
@@ -30,6 +30,7 @@ class AttentionStatistics(Probe):
         self.largest: dict[int, torch.Tensor] = {}
 
     def scores(self, layer: int, scores: Scores) -> None:
+        """Add up the statistics of a layer's scores."""
         rows = scores.rows
         batch, _, time = rows.lse.shape
         visible_T = torch.arange(1, time + 1, device=rows.lse.device)
@@ -44,6 +45,7 @@ class AttentionStatistics(Probe):
         self.largest[layer] = torch.maximum(self.largest.get(layer, largest_H), largest_H)
 
     def readings(self, model: Subject) -> list[Reading]:
+        """The statistics of each head of each layer."""
         found = []
         for layer in self.totals.layers:
             values_H = {

@@ -1,4 +1,4 @@
-"""The bilinear form of queries and keys: how far it has moved, and how large its largest singular value is."""
+"""Implements a probe of the bilinear form of queries and keys: how far it has moved, and its largest singular value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from plumbline.specs.components import component
 
 @component
 class Bilinear(Probe):
-    """Of each query head's form B = W_Q^T W_K (D x D, from the weights W x D of its queries and its keys), in float64:
+    """Norms of each query head's form B = W_Q^T W_K (D x D, from the weights W x D of its queries and its keys), in
+    float64:
 
     - ``bilinear_displacement``: Frobenius norm of B - B_0, B_0 where training started;
     - ``bilinear_relative``: the same over the norm of B_0;
@@ -22,12 +23,13 @@ class Bilinear(Probe):
 
     The forms themselves are never made. B - B_0 = dW_Q^T W_K + W_Q0^T dW_K is a product X^T Y of two stacks of 2 W
     rows, whose squared norm is the sum of (X X^T) * (Y Y^T); every term is of the order of the displacement, so that
-    small ones lose no digits. With W_Q^T = Q_q R_q and W_K^T = Q_k R_k, the singular values of B are those of
-    R_q R_k^T. Biases, positions and a norm's gain before the projections are left out. Of a model whose start is not
-    known there is only ``bilinear_top``. Source: premature study, sections 3 and G.
+    small ones lose no digits. With W_Q^T = Q_q R_q and W_K^T = Q_k R_k, the singular values of B are those of R_q
+    R_k^T. Biases, positions and a norm's gain before the projections are left out. Of a model whose start is not known
+    there is only ``bilinear_top``. Source: premature study, sections 3 and G.
     """
 
     def readings(self, model: Subject) -> list[Reading]:
+        """The norms of each head's form and of each layer's sum, from the model's weights."""
         found = []
         for layer in range(model.layers):
             now, start = model.query_key_weights(layer), model.initial_query_key_weights(layer)
@@ -49,7 +51,7 @@ Weights = tuple[torch.Tensor, torch.Tensor]
 
 
 def displacement(now: Weights, start: Weights) -> torch.Tensor:
-    """Frobenius norm (H,) of W_Q^T W_K - W_Q0^T W_K0; weights of queries (H, W, D) and keys (G, W, D), twice."""
+    """Frobenius norm (H,) of W_Q^T W_K - W_Q0^T W_K0; `now` and `start` are weights (H, W, D) and (G, W, D)."""
     (query_HWD, key_GWD), (query0_HWD, key0_GWD) = now, start
     left_HXD = torch.cat([query_HWD - query0_HWD, query0_HWD], dim=1)
     right_GXD = torch.cat([key_GWD, key_GWD - key0_GWD], dim=1)
@@ -57,7 +59,7 @@ def displacement(now: Weights, start: Weights) -> torch.Tensor:
 
 
 def norm(query_HWD: torch.Tensor, key_GWD: torch.Tensor) -> torch.Tensor:
-    """Frobenius norm (H,) of W_Q^T W_K."""
+    """Frobenius norm (H,) of W_Q^T W_K for each query head."""
     gram_HWW, gram_GWW = (x @ x.transpose(-1, -2) for x in (query_HWD, key_GWD))
     # Rounding may leave a sum that is nothing a little below it.
     return (gram_HWW * _per_head(gram_GWW, len(query_HWD))).sum((-1, -2)).clamp(min=0).sqrt()

@@ -1,4 +1,4 @@
-"""How much each layer's FFN writes into the residual stream."""
+"""Implements a probe of how much each layer's FFN writes into the residual stream."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ class FFNWrite(Probe):
         self.totals = Totals()
 
     def ffn_write(self, layer: int, x_BTD: torch.Tensor) -> None:
+        """Add up the squares of a layer's FFN output."""
         self.totals.add("square", layer, x_BTD.double().square().sum(), x_BTD.numel())
 
     def readings(self, model: Subject) -> list[Reading]:
+        """The root mean square of each layer's FFN output."""
         return [
             Reading(probe="ffn_write_rms", layer=layer, value=float(self.totals.mean("square", layer)) ** 0.5)
             for layer in self.totals.layers

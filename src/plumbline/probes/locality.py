@@ -1,4 +1,4 @@
-"""Whether the immature part of the residual stream is local to the queries and keys that read it."""
+"""Implements a probe of whether the immature part of the residual stream is local to queries and keys."""
 
 from __future__ import annotations
 
@@ -53,6 +53,11 @@ class Locality(Probe):
         self.later: dict[int, torch.Tensor] = {}
 
     def begin(self, subject: Subject, separator: int | None) -> None:
+        """Choose the layers of the upper half, and check that both points have as many layers.
+
+        Raises:
+            PlumblineError: they do not.
+        """
         assert self.other is not None, "locality needs the model at another point"
         if self.other.layers != subject.layers:
             raise PlumblineError(
@@ -62,6 +67,8 @@ class Locality(Probe):
         self.upper = subject.upper
 
     def sequence(self, inputs_BT: torch.Tensor, targets_BT: torch.Tensor) -> None:
+        """Feed the tokens to the model at the other point, and keep what its attentions of the upper half are given."""
+
         def keep(layer: int, x_BTD: torch.Tensor) -> None:
             self.later[layer] = x_BTD.double().flatten(0, -2)
 
@@ -71,6 +78,7 @@ class Locality(Probe):
             self.other.logits(inputs_BT)
 
     def attention_input(self, layer: int, x_BTD: torch.Tensor) -> None:
+        """Add up X^T X and D^T D of a layer of the upper half, D the difference between the two points."""
         if layer not in self.upper:
             return
         x_TD = x_BTD.double().flatten(0, -2)
@@ -79,6 +87,7 @@ class Locality(Probe):
         self.drift[layer] = self.drift.get(layer, 0) + drift_TD.T @ drift_TD
 
     def readings(self, model: Subject) -> list[Reading]:
+        """The localities of each head of the upper half, and the projectors' ranks and shares."""
         found: list[Reading] = []
         shares = []
         for layer, stream_DD in self.stream.items():
@@ -117,7 +126,7 @@ class Locality(Probe):
 
 
 def ratios(stream_DD: torch.Tensor, weight_NWD: torch.Tensor, basis_DR: torch.Tensor) -> torch.Tensor:
-    """lambda (N,) of each head's weight for the projector onto the orthonormal columns of `basis_DR`.
+    """Locality lambda (N,) of each head's weight for the projector onto the orthonormal columns of `basis_DR`.
 
     `stream_DD` is X^T X, so that |X A|_F^2 is the trace of A^T X^T X A.
     """
@@ -129,17 +138,17 @@ def ratios(stream_DD: torch.Tensor, weight_NWD: torch.Tensor, basis_DR: torch.Te
 
 
 def energies(gram_DD: torch.Tensor, basis_DR: torch.Tensor) -> torch.Tensor:
-    """|X v|^2 (R,) for each column v of `basis_DR`; `gram_DD` is X^T X."""
+    """Energy |X v|^2 (R,) of each column v of `basis_DR`; `gram_DD` is X^T X."""
     return (basis_DR * (gram_DD @ basis_DR)).sum(0)
 
 
 def leading_directions(gram_DD: torch.Tensor) -> torch.Tensor:
-    """Right singular vectors of a matrix whose Gram matrix is given, as columns, those with most energy first."""
+    """The right singular vectors of a matrix X as columns, those with most energy first; `gram_DD` is X^T X."""
     return torch.linalg.eigh(gram_DD).eigenvectors.flip(-1)
 
 
 def rank_holding(energies_D: torch.Tensor, share: float) -> int:
-    """How many of the first directions hold `share` of all energy; at least one."""
+    """The number of leading directions that hold `share` of all energy; at least one."""
     held_D = energies_D.cumsum(0)
     return min(int((held_D < share * held_D[-1]).sum()) + 1, len(held_D))
 
@@ -153,7 +162,7 @@ def _random_directions(like_DR: torch.Tensor, generator: torch.Generator) -> tor
 def locality(
     model: Decoder, other: Decoder, tokens_BT: torch.Tensor, *, precision: Precision = "float32", **options: float
 ) -> list[Reading]:
-    """What the probe reads of `model`, with `other` as the later point; `options` are the probe's."""
+    """Read the probe on `model`, with `other` as the later point; `options` are those of `Locality`."""
     probe = Locality(**options)
     probe.other = DecoderSubject(other, precision)
     return observe(DecoderSubject(model, precision), [probe], tokens_BT)

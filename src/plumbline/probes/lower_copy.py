@@ -1,4 +1,4 @@
-"""How much the lower half of a model attends to the last place where the same token stood."""
+"""Implements a probe of how much the lower half of a model attends to the last place where the same token stood."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from plumbline.specs.spec import Precision
 
 @component
 class LowerCopy(Probe):
-    """``lower_copy``: weight of the nearest earlier occurrence of a query's own token.
+    """``lower_copy``: attention weight of the nearest earlier occurrence of a query's own token.
 
-    With j(i) the last position before i that holds the same token, and V the positions that have one, it is the mean
-    of P_{i,j(i)} over the sequences' V, the heads, and the layers of the lower half: one number for each of those
-    layers, and one of no layer, the score. The null is uniform attention over visible keys: the mean of 1 / (i + 1)
-    over V, which depends on the text and on the context (at a context of 1024 it is about 0.0036, at 256 0.011), so
-    that a threshold on the score means something beside it only.
+    With j(i) the last position before i that holds the same token, and V the positions that have one, it is the mean of
+    P_{i,j(i)} over the sequences' V, the heads, and the layers of the lower half: one number for each of those layers,
+    and one of no layer, the score. The null is uniform attention over visible keys: the mean of 1 / (i + 1) over V,
+    which depends on the text and on the context (at a context of 1024 it is about 0.0036, at 256 0.011), so that a
+    threshold on the score has a meaning only next to it.
 
-    It is about the same token, not about the token after it (induction). Documents may be crossed, as in training;
-    the separators between them are left out of V unless `count_separators`: two separators tell nothing of routing.
-    Where no token occurs twice there is no reading. Source: premature study, section 3.
+    It is about the same token, not about the token after it (induction). Documents may be crossed, as in training; the
+    separators between them are left out of V unless `count_separators`: two separators tell nothing of routing. Where
+    no token occurs twice there is no value. Source: premature study, section 3.
     """
 
     def __init__(self, *, count_separators: bool = False) -> None:
@@ -37,10 +37,12 @@ class LowerCopy(Probe):
         self.last_layer, self.left_out = -1, None
 
     def begin(self, subject: Subject, separator: int | None) -> None:
+        """Choose the layers of the lower half, and the token to leave out."""
         self.last_layer = subject.lower.stop - 1
         self.left_out = None if self.count_separators else separator
 
     def sequence(self, inputs_BT: torch.Tensor, targets_BT: torch.Tensor) -> None:
+        """Find the nearest earlier occurrence of each token, and add up the null."""
         self.earlier_BT = nearest_earlier(inputs_BT)
         self.valid_BT = self.earlier_BT >= 0
         if self.left_out is not None:
@@ -50,6 +52,7 @@ class LowerCopy(Probe):
         self.uniform.add("uniform", 0, uniform_BT.sum(), int(self.valid_BT.sum()))
 
     def scores(self, layer: int, scores: Scores) -> None:
+        """Add up the weights of the earlier occurrences, for a layer of the lower half."""
         if layer > self.last_layer:
             return
         weight_BHT = scores.weight(self.earlier_BT.clamp(min=0)).double()
@@ -61,6 +64,7 @@ class LowerCopy(Probe):
         )
 
     def readings(self, model: Subject) -> list[Reading]:
+        """The mean weight of each layer of the lower half, and of all of them together (the score)."""
         if not self.uniform.counts["uniform", 0] or not self.totals.layers:
             return []
         null = float(self.uniform.mean("uniform", 0))
@@ -87,10 +91,10 @@ def lower_copy_score(
     separator: int | None = None,
     count_separators: bool = False,
 ) -> tuple[float, float]:
-    """The score and its null on the inputs of `tokens_BT` (B, T), the last token being a target only.
+    """The score of `LowerCopy` and its null on the inputs of `tokens_BT` (B, T), the last token being a target only.
 
-    It is what the probe reads, for decisions from inside training. Both are not-a-number where no token occurs twice,
-    so that no threshold is reached. Every rank of a sharded model must call this.
+    For decisions from inside training. Both are not-a-number where no token occurs twice, so that no threshold is
+    reached. Every rank of a sharded model must call this.
     """
     probe = LowerCopy(count_separators=count_separators)
     found = {reading.layer: reading for reading in read(model, [probe], tokens_BT, precision, separator=separator)}

@@ -1,4 +1,4 @@
-"""How long queries and keys are: the scale of the scores, before their directions say anything."""
+"""Implements a probe of how long queries and keys are: the scale of the scores, whatever their directions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from plumbline.specs.components import component
 class QueryKeyNorms(Probe):
     """``query_norm`` and ``key_norm``: mean L2 norm over tokens of each query head and each key head (group).
 
-    They are read after the query/key transform, and rotary positions leave them as they are: these are the norms that
-    enter the scores. After an RMSNorm the norm of a vector x^ with gain g is sqrt(sum_w g_w^2 x^_w^2), and
-    sum_w x^_w^2 = W, the head width: a gain of ones, where training starts, gives sqrt(W) to within the norm's eps,
-    and a gain of c gives c sqrt(W). So with a QK-norm these numbers are about the gain, and sqrt(W) is the null beside
-    them; without one nothing sets a length, and there is no null.
+    They are read after the query/key transform, and rotary positions do not change them: these are the norms that enter
+    the scores. After an RMSNorm the norm of a vector x^ with gain g is sqrt(sum_w g_w^2 x^_w^2), and sum_w x^_w^2 = W,
+    the head width: a gain of ones, where training starts, gives sqrt(W) to within the norm's eps, and a gain of c gives
+    c sqrt(W). So with a QK-norm these numbers are about the gain, and sqrt(W) is their null; without one nothing sets a
+    length, and there is no null.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class QueryKeyNorms(Probe):
             self.width = x_BHTW.shape[-1]
 
     def readings(self, model: Subject) -> list[Reading]:
-        """One number for each head of each layer."""
+        """The mean norms of each head of each layer."""
         return [
             Reading(
                 probe=name,

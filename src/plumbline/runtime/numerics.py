@@ -14,8 +14,7 @@ from plumbline.specs.spec import Precision
 
 
 def numerics(device: torch.device) -> None:
-    """Set the numerics of this process: deterministic algorithms on a CPU; float32 products in float32 on every
-    device."""
+    """Set this process's numerics: deterministic algorithms on a CPU, and no TF32 on any device."""
     if device.type == "cpu":
         keep_memory()
     # The same as use_deterministic_algorithms, without its import of torch.compile's machinery.

@@ -4,7 +4,7 @@ Two questions are answered here, both without importing anything:
 
 - Which class is a component's code of? A component's code is its file, and of what it imports the files whose name
   begins with an underscore and the files of other components; of an installed one also whatever it imports of its own
-  package, or, where it is a module by itself, of the modules beside it. Its class is the hash of their trees, or, for
+  package, or, where it is a module by itself, of the modules next to it. Its class is the hash of their trees, or, for
   the components of this package, the one that `code_classes.json` gives it: the tool that records the golden losses
   writes down there which hashes were shown to give the same losses, so that a refactor retrains nothing.
 - Which code made a table, figure or other product? The hash over its module and everything of this package that the

@@ -1,1 +1,1 @@
-"""The documents' theorems as executable checks."""
+"""Checks the papers' theorems by running them."""

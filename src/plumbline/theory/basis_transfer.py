@@ -1,13 +1,13 @@
-"""How well an MLP with a skip stands in for one in another basis, and how well the best linear map does.
+"""Fits an MLP with a skip to one in another basis, and compares it with the best linear map.
 
 Source: query_free study, appendix 8.4 (Eqs. 13 to 15, figure 2). The target is Y = W2 GELU(W1 X) + Z X - X with drawn
 W1, W2, Z of entries N(0, 1 / 4h), N(0, 1 / 4h), N(0, 1 / h), and what is fitted is W2' GELU(W1' X) + X. X is N(0, I),
-which the document does not say; GELU is the exact (erf) one, and nothing has a bias. Every step draws new inputs.
+which the paper does not say; GELU is the exact (erf) one, and nothing has a bias. Every step draws new inputs.
 
-The best linear map is known in closed form: GELU(g) - g / 2 is even, so that of Gaussian inputs no linear map sees it,
+The best linear map is known in closed form: GELU(g) - g / 2 is even, so that for Gaussian inputs no linear map sees it,
 and the map is W2 W1 / 2 + Z - I. Its error needs the moments E[GELU(u) GELU(v)] of a Gaussian pair, by parts.
 
-Points are rows; weights stand as in the document. Shapes: N points, D width (the document's h), F hidden units (4h).
+Points are rows; weights stand as in the paper. Shapes: N points, D width (the paper's h), F hidden units (4h).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BLOCK = 8192
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """Y of Eq. 14: `into_FD` is W1, `out_DF` W2 and `skip_DD` Z."""
+    """The function Y of Eq. 14, to which an MLP is fitted: `into_FD` is W1, `out_DF` W2 and `skip_DD` Z."""
 
     into_FD: torch.Tensor
     out_DF: torch.Tensor
@@ -38,16 +38,17 @@ class Target:
 
     @property
     def width(self) -> int:
-        """D, the document's h."""
+        """Width D of the points, the paper's h."""
         return len(self.skip_DD)
 
     @torch.no_grad()
     def __call__(self, x_ND: torch.Tensor) -> torch.Tensor:
+        """Compute Y for points (N, D)."""
         return gelu(x_ND @ self.into_FD.T) @ self.out_DF.T + x_ND @ self.skip_DD.T - x_ND
 
 
 def draw_target(width: int, seed: int, device: torch.device) -> Target:
-    """Drawn weights in float32, the same on every device."""
+    """Draw the target's weights in float32, the same on every device."""
     into_FD, out_DF = _mlp(width, _generator(torch.device("cpu"), seed, width, "target"))
     skip_DD = _normal(width, width, width, _generator(torch.device("cpu"), seed, width, "skip"))
     return Target(into_FD=into_FD.to(device), out_DF=out_DF.to(device), skip_DD=skip_DD.to(device))
@@ -56,7 +57,11 @@ def draw_target(width: int, seed: int, device: torch.device) -> Target:
 def inputs(
     width: int, seed: int, purpose: str, device: torch.device, *, samples: int, block: int = BLOCK
 ) -> Iterator[torch.Tensor]:
-    """Blocks of so many points N(0, I) in all; each purpose has a stream of its own."""
+    """Yield blocks of points N(0, I), `samples` in all.
+
+    Args:
+        purpose: names the random stream, so that points for different purposes are independent.
+    """
     generator = _generator(device, seed, width, purpose)
     for start in range(0, samples, block):
         yield torch.randn(min(block, samples - start), width, generator=generator, device=device)
@@ -64,9 +69,9 @@ def inputs(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Readings:
-    """How far predictions are from the target.
+    """How far predictions p are from the target y.
 
-    The document prints "relative L2 error" and "mean cosine", and not of what the mean is taken.
+    The paper prints "relative L2 error" and "mean cosine", without saying over what the mean is taken.
 
     Attributes:
         relative_l2: sqrt(E|p - y|^2 / E|y|^2), over the population.
@@ -91,7 +96,7 @@ QUANTITIES = tuple(field.name for field in fields(Readings))
 
 @torch.no_grad()
 def readings(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Readings:
-    """From blocks of predictions and targets (N, D), summed in float64."""
+    """Measure how far predictions are from targets, from blocks of both (N, D), summed in float64."""
     count, sums = 0, torch.zeros(7, dtype=torch.float64)
     for predicted, wanted in pairs:
         p_ND, y_ND = predicted.double(), wanted.double()
@@ -114,10 +119,10 @@ def readings(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Readings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BestLinear:
-    """The best linear map of N(0, I) and the error that it has over all of them.
+    """The best linear map of inputs N(0, I), and its error over the whole distribution.
 
-    `relative_l2_intercept` is the error beside the best constant, which `relative_l2` has not; `cosine_population` is
-    that of `Readings`, sqrt(1 - relative_l2^2).
+    `relative_l2_intercept` is the error with the best constant added to the map, `relative_l2` without it;
+    `cosine_population` is that of `Readings`, sqrt(1 - relative_l2^2).
     """
 
     map_DD: torch.Tensor
@@ -128,7 +133,7 @@ class BestLinear:
 
 @torch.no_grad()
 def best_linear(target: Target) -> BestLinear:
-    """In closed form and float64: no sample is drawn."""
+    """Compute the best linear map in closed form and float64: no sample is drawn."""
     into_FD, out_DF = target.into_FD.double(), target.out_DF.double()
     width = target.width
     map_DD = out_DF @ into_FD / 2 + target.skip_DD.double() - torch.eye(width, dtype=torch.float64).to(out_DF.device)
@@ -165,9 +170,10 @@ def gelu_moments(gram_FF: torch.Tensor) -> torch.Tensor:
 
 @torch.no_grad()
 def ridge(blocks: Iterable[tuple[torch.Tensor, torch.Tensor]], strength: float) -> torch.Tensor:
-    """A (D, D) with the least mean |y - A x|^2 + `strength` |A|^2, from blocks of points and targets (N, D).
+    """Fit a linear map A (D, D) by ridge regression: least mean |y - A x|^2 + `strength` |A|^2.
 
-    Only sums of products are kept, in float64, so the points may be as many as one likes.
+    `blocks` are points and targets (N, D). Only sums of products are kept, in float64, so there may be any number of
+    points.
 
     Raises:
         PlumblineError: fewer points than unknowns and nothing that decides between the maps that fit them.
@@ -191,11 +197,11 @@ def ridge(blocks: Iterable[tuple[torch.Tensor, torch.Tensor]], strength: float) 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fit:
-    """How an MLP is fitted: AdamW with a cosine from `learning_rate` to 0, on `batch` new points in each step.
+    """Settings of the fit of an MLP: AdamW with a cosine from `learning_rate` to 0, on `batch` new points in each step.
 
-    `readings`: how often it is read, evenly over the steps, beside the start. `tf32`: products of the fit in TF32 where
-    the device has it; what is read is read in float32. The MLP starts by the law of the target's own weights, and the
-    betas of AdamW are those of torch: the document gives neither.
+    `readings`: how often the error is measured, evenly over the steps, in addition to the start. `tf32`: products of
+    the fit in TF32 where the device has it; errors are measured in float32. The MLP starts from the distribution of the
+    target's own weights, and the betas of AdamW are those of torch: the paper gives neither.
     """
 
     steps: int
@@ -208,7 +214,8 @@ class Fit:
 
 
 def fit_mlp(target: Target, how: Fit, seed: int, held: list[torch.Tensor]) -> Iterator[tuple[int, Readings]]:
-    """Fit W2' GELU(W1' X) + X to the target, and read it on the points `held` at the start and after some steps.
+    """Fit W2' GELU(W1' X) + X to the target; yields (step, errors on the points `held`) at the start and after some
+    steps.
 
     The loss is sum |p - y|^2 / sum |y|^2 over the batch.
 

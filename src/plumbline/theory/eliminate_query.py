@@ -1,13 +1,13 @@
-"""``python -m plumbline.theory.eliminate_query``: take W_Q out of a model that gives the same logits without it.
+"""Takes W_Q out of a model, which gives the same logits without it: ``python -m plumbline.theory.eliminate_query``.
 
 CHECKPOINT is the folder of a finished run of ours, a file of its probe points, a folder that this verb wrote, or one in
 Hugging Face form.
 
-Which result of the query_free study goes is read off the architecture: Proposition 4.1 for one head (every layer, any
-norms), Theorem 4.2 for no norms and a skip around attention only (every layer), Theorem 4.1 for no norms and skips
-around both (the one layer of --layer). Where none goes, the reasons are told and nothing is written.
+Which result of the query_free study applies is read off the architecture: Proposition 4.1 for one head (every layer,
+any norms), Theorem 4.2 for no norms and a skip around attention only (every layer), Theorem 4.1 for no norms and skips
+around both (the one layer of --layer). Where none applies, the reasons are given and nothing is written.
 
-The new model is written beside what was measured (elimination.json), read again, and compared once more.
+The new model is written next to what was measured (elimination.json), read again, and compared once more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LARGEST_CONDITION = 1e5
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """The parser of the verb's command line."""
     parser = argparse.ArgumentParser(
         prog="python -m plumbline.theory.eliminate_query",
         description=__doc__,
@@ -49,7 +49,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """The verb."""
+    """Run the verb `python -m plumbline.theory.eliminate_query`."""
     given = arguments().parse_args()
     if os.path.lexists(given.out):
         raise PlumblineError(f"--out: {given.out} is there already; give a folder that is not, or remove it")
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def told(report: dict[str, Any]) -> list[str]:
-    """A report in words."""
+    """The lines that the verb prints of a report: rule, condition numbers, differences of logits, parameters."""
     precision, logits, count = report["precision"], report["logits"], report["parameters"]
     numbers = ["singular" if value is None else f"{value:.3g}" for value in report["conditions"].values()]
     limit = f"limit {report['largest_condition']:g}" if report["inverted"] else "nothing is divided by it"

@@ -1,4 +1,4 @@
-"""From a checkpoint to a folder without W_Q: choose the rule, absorb, show the logits equal, write, read again."""
+"""Makes a folder without W_Q from a checkpoint: chooses the rule, absorbs W_Q, compares logits, writes, reads again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REPORT = "elimination.json"
 def eliminate(
     source: Source, folder: Path, *, layer: int | None, limit: float, sequences: int, length: int
 ) -> dict[str, Any]:
-    """Write the model of `source` without W_Q into `folder`, which is made, with its report, which is returned.
+    """Write the model of `source` without W_Q into the new folder `folder`, with a report, which is also returned.
 
     Args:
         layer: the one layer to take it out of; None: all.
@@ -36,7 +36,7 @@ def eliminate(
         sequences, length: random tokens on which logits are compared.
 
     Raises:
-        PlumblineError: no rule goes for this model, or the logits came out different.
+        PlumblineError: no rule applies to this model, or the logits came out different.
     """
     candidates = fitting(source, layer)
     layers = list(range(source.spec.layers)) if layer is None else [layer]
@@ -88,10 +88,10 @@ def eliminate(
 
 
 def fitting(source: Source, layer: int | None) -> list[Rule]:
-    """The rules that the architecture allows, the preferred one first.
+    """The rules that a model's architecture allows, the preferred one first.
 
     Raises:
-        PlumblineError: there is none; each with what stands in its way.
+        PlumblineError: there is none; the message says for each rule why.
     """
     wanted = [rule for rule in RULES if rule.every_layer == (layer is None) or rule.local]
     obstacles = {rule.name: rule.obstacles(source.spec) for rule in RULES}
@@ -106,7 +106,7 @@ def fitting(source: Source, layer: int | None) -> list[Rule]:
 
 
 def refusal(source: Source, reasons: dict[str, list[str]]) -> str:
-    """What stands in the way, rule by rule."""
+    """The message of a refusal: for each rule the reasons why it does not apply."""
     lines = [f"W_Q cannot be taken out of {source.path} ({source.kind}) with equal logits:"]
     for name, why in reasons.items():
         lines += [f"  {name}:", *(f"    - {reason}" for reason in why)]

@@ -1,4 +1,4 @@
-"""The model whose W_Q is to be taken out: a run of ours, one of its probe points, a model of ours, or a GPT-2."""
+"""Opens the model whose W_Q is to be taken out: a run of ours, one of its probe points, a model of ours, or a GPT-2."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from plumbline.theory.equal_logits import Logits, at_precision, in_double
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Original:
-    """What is read once the architecture is seen to fit: the model in our terms, and its own logits.
+    """The model as it was: its decoder in this package's terms, and its own logits, in float64 and at its precision.
 
-    Of a GPT-2 the logits are the library's, so that what is shown equal is what the library computes.
+    The logits of a GPT-2 are the library's, so that what is shown equal is what the library computes.
     """
 
     decoder: Decoder
@@ -34,7 +34,7 @@ class Original:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """A checkpoint. `run` and `outcome` are a run's; of other models there is none."""
+    """A checkpoint of known architecture, whose model `open` loads. `run` and `outcome` are None unless it is a run."""
 
     path: Path
     kind: str
@@ -46,7 +46,7 @@ class Source:
 
 
 def open_source(path: Path) -> Source:
-    """A checkpoint by its folder, or by the file of a probe point of a run.
+    """Open a checkpoint by its folder, or by the file of a run's probe point.
 
     Raises:
         PlumblineError: it is neither, or something in it is not what it should be.

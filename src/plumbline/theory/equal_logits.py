@@ -1,4 +1,4 @@
-"""How far two models' logits are apart on random tokens, in float64 and at the precision that a model is used at."""
+"""Measures how far apart two models' logits are on random tokens, in float64 and at the precision of a model."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Logits = Callable[[torch.Tensor], torch.Tensor]
 
 
 def random_tokens(vocabulary: int, sequences: int, length: int, seed: int = 0) -> torch.Tensor:
-    """Tokens (B, T), each as likely as another."""
+    """Random tokens (B, T), each entry of the vocabulary equally likely."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(0, vocabulary, (sequences, length), generator=generator)
 
 
 def in_double(model: Decoder) -> Logits:
-    """A decoder's logits in float64 to the end (`Decoder.forward` gives them in float32)."""
+    """A function that computes a decoder's logits in float64 throughout (`Decoder.forward` gives them in float32)."""
     double = copy.deepcopy(model).double().eval()
 
     def logits(tokens_BT: torch.Tensor) -> torch.Tensor:
@@ -36,7 +36,7 @@ def in_double(model: Decoder) -> Logits:
 
 
 def at_precision(model: Decoder, precision: Precision) -> Logits:
-    """A decoder's logits as it is used."""
+    """A function that computes a decoder's logits at the precision it is used at."""
     model.eval()
 
     def logits(tokens_BT: torch.Tensor) -> torch.Tensor:
@@ -48,7 +48,7 @@ def at_precision(model: Decoder, precision: Precision) -> Logits:
 
 @torch.no_grad()
 def apart(found: Logits, stated: Logits, tokens_BT: torch.Tensor) -> float:
-    """|found - stated|_F / |stated|_F over a sequence's logits, the largest over the sequences."""
+    """Relative difference of two models' logits, |found - stated|_F / |stated|_F per sequence; the largest of them."""
     gaps = []
     for tokens_T in tokens_BT:
         wanted = stated(tokens_T[None]).double()

@@ -1,7 +1,7 @@
-"""How much output energy a gated feed-forward layer has at initialisation, beside a single-branch one.
+"""Computes how much output energy a gated feed-forward layer has at initialisation, relative to a single-branch one.
 
-Source: premature study, Theorem 2 (Eqs. 41-44): with weights N(0, sigma^2), input norm such that the
-pre-activations are N(0, nu), and equal output variances,
+Source: premature study, Theorem 2 (Eqs. 41-44): with weights N(0, sigma^2), input norm such that the pre-activations
+are N(0, nu), and equal output variances,
 
     rho = (r / m) nu E[psi(G)^2] / E[phi(G)^2],   G ~ N(0, nu),
 
@@ -21,12 +21,12 @@ from plumbline.core.errors import PlumblineError
 
 
 def gelu(x: np.ndarray | float) -> np.ndarray | float:
-    """x Phi(x), the exact (erf) form."""
+    """GELU in its exact (erf) form: x Phi(x)."""
     return x * special.ndtr(x)
 
 
 def silu(x: np.ndarray | float) -> np.ndarray | float:
-    """x / (1 + exp(-x))."""
+    """SiLU: x / (1 + exp(-x))."""
     return x * special.expit(x)
 
 
@@ -42,7 +42,7 @@ def second_moment(function: Callable[[Any], Any], variance: float) -> float:
 
 
 def energy_ratio(m: float, r: float, nu: float, *, gate: Literal["gelu", "silu"]) -> float:
-    """rho of Theorem 2 with equal output variances.
+    """Energy ratio rho of Theorem 2, for equal output variances.
 
     Args:
         m: width of the single-branch layer.

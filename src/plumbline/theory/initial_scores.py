@@ -1,4 +1,4 @@
-"""How far attention scores spread before training, with a learned query and with W_Q = I.
+"""Computes how far attention scores spread before training, with a learned query and with W_Q = I.
 
 Source: query_free study, appendix 8.2. For weights N(0, sigma^2), H heads of width W in a stream of width D = H W, and
 inputs of length |x|, the scores of a head before their division are
@@ -6,9 +6,9 @@ inputs of length |x|, the scores of a head before their division are
     learned query      sigma^2 sqrt(W) |x|^2          (0.0032 printed, for |x| = 1)
     identity query     sigma |x|^2 / sqrt(H)          (0.0058)
 
-so their ratio, 1 / (sigma sqrt(D)), does not depend on |x|, nor on the number of heads. Behind a LayerNorm of unit
-gain |x|^2 is D, not 1: scores are D times what the document prints. The ratio, and with it the divisor 2 that it takes
-for 1.8, belongs to D = 768; at D = 2500 it is 1.
+so their ratio, 1 / (sigma sqrt(D)), does not depend on |x|, nor on the number of heads. Behind a LayerNorm of unit gain
+|x|^2 is D, not 1: scores are D times what the paper prints. The ratio, and with it the divisor 2 that it takes for 1.8,
+belongs to D = 768; at D = 2500 it is 1.
 
 Shapes: T tokens, D width, H heads, W head width.
 """
@@ -25,23 +25,23 @@ from plumbline.core.errors import PlumblineError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """Standard deviation of initial scores with a learned query, and with W_Q = I."""
+    """Standard deviation of initial scores with a learned query (`standard`), and with W_Q = I (`reduced`)."""
 
     standard: float
     reduced: float
 
     @property
     def ratio(self) -> float:
-        """How many times as far the scores of W_Q = I spread."""
+        """Spread of the scores with W_Q = I, relative to that with a learned query."""
         return self.reduced / self.standard
 
     def divided(self, by: float) -> Spread:
-        """The same after the scores' division by sqrt(W), or by another multiple of it."""
+        """The spread after scores were divided by `by`, such as sqrt(W)."""
         return Spread(standard=self.standard / by, reduced=self.reduced / by)
 
 
 def expected(*, width: int, heads: int, init_std: float, length: float) -> Spread:
-    """By the formulas, for inputs of the given `length`: 1 in the document, sqrt(D) behind a LayerNorm."""
+    """The spread by the formulas, for inputs of the given `length`: 1 in the paper, sqrt(D) behind a LayerNorm."""
     head_width = _head_width(width, heads)
     return Spread(
         standard=init_std**2 * math.sqrt(head_width) * length**2, reduced=init_std * length**2 / math.sqrt(heads)
@@ -49,7 +49,7 @@ def expected(*, width: int, heads: int, init_std: float, length: float) -> Sprea
 
 
 def drawn(*, width: int, heads: int, init_std: float, length: float, tokens: int = 64, seed: int = 0) -> Spread:
-    """Of drawn weights and inputs: over all heads and pairs of tokens, each of the given `length`."""
+    """The spread of drawn weights and inputs, over all heads and pairs of tokens; each input has the given `length`."""
     head_width = _head_width(width, heads)
     draw = np.random.default_rng(seed)
     x_TD = draw.standard_normal((tokens, width))
@@ -65,7 +65,7 @@ def drawn(*, width: int, heads: int, init_std: float, length: float, tokens: int
 
 
 def neutral_divisor(*, width: int, init_std: float) -> float:
-    """By what scores of W_Q = I are to be divided beyond sqrt(W) to spread as with a learned query."""
+    """The factor by which scores of W_Q = I must be divided, beyond sqrt(W), to spread as with a learned query."""
     return 1 / (init_std * math.sqrt(width))
 
 

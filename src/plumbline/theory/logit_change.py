@@ -1,4 +1,4 @@
-"""How far one step moves attention logits, against the size of the weights: Lemma 1 of the quack study.
+"""Measures how far one step moves attention logits, against the size of the weights: Lemma 1 of the quack study.
 
 Source: quack study, section 3 (Lemma 1) and Algorithm 1. For a head with logits l(x, y) = (W_Q x) . (W_K y) / sqrt(W),
 and updates W_S <- W_S - eta_S U_S with |U_S| <= D,
@@ -43,7 +43,7 @@ SCALES = tuple(2.0**power for power in range(-3, 6))
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A head, what it reads, and a step of it: weights and updates (W, D), inputs of queries (T, D) and keys (S, D)."""
+    """A head, its inputs, and a step of it: weights and updates (W, D), inputs of queries (T, D) and keys (S, D)."""
 
     query_WD: np.ndarray
     key_WD: np.ndarray
@@ -53,12 +53,12 @@ class Step:
     y_SD: np.ndarray
 
     def scaled(self, query: float, key: float) -> Step:
-        """The same with weights so many times as large."""
+        """The same head and step with the weights of queries and keys multiplied by two factors."""
         return replace(self, query_WD=query * self.query_WD, key_WD=key * self.key_WD)
 
     @cached_property
     def norms(self) -> dict[Norm, tuple[float, float]]:
-        """Of W_Q and of W_K."""
+        """The norms of W_Q and W_K, by kind of norm."""
         return {
             "frobenius": (float(np.linalg.norm(self.query_WD)), float(np.linalg.norm(self.key_WD))),
             "spectral": (spectral(self.query_WD), spectral(self.key_WD)),
@@ -66,12 +66,12 @@ class Step:
 
     @cached_property
     def size(self) -> float:
-        """D of the lemma: the larger of |U_Q| and |U_K|, as operators. (It holds for any larger norm as well.)"""
+        """D of the lemma: the larger operator norm of U_Q and U_K. (The lemma holds for any larger norm as well.)"""
         return max(spectral(self.query_update_WD), spectral(self.key_update_WD))
 
     @cached_property
     def reach(self) -> float:
-        """The largest |x| |y| / sqrt(W)."""
+        """The largest |x| |y| / sqrt(W) over the inputs of queries and keys."""
         lengths = [float(np.linalg.norm(part, axis=1).max()) for part in (self.x_TD, self.y_SD)]
         return math.prod(lengths) / math.sqrt(len(self.query_WD))
 
@@ -88,33 +88,41 @@ class Step:
 
     @property
     def logits(self) -> np.ndarray:
-        """(T, S), before the step."""
+        """The head's logits (T, S) before the step."""
         q_TW, k_SW, _, _ = self._projected
         return q_TW @ k_SW.T
 
     def exact(self, query_rate: float, key_rate: float) -> np.ndarray:
-        """Change of the logits (T, S): those after the step less those before."""
+        """Exact change of the logits (T, S): those after the step less those before."""
         q_TW, k_SW, moved_q_TW, moved_k_SW = self._projected
         return (q_TW - query_rate * moved_q_TW) @ (k_SW - key_rate * moved_k_SW).T - self.logits
 
     def first_order(self, query_rate: float, key_rate: float) -> np.ndarray:
-        """Q dK^t + dQ K^t (T, S)."""
+        """First-order change of the logits, Q dK^t + dQ K^t (T, S)."""
         q_TW, k_SW, moved_q_TW, moved_k_SW = self._projected
         return -query_rate * moved_q_TW @ k_SW.T - key_rate * q_TW @ moved_k_SW.T
 
     def second_order(self, query_rate: float, key_rate: float) -> np.ndarray:
-        """dQ dK^t (T, S)."""
+        """Second-order change of the logits, dQ dK^t (T, S)."""
         _, _, moved_q_TW, moved_k_SW = self._projected
         return query_rate * key_rate * moved_q_TW @ moved_k_SW.T
 
 
 def spectral(matrix: np.ndarray) -> float:
-    """The largest singular value of a wide matrix, by its small Gram matrix."""
+    """The largest singular value of a wide matrix, computed from its small Gram matrix."""
     return math.sqrt(max(float(np.linalg.eigvalsh(matrix @ matrix.T)[-1]), 0.0))
 
 
 def rates(name: Rates, now: Step, start: Step, *, rate: float, tau: float, kind: Norm) -> tuple[float, float]:
-    """eta_Q and eta_K of a step: Algorithm 1's, each by the norm of the other's weights; tau eta fixed; or eta."""
+    """The learning rates eta_Q and eta_K of a step.
+
+    "quack": those of Algorithm 1, each by the norm of the other's weights; "fixed": tau eta for both; "default": eta.
+
+    Args:
+        now, start: the head at this step, and at the start of training.
+        rate: eta.
+        kind: the norm that Algorithm 1 uses.
+    """
     (query, key), (query_then, key_then) = now.norms[kind], start.norms[kind]
     return {
         "quack": (tau * rate * key_then / key, tau * rate * query_then / query),
@@ -124,18 +132,21 @@ def rates(name: Rates, now: Step, start: Step, *, rate: float, tau: float, kind:
 
 
 def bound(start: Step, rate: float, kind: Norm) -> float:
-    """Lemma 1's bound on the first-order change: of the start and of tau eta = `rate`, not of the weights of now."""
+    """Lemma 1's bound on the first-order change, for tau eta = `rate`; it depends on the weights at the start alone."""
     return rate * start.size * start.reach * sum(start.norms[kind])
 
 
 def second_order_bound(step: Step, query_rate: float, key_rate: float) -> float:
-    """What the last term is at most."""
+    """Upper bound of the second-order change of the logits, at the given learning rates."""
     return query_rate * key_rate * step.size**2 * step.reach
 
 
 def scale_of_second_order(start: Step, rate: float, kind: Norm) -> float:
-    """The weight scale at which, under QuacK's rates, the bound of the last term is as large as the lemma's own: the
-    lower bound on weights that the lemma asks for."""
+    """The scale of the weights at which, under QuacK's rates, the bound of the second-order change equals the lemma's
+    own.
+
+    It is the lower bound on weights that the lemma asks for.
+    """
     return math.sqrt(rate * start.size / sum(start.norms[kind]))
 
 
@@ -145,11 +156,11 @@ class LogitChange:
 
     Attributes:
         rates: "quack" (tau eta, by norms), "fixed" (tau eta: the ablation) or "default" (eta).
-        kind: the norm by which QuacK's rates and the bound go.
+        kind: the norm that QuacK's rates and the bound use.
         weights: "drawn" (normal), or of "rank one", for which both norms are the same.
         directions: of the updates, all of spectral norm 1: "random", "muon" (the same orthogonalised), or "worst"
             (aligned with the weights, and the inputs with both).
-        scale: how many times as large as at the start the weights are.
+        scale: size of the weights relative to the start.
         exact: the largest |dl|.
         first_order, second_order: the largest of these parts of it.
         bound: the lemma's, for tau eta, whatever the scale.
@@ -169,23 +180,23 @@ class LogitChange:
 
     @property
     def share(self) -> float:
-        """The first-order change over the lemma's bound: above 1 the bound is broken."""
+        """The first-order change divided by the lemma's bound: above 1 the bound is broken."""
         return self.first_order / self.bound
 
     @property
     def slack(self) -> float:
-        """How many times as large as the first-order change the lemma's bound is."""
+        """The lemma's bound divided by the first-order change."""
         return self.bound / self.first_order
 
     @property
     def within(self) -> bool:
-        """Whether the first-order change keeps to the bound, but for rounding."""
+        """Whether the first-order change keeps to the bound, up to rounding."""
         return self.share <= 1 + 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sizes:
-    """A head behind a norm, so that inputs have length sqrt(D): weights N(0, init_std^2), eta = `rate`."""
+    """Sizes of a head behind a norm, so that inputs have length sqrt(D): weights N(0, init_std^2), eta = `rate`."""
 
     width: int
     head_width: int
@@ -196,7 +207,7 @@ class Sizes:
 
 
 def rows(sizes: Sizes, *, scales: Iterable[float] = SCALES, seeds: Iterable[int] = range(3)) -> list[LogitChange]:
-    """The table: for every kind of weights, directions, norm and rates a row at every scale."""
+    """Compute the table `lemma1`: for every kind of weights, directions, norm and rates a row at every scale."""
     scales, seeds = tuple(scales), tuple(seeds)
     found = []
     for weights, directions in itertools.product(get_args(Weights), get_args(Directions)):
@@ -223,7 +234,7 @@ def _measured(now: Step, start: Step, at: tuple[float, float]) -> dict[str, floa
 
 
 def drawn(sizes: Sizes, weights: Weights, directions: Directions, seed: int) -> Step:
-    """A head at its start, and a step of it."""
+    """Draw a head at its start, and a step of it."""
     draw = np.random.default_rng(seed)
     shape, root = (sizes.head_width, sizes.width), math.sqrt(sizes.width)
     query_WD, key_WD = (sizes.init_std * draw.standard_normal(shape) for _ in range(2))
@@ -254,7 +265,8 @@ def drawn(sizes: Sizes, weights: Weights, directions: Directions, seed: int) -> 
 def worst(query_WD: np.ndarray, key_WD: np.ndarray, *, length: float) -> Step:
     """The inputs of a `length`, and the updates of norm 1, that move a logit of these weights the furthest.
 
-    x and y lie along what W_Q and W_K stretch most; U_Q takes x to where W_K y is, and U_K takes y to where W_Q x is.
+    x and y lie along what W_Q and W_K stretch most; U_Q takes x to the direction of W_K y, and U_K takes y to that of
+    W_Q x.
     """
     left_query, _, right_query = np.linalg.svd(query_WD, full_matrices=False)
     left_key, _, right_key = np.linalg.svd(key_WD, full_matrices=False)

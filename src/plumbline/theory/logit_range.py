@@ -1,7 +1,7 @@
-"""How far apart the scores of a row of attention must lie for one key to take most of it.
+"""Computes how far apart the scores of a row of attention must lie for one key to take most of it.
 
-Source: premature study, appendix B.4, Eqs. 63-67. If one of N keys has weight at least 1 - eps, then
-max z - min z >= log((N - 1)(1 - eps) / eps), with equality where the others share eps alike.
+Source: premature study, appendix B.4, Eqs. 63-67. If one of N keys has weight at least 1 - eps, then max z - min z >=
+log((N - 1)(1 - eps) / eps), with equality where the others share eps equally.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plumbline.core.errors import PlumblineError
 def needed_range(keys: int, log_odds: float) -> float:
     """The least range of scores over `keys` at which one key's weight w can have log(w / (1 - w)) = `log_odds`.
 
-    With w = 1 - eps that is log((1 - eps) / eps).
+    For w = 1 - eps the log odds are log((1 - eps) / eps).
 
     Raises:
         PlumblineError: fewer than two keys.
@@ -28,9 +28,12 @@ def needed_range(keys: int, log_odds: float) -> float:
 
 
 def slack(scores_K: np.ndarray) -> float:
-    """The range of a row's scores less the least that its largest weight needs: never below zero, but for rounding.
+    """The range of a row's scores minus the least range that its largest weight needs; not below zero, up to rounding.
 
-    The odds are taken in logarithms, so that a row whose other weights underflow still has them.
+    The odds are taken in logarithms, so that they are known even where all other weights underflow.
+
+    Raises:
+        PlumblineError: fewer than two keys.
     """
     z = np.asarray(scores_K, dtype=np.float64)
     top = int(z.argmax())

@@ -1,10 +1,10 @@
-"""When a change of basis passes through LayerNorm: L(f(x)) = (D A) L(x), with f = L^-1 M0 L and M0 = D A.
+"""Checks when a change of basis passes through LayerNorm: L(f(x)) = (D A) L(x), with f = L^-1 M0 L and M0 = D A.
 
 Source: query_free study, appendix 8.3 (Eqs. 6 to 12: Lemma 8.2, Theorem 8.3 and the discussion of 8.3.1). The norm is
 L(x) = (x - mean(x) 1) / sqrt(var(x) + eps), without gain or bias; its image is B = {z : 1^t z = 0, |z| < sqrt(d)}.
-Points are rows here; matrices act on them as columns, as in the document.
+Points are rows here; matrices act on them as columns, as in the paper.
 
-Two things that the document does not say. Any lambda with 0 < |lambda| <= lambda0 does as well as the lambda0 that
+Two things that the paper does not say. Any lambda with 0 < |lambda| <= lambda0 works as well as the lambda0 that
 Theorem 8.3 says "must" be. And its D' = (lambda0 Diag(v))^-1 needs a v without a zero, which Lemma 8.2 does not.
 
 Shapes: N points, D width. Everything is computed in the type of the points and matrices that are given.
@@ -27,13 +27,13 @@ Field = Callable[[np.ndarray], np.ndarray]
 
 
 def normalised(x_ND: np.ndarray, eps: float) -> np.ndarray:
-    """L of each point (Eq. 7)."""
+    """Apply the norm L to each point (Eq. 7)."""
     centred_ND = x_ND - x_ND.mean(axis=1, keepdims=True)
     return centred_ND / np.sqrt((centred_ND**2).mean(axis=1, keepdims=True) + eps)
 
 
 def unnormalised(z_ND: np.ndarray, eps: float) -> np.ndarray:
-    """L^-1 of each point (Eq. 12), the pre-image of mean zero. Without one (outside B) a point's row is NaN."""
+    """Apply L^-1 to each point (Eq. 12): the pre-image of mean zero, NaN for a point without one (outside B)."""
     width = z_ND.shape[1]
     room_N1 = width - (z_ND**2).sum(axis=1, keepdims=True)
     return np.sqrt(width * eps / np.where(room_N1 > 0, room_N1, np.nan)) * z_ND
@@ -47,18 +47,18 @@ class Semiconjugacy:
     matrix_DD: np.ndarray
 
     def apply(self, x_ND: np.ndarray, eps: float, field: Field | None = None) -> np.ndarray:
-        """f(x) = L^-1(M0 L(x)) + h(x) 1; `field` is h, any function (default: zero)."""
+        """Compute f(x) = L^-1(M0 L(x)) + h(x) 1 for each point; `field` is h, any function (default: zero)."""
         image_ND = unnormalised(normalised(x_ND, eps) @ self.matrix_DD.T, eps)
         return image_ND if field is None else image_ND + field(x_ND)
 
     def residual(self, x_ND: np.ndarray, eps: float, field: Field | None = None) -> float:
-        """|L(f(x)) - M0 L(x)| over |M0 L(x)| (Frobenius, over the points)."""
+        """Relative residual |L(f(x)) - M0 L(x)| / |M0 L(x)| (Frobenius, over the points)."""
         wanted_ND = normalised(x_ND, eps) @ self.matrix_DD.T
         return relative(normalised(self.apply(x_ND, eps, field), eps), wanted_ND)
 
 
 def semiconjugacy(matrix_DD: np.ndarray, share: float = 1.0) -> Semiconjugacy:
-    """Step 1 of Lemma 8.2 for A = `matrix_DD`, with lambda = `share` x lambda0 (the document's: 1).
+    """Carry out step 1 of Lemma 8.2 for A = `matrix_DD`, with lambda = `share` x lambda0 (the paper's: 1).
 
     v is along A^-t 1, so that Diag(v) A keeps vectors of mean zero; lambda0 makes its norm on these exactly 1.
     """
@@ -70,12 +70,12 @@ def semiconjugacy(matrix_DD: np.ndarray, share: float = 1.0) -> Semiconjugacy:
 
 
 def norm_on_zero_mean(matrix_DD: np.ndarray) -> float:
-    """|Q^t M Q|_2 for an orthonormal basis Q of the vectors of mean zero."""
+    """Operator norm |Q^t M Q|_2 of a matrix on the vectors of mean zero, Q an orthonormal basis of these."""
     return float(np.linalg.norm(_centred(_centred(matrix_DD).T), 2))
 
 
 def least_residual(x_ND: np.ndarray, matrix_DD: np.ndarray, eps: float) -> float:
-    """The least |L(f(x)) - M L(x)| / |M L(x)| that any f whatever can leave: how far M L(x) is from the image of L.
+    """The least |L(f(x)) - M L(x)| / |M L(x)| that any f can leave: how far M L(x) is from the image of L.
 
     That image is the ball B, and for eps = 0 the sphere around it.
     """
@@ -89,7 +89,7 @@ def least_residual(x_ND: np.ndarray, matrix_DD: np.ndarray, eps: float) -> float
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Transferred:
-    """What Theorem 8.3 puts in the place of a norm's gain D and of the MLP before it."""
+    """The gain and the MLP that Theorem 8.3 puts in the place of a norm's gain D and of the MLP before it."""
 
     gain_D: np.ndarray
     mlp: Mlp
@@ -118,14 +118,14 @@ def transferred(
 
 
 def relative(found: np.ndarray, stated: np.ndarray) -> float:
-    """|found - stated| over |stated| (Frobenius)."""
+    """Relative difference |found - stated| / |stated| (Frobenius)."""
     return float(np.linalg.norm(found - stated) / np.linalg.norm(stated))
 
 
 def scale_factor(y_ND: np.ndarray, singular_D: np.ndarray, eps: float) -> np.ndarray:
-    """alpha of Eq. 9 (N,): f(y) = alpha(y) Sigma y; NaN where |Sigma L(y)| leaves the ball.
+    """The factor alpha of Eq. 9 (N,), f(y) = alpha(y) Sigma y; NaN where |Sigma L(y)| leaves the ball.
 
-    f is as good as linear where alpha stays near 1.
+    f is nearly linear where alpha stays near 1.
     """
     width = len(singular_D)
     inverse_square_N = 1 + (y_ND**2) @ (1 - singular_D**2) / (width * eps)
@@ -151,7 +151,7 @@ POINTS, EPSILONS = 64, (1e-5, 1e-2, 1.0)
 
 
 def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(3)) -> list[TheoremCheck]:
-    """Lemma 8.2 and Theorem 8.3 on random weights, in float64."""
+    """Check Lemma 8.2 and Theorem 8.3 on random weights, in float64."""
     drawn = [(width, seed, eps) for width in widths for seed in seeds for eps in EPSILONS]
     tried = f"{len({width for width, _, _ in drawn})} widths x {len({seed for _, seed, _ in drawn})} seeds x "
     tried += f"{len(EPSILONS)} eps, float64"

@@ -1,4 +1,4 @@
-"""How far one gradient step on a head's queries and keys can move its scores on chosen residual directions.
+"""Computes how far one gradient step on a head's queries and keys can move its scores on chosen residual directions.
 
 Source: premature study, section 6 and appendix B (Theorem 1, Eqs. 13-20; Corollaries 1 to 3, Eqs. 31-38; Theorem 3,
 Eqs. 56-59). A head without positions and biases, in float64:
@@ -20,7 +20,14 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """What the theorem is about. `basis_DR`: orthonormal columns that span the chosen directions, P = basis basis^T."""
+    """A head as Theorem 1 describes it, with the residual directions that it is about.
+
+    Attributes:
+        x_TD: the stream that it reads.
+        query_DW, key_DW: W_Q and W_K.
+        adjoint_TT: E = dL/dZ, the gradient of the loss by the scores.
+        basis_DR: orthonormal columns that span the chosen directions, P = basis basis^T.
+    """
 
     x_TD: np.ndarray
     query_DW: np.ndarray
@@ -30,24 +37,24 @@ class Head:
 
     @property
     def width(self) -> int:
-        """Width of the head."""
+        """Width W of the head."""
         return self.query_DW.shape[1]
 
     @cached_property
     def chosen_TR(self) -> np.ndarray:
-        """X_P in the basis of P: same norms as X P, and same products with what P has been applied to."""
+        """X_P in the basis of P: the norms of X P, and its products with anything to which P has been applied."""
         return self.x_TD @ self.basis_DR
 
     @property
     def gradients(self) -> tuple[np.ndarray, np.ndarray]:
-        """dL/dW_Q and dL/dW_K (D, W), Eq. 16."""
+        """The gradients dL/dW_Q and dL/dW_K (D, W), Eq. 16."""
         x, root = self.x_TD, math.sqrt(self.width)
         query = x.T @ (self.adjoint_TT @ (x @ self.key_DW)) / root
         key = x.T @ (self.adjoint_TT.T @ (x @ self.query_DW)) / root
         return query, key
 
     def moved(self, query_rate: float, key_rate: float) -> np.ndarray:
-        """dZ_P (T, T) of one step, Eq. 18."""
+        """Change dZ_P (T, T) of the scores by one step, Eq. 18."""
         query, key = self.gradients
         p = self.basis_DR
         new = (p.T @ (self.query_DW - query_rate * query)) @ (p.T @ (self.key_DW - key_rate * key)).T
@@ -55,16 +62,16 @@ class Head:
         return self.chosen_TR @ (new - old) @ self.chosen_TR.T / math.sqrt(self.width)
 
     def landing(self, weight_DW: np.ndarray) -> float:
-        """|X W W^T P|_F: how much of a weight's quadratic form lands in the chosen directions."""
+        """|X W W^T P|_F: how much of a weight's quadratic form lies in the chosen directions."""
         return float(np.linalg.norm((self.x_TD @ weight_DW) @ (weight_DW.T @ self.basis_DR)))
 
     def locality(self, weight_DW: np.ndarray) -> float:
-        """lambda of Eq. 33 for this head: |X W W^T P|_F over |X_P|_F |W|_op^2."""
+        """Locality lambda of Eq. 33 for this head: |X W W^T P|_F / (|X_P|_F |W|_op^2)."""
         return self.landing(weight_DW) / (frobenius(self.chosen_TR) * operator(weight_DW) ** 2)
 
     @property
     def energy(self) -> float:
-        """R_P = |X_P|_F^2."""
+        """Energy R_P = |X_P|_F^2 of the stream in the chosen directions."""
         return frobenius(self.chosen_TR) ** 2
 
     def bound(self, query_rate: float, key_rate: float) -> float:
@@ -73,20 +80,22 @@ class Head:
         return self._common * frobenius(self.chosen_TR) * rates + self.remainder(query_rate, key_rate)
 
     def unconditional_bound(self, query_rate: float, key_rate: float) -> float:
-        """Corollary 1 (Eq. 32): the landing of a weight is at most |X|_F |W|_op^2."""
+        """Corollary 1's bound on |dZ_P|_F (Eq. 32), which takes |X|_F |W|_op^2 as the upper limit of `landing`."""
         rates = query_rate * operator(self.key_DW) ** 2 + key_rate * operator(self.query_DW) ** 2
         whole = self._common * frobenius(self.chosen_TR) * frobenius(self.x_TD) * rates
         return whole + self.remainder(query_rate, key_rate)
 
     def localised_bound(self, query_rate: float, key_rate: float) -> float:
-        """Corollary 2 with |X_P|_op <= |X_P|_F (Eqs. 34 and 35): quadratic in R_P. Lambda of keys goes with the rate of
-        queries."""
+        """Corollary 2's bound on |dZ_P|_F with |X_P|_op <= |X_P|_F (Eqs. 34 and 35), which is quadratic in R_P.
+
+        The locality of keys multiplies the rate of queries, and the reverse.
+        """
         rates = query_rate * self.locality(self.key_DW) * operator(self.key_DW) ** 2
         rates += key_rate * self.locality(self.query_DW) * operator(self.query_DW) ** 2
         return operator(self.adjoint_TT) * rates * self.energy**2 / self.width + self.remainder(query_rate, key_rate)
 
     def remainder(self, query_rate: float, key_rate: float) -> float:
-        """R_2 (Eq. 20)."""
+        """Second-order remainder R_2 of the bounds (Eq. 20)."""
         seen = frobenius(self.x_TD @ self.key_DW) * frobenius(self.x_TD @ self.query_DW)
         together = query_rate * key_rate * self._common * operator(self.adjoint_TT) * self.energy
         return together * seen / math.sqrt(self.width)
@@ -97,7 +106,7 @@ class Head:
         return operator(self.chosen_TR) ** 2 * operator(self.adjoint_TT) / self.width
 
     def weakened(self, energy_factor: float) -> Head:
-        """The same head with R_P times `energy_factor`: what lies in the chosen directions shrinks, the rest stays."""
+        """The same head with R_P multiplied by `energy_factor`: only what lies in the chosen directions shrinks."""
         inside_TD = self.chosen_TR @ self.basis_DR.T
         return replace(self, x_TD=self.x_TD + (math.sqrt(energy_factor) - 1) * inside_TD)
 
@@ -107,26 +116,30 @@ class Head:
 
 
 def frobenius(matrix: np.ndarray) -> float:
-    """|A|_F."""
+    """Frobenius norm |A|_F."""
     return float(np.linalg.norm(matrix))
 
 
 def operator(matrix: np.ndarray) -> float:
-    """|A|_op, the largest singular value."""
+    """Operator norm |A|_op, the largest singular value."""
     return float(np.linalg.norm(matrix, 2))
 
 
 def suppression(head: Head, multiplier: float, rate: float) -> float:
-    """|dZ_P| at `multiplier` times the rate over |dZ_P| at the whole: `multiplier` + O(rate), by Corollary 3."""
+    """Ratio of |dZ_P| at `multiplier` times the rate to |dZ_P| at the rate.
+
+    It is `multiplier` + O(rate), by Corollary 3.
+    """
     slow, whole = (frobenius(head.moved(r, r)) for r in (multiplier * rate, rate))
     return slow / whole
 
 
 def power(head: Head, energy_factor: float, rate: float) -> float:
-    """By which power of the energy R_P the step shrinks: log of the shrinkage of |dZ_P| over log of `energy_factor`.
+    """The power of the energy R_P by which the step shrinks: log of the shrinkage of |dZ_P| over log of
+    `energy_factor`.
 
     Theorem 3 gives 2 where the adjoint and the locality constants stay; they do where the stream lies in the chosen
-    directions alone. Beside a larger rest of the stream only three of the four factors X_P are left, and it is 3/2.
+    directions alone. With a larger rest of the stream only three of the four factors X_P are left, and it is 3/2.
     """
     before, after = (frobenius(one.moved(rate, rate)) for one in (head, head.weakened(energy_factor)))
     return math.log(after / before) / math.log(energy_factor)
@@ -139,14 +152,14 @@ def causal_adjoint(scores_TT: np.ndarray, upstream_TT: np.ndarray) -> np.ndarray
 
 
 def causal_softmax(scores_TT: np.ndarray) -> np.ndarray:
-    """Attention weights (T, T) of a causal mask."""
+    """Attention weights (T, T) of causal scores, row by row."""
     masked = np.where(np.tri(len(scores_TT), dtype=bool), scores_TT, -np.inf)
     weights = np.exp(masked - masked.max(axis=1, keepdims=True))
     return weights / weights.sum(axis=1, keepdims=True)
 
 
 def sharp_head(tokens: int, width: int, head_width: int) -> Head:
-    """A head at which Theorem 1's bound is an equality to first order: all of rank one, and aligned."""
+    """A head for which Theorem 1's bound is an equality to first order: everything is of rank one, and aligned."""
     u_D, a_W = np.ones(width) / math.sqrt(width), np.ones(head_width) / math.sqrt(head_width)
     x_T = np.linspace(1.0, 2.0, tokens)
     weight_DW = np.outer(u_D, a_W)

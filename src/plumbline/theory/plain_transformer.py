@@ -1,4 +1,4 @@
-"""A transformer as the query_free study writes it down, in numpy: what its theorems are tried on.
+"""Computes a transformer as the query_free study writes it down, in numpy, to check its theorems on.
 
 Source: query_free study, sections 3.1 and 4 (Eqs. 2 and 3), appendix 8.1. Its convention is kept: a token is a *row*,
 and a weight stands to its right, X W (this package's own modules keep the transpose). It shares no code with
@@ -22,7 +22,7 @@ from plumbline.theory.gated_energy import gelu
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layer:
-    """W_Q, W_K, W_V, W_O, W_up, W_down of one block."""
+    """The weights of one block: W_Q, W_K, W_V, W_O, W_up, W_down."""
 
     query_DD: np.ndarray
     key_DN: np.ndarray
@@ -34,7 +34,7 @@ class Layer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weights:
-    """E, E_P, the blocks and W_head. Without a head of its own the head is tied, E^t."""
+    """The weights of a model: E, E_P, the blocks and W_head. `head_DV` is None where the head is tied, E^t."""
 
     embedding_VD: np.ndarray
     positions_TD: np.ndarray
@@ -43,16 +43,16 @@ class Weights:
 
     @property
     def width(self) -> int:
-        """D."""
+        """Width D of the stream."""
         return self.embedding_VD.shape[1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Form:
-    """What is done with the weights.
+    """The architecture that a model's weights are used in.
 
     `ffn_skip`: whether the MLP has a skip connection, as attention always has. `norm`: LayerNorm before attention,
-    before the MLP and before the head; without a gain, which can be taken into the next matrix. `rotary` positions and
+    before the MLP and before the head; without a gain, which can be merged into the next matrix. `rotary` positions and
     `qk_norm` act on each head's queries and keys (RMS, no gain; before positions).
     """
 
@@ -67,7 +67,7 @@ class Form:
 
 
 def forward(weights: Weights, tokens_BT: np.ndarray, form: Form) -> np.ndarray:
-    """Logits (B, T, V)."""
+    """Compute the model's logits (B, T, V)."""
     normed = layer_norm if form.norm else _as_it_is
     x_BTD = weights.embedding_VD[tokens_BT] + weights.positions_TD[: tokens_BT.shape[1]]
     for layer in weights.layers:
@@ -98,18 +98,18 @@ def attention(x_BTD: np.ndarray, layer: Layer, form: Form) -> np.ndarray:
 
 
 def layer_norm(x: np.ndarray, eps: float = 1e-5) -> np.ndarray:
-    """Eq. 1 with gamma = 1, over the last dimension."""
+    """LayerNorm over the last dimension without gain or bias: Eq. 1 with gamma = 1."""
     centred = x - x.mean(axis=-1, keepdims=True)
     return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + x.dtype.type(eps))
 
 
 def rms_norm(x: np.ndarray, eps: float = 1e-5) -> np.ndarray:
-    """x over its root mean square in the last dimension."""
+    """Divide x by its root mean square over the last dimension."""
     return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + x.dtype.type(eps))
 
 
 def rotated(x_BHTW: np.ndarray) -> np.ndarray:
-    """Rotary positions: coordinate i turned with i + W / 2 by position * 10000^(-2i / W)."""
+    """Apply rotary positions: coordinate i is rotated with i + W / 2 by position * 10000^(-2i / W)."""
     tokens, half = x_BHTW.shape[-2], x_BHTW.shape[-1] // 2
     angles_TW = np.arange(tokens)[:, None] * 10000.0 ** (-np.arange(half) / half)
     cosine, sine = np.cos(angles_TW).astype(x_BHTW.dtype), np.sin(angles_TW).astype(x_BHTW.dtype)
@@ -129,8 +129,11 @@ def drawn(
     shared: bool = False,
     dtype: Any = np.float64,
 ) -> Weights:
-    """Random weights: every matrix N(0, 1 / rows), embeddings N(0, 1), F = 2 D, V = 3 D. `shared`: one block for all
-    layers."""
+    """Draw random weights: every matrix N(0, 1 / rows), embeddings N(0, 1), F = 2 D, V = 3 D.
+
+    Args:
+        shared: one block for all layers.
+    """
     draw = np.random.default_rng(seed)
     width = heads * head_width
 
@@ -158,13 +161,13 @@ def drawn(
 
 
 def with_query(weights: Weights, queries: list[np.ndarray]) -> Weights:
-    """The same weights with other W_Q, one a layer."""
+    """The same weights with other matrices W_Q, one per layer."""
     layers = tuple(replace(layer, query_DD=query) for layer, query in zip(weights.layers, queries, strict=True))
     return replace(weights, layers=layers)
 
 
 def relative(found: np.ndarray, stated: np.ndarray) -> float:
-    """|found - stated|_F / |stated|_F."""
+    """Relative difference |found - stated|_F / |stated|_F."""
     return float(np.linalg.norm((found - stated).ravel()) / np.linalg.norm(stated.ravel()))
 
 

@@ -1,8 +1,8 @@
-"""W_Q of a decoder of ours taken into its other weights, in float64.
+"""Absorbs the W_Q of a decoder of ours into its other weights, in float64.
 
-Source: query_free study, Proposition 4.1, Theorems 4.1 and 4.2 with Lemmas 8.5 and 8.6. The document has no biases;
-what becomes of them is derived here. Weights are handled as the document writes them, rows X W: the transposes of what
-`nn.Linear` holds. `plumbline.theory.query_rules` says which models this is for.
+Source: query_free study, Proposition 4.1, Theorems 4.1 and 4.2 with Lemmas 8.5 and 8.6. The paper has no biases; what
+becomes of them is derived here. Weights are handled as the paper writes them, rows X W: the transposes of what
+`nn.Linear` holds. `plumbline.theory.query_rules` says to which models this applies.
 
 Biases. Keys, values and what an FFN does inside keep theirs; what is written to the stream is multiplied by its new
 basis. A query bias b cannot stay where queries are the stream itself, so the stream is moved by it: by s with X~ + s =
@@ -38,21 +38,21 @@ class Parts:
         self.head = self._names.get(("head", "", None))
 
     def weight(self, role: str, layer: int | None) -> torch.Tensor | None:
-        """A matrix (inputs, outputs); None where there is none."""
+        """The matrix of a role and layer (inputs, outputs); None where the model has none."""
         name = self._names.get((role, "", layer))
         return None if name is None else self.values[name].T
 
     def put(self, role: str, layer: int | None, weight: torch.Tensor) -> None:
-        """Replace a matrix (inputs, outputs)."""
+        """Replace the matrix of a role and layer (inputs, outputs)."""
         self.values[self._names[role, "", layer]] = weight.T
 
     def bias(self, role: str, layer: int) -> torch.Tensor | None:
-        """The bias beside a matrix, itself and not a copy."""
+        """The bias that belongs to the matrix of a role and layer, itself and not a copy; None where there is none."""
         name = self._names.get(("bias", role, layer))
         return None if name is None else self.values[name]
 
     def norm_bias(self, layer: int) -> torch.Tensor | None:
-        """The bias of the norm whose output attention reads, and nothing else does."""
+        """The bias of the norm whose output only attention reads; None where there is none."""
         if self.spec.slot("placement").name != "pre_norm":
             return None
         return self.values.get(f"blocks.{layer}.placement.norms.0.bias")
@@ -66,7 +66,7 @@ class Parts:
         return self.spec.tied_embeddings and self.spec.slot("residual").name == "attention_skip"
 
     def without_queries(self, layers: list[int]) -> Decoder:
-        """A decoder in float64 that has no W_Q in `layers`, filled with what is left."""
+        """Make a decoder in float64 that has no W_Q in `layers`, with the present values of all other parameters."""
         bias = self.spec.slot("projections").options["bias"]
         projections: dict[str, Any] = {"name": "identity_query", "bias": bias}
         if len(layers) < self.spec.layers:
@@ -84,9 +84,10 @@ class Parts:
 
 
 def absorb_one_head(parts: Parts, layers: list[int]) -> None:
-    """Proposition 4.1: W_K <- W_K W_Q^t, b_K <- b_K W_Q^t.
+    """Merge W_Q into W_K in `layers` by Proposition 4.1: W_K <- W_K W_Q^t, b_K <- b_K W_Q^t.
 
-    With a query bias b the norm's own becomes larger by c, c W_Q = b, for which keys and values make up.
+    With a query bias b, the bias of the norm before attention grows by c, where c W_Q = b, and the biases of keys and
+    values make up for that.
     """
     for layer in layers:
         query_DD, key_DD, value_DD = (_present(parts.weight(role, layer)) for role in ("query", "key", "value"))
@@ -102,10 +103,11 @@ def absorb_one_head(parts: Parts, layers: list[int]) -> None:
 
 
 def change_bases(parts: Parts, layers: list[int]) -> None:
-    """Theorem 4.2 for all layers, or one; Theorem 4.1 for the one of `layers` where a skip stands around the FFN.
+    """Change the basis of the stream so that W_Q becomes I: Theorem 4.2 for all `layers`, or Theorem 4.1 for one.
 
-    Layer l reads the stream in the basis Theta_l: of its own W_Q where that goes, else as it was. With a skip around
-    the FFN there is one basis for all, and a tied head becomes one of its own (Remark 4).
+    Theorem 4.1 applies where a skip stands around the FFN. Layer l reads the stream in the basis Theta_l: that of its
+    own W_Q where that is taken out, else unchanged. With a skip around the FFN there is one basis for all, and a tied
+    head becomes one of its own (Remark 4).
     """
     spec = parts.spec
     unchanged = torch.eye(spec.width, dtype=torch.float64)

@@ -1,12 +1,12 @@
-"""Taking W_Q out of a transformer without changing what it computes: the constructions, as functions of weights.
+"""Takes W_Q out of a transformer without changing what it computes: the constructions, as functions of weights.
 
 Source: query_free study, Lemma 3.1, Propositions 4.1 and 4.2, Theorems 4.1 to 4.3, Remark 4, and their proofs in
 appendices 8.1 and 8.6 (Lemmas 8.5 and 8.6). Rows, X W, as there. All but the two propositions move the stream to
-another basis, X Theta, Theta a W_Q: what reads it is divided by Theta on its left, what writes to it is multiplied by
-the basis that is wanted behind it on its right.
+another basis, X Theta, Theta a W_Q: what reads it is divided by Theta on its left, what writes to it is multiplied on
+its right by the basis that is wanted after it.
 
-Each function returns new weights, whatever the architecture that they are put in; which premises an architecture has
-to keep is said with each, and `plumbline.theory.query_elimination_checks` tries them with and without.
+Each function returns new weights, whatever the architecture that they are put in; the premises that an architecture has
+to keep are stated with each, and `plumbline.theory.query_elimination_checks` tries them with and without.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Divide = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def least_squares(theta_DD: np.ndarray, weight_DN: np.ndarray) -> np.ndarray:
-    """Theta^+ W: what is left to do where Theta has no inverse."""
+    """Theta^+ W, with the pseudo-inverse: what can be done where Theta has no inverse."""
     return np.linalg.pinv(theta_DD) @ weight_DN
 
 
@@ -82,10 +82,10 @@ def one_layer(weights: Weights, layer: int, divide: Divide = np.linalg.solve) ->
 
 def attention_skip_only(weights: Weights, divide: Divide = np.linalg.solve) -> Weights:
     """Theorem 4.2: every W_Q becomes I; layer i reads the stream in the basis of its own W_Q, and its MLP writes it in
-    the next one's.
+    that of the next layer.
 
-    Premises: no norms, no skip around the MLP, every W_Q invertible. A tied head stays tied: behind the last layer
-    stands the basis (Theta_1^t)^-1.
+    Premises: no norms, no skip around the MLP, every W_Q invertible. A tied head stays tied: after the last layer the
+    basis is (Theta_1^t)^-1.
     """
     thetas = [layer.query_DD for layer in weights.layers]
     layers = []

@@ -1,4 +1,5 @@
-"""The eliminations of `query_elimination` on random weights: what they leave, and what breaks without a premise.
+"""Checks the eliminations of `query_elimination` on random weights: the residuals they leave, with and without
+premises.
 
 Source: query_free study, section 4, Remarks 1 and 4, section 6 (what the results extend to), Table 1. Every check is of
 a whole model's logits on random tokens, in float64.
@@ -64,10 +65,10 @@ Change = Callable[[Weights, Form], Weights]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Try:
-    """A change of weights that should leave a model of some form as it is.
+    """A change of weights that should leave the logits of a model of some form unchanged.
 
-    `before` makes the model's weights of those drawn (None: they are); `tied`, `shared`, `one_head` and `grouped` (two
-    query heads to one of keys, where their number is even) say how they are drawn.
+    `before` prepares the drawn weights (None: they are used as drawn); `tied`, `shared`, `one_head` and `grouped` (two
+    query heads for each head of keys, where their number is even) say how they are drawn.
     """
 
     change: Change
@@ -79,7 +80,7 @@ class Try:
     grouped: bool = False
 
     def residuals(self) -> Iterator[float]:
-        """One for each shape and seed."""
+        """Yield the relative difference of the logits for each shape and seed."""
         for layers, heads, head_width, context, causal in SHAPES:
             if self.one_head:
                 heads, head_width = 1, heads * head_width
@@ -95,7 +96,7 @@ class Try:
 
 
 def query_elimination_checks() -> list[TheoremCheck]:
-    """One row for each statement of section 4, and for what section 6 says that they extend to."""
+    """Check each statement of section 4, and what section 6 says that they extend to; one row for each."""
     return [*_local(), *_one_basis(), *_many_bases(), *_extensions()]
 
 

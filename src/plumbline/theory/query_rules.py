@@ -1,4 +1,5 @@
-"""Which of the query_free study's results takes W_Q out of a decoder of ours, and what stands in the way of the others.
+"""Determines which of the query_free study's results takes W_Q out of a decoder of ours, and why the others do not
+apply.
 
 Propositions and theorems as in `plumbline.theory.query_elimination`; here they are read off a model's slots. Theorems
 4.1 and 4.2 leave open what attention does with X W_Q, X W_K and X W_V (Lemma 3.1, section 6), so that rotary positions,
@@ -32,10 +33,15 @@ NO_QUERY_MATRIX = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
-    """One way. `obstacles` reads the architecture, `faults` the weights of the chosen layers; both give reasons.
+    """One way to take W_Q out of a model.
 
-    `every_layer`: it is for all layers at once, or else for one; `local`: for any of them. `always_inverts`: it divides
-    by W_Q, and not only where there is a query bias.
+    Attributes:
+        every_layer: it is for all layers at once; else for one layer.
+        local: it works for any single layer, too.
+        always_inverts: it divides by W_Q, and not only where there is a query bias.
+        obstacles: reasons in the architecture why it does not apply.
+        faults: reasons in the weights of the chosen layers.
+        apply: changes the weights of the chosen layers.
     """
 
     name: str
@@ -48,7 +54,7 @@ class Rule:
 
 
 def single_head(spec: ModelSpec) -> list[str]:
-    """What stands in the way of Proposition 4.1."""
+    """Reasons why Proposition 4.1 does not apply to a model; empty where it does."""
     found = _projections(spec)
     if spec.heads > 1:
         found.append(f"model.heads is {spec.heads}, and the product W_Q W_K^t is one matrix for one head alone")
@@ -66,7 +72,7 @@ def single_head(spec: ModelSpec) -> list[str]:
 
 
 def attention_skip_only(spec: ModelSpec) -> list[str]:
-    """What stands in the way of Theorem 4.2."""
+    """Reasons why Theorem 4.2 does not apply to a model; empty where it does."""
     found = _bases(spec)
     residual = spec.slot("residual").name
     if residual == "standard":
@@ -80,7 +86,7 @@ def attention_skip_only(spec: ModelSpec) -> list[str]:
 
 
 def one_layer(spec: ModelSpec) -> list[str]:
-    """What stands in the way of Theorem 4.1."""
+    """Reasons why Theorem 4.1 does not apply to a model; empty where it does."""
     found, residual = _bases(spec), spec.slot("residual").name
     if residual not in ("standard", "attention_skip"):
         found.append(_other_residual(residual))

@@ -1,17 +1,16 @@
-"""When a ReLU MLP takes in the skip around it: W2 ReLU(W1 x) + x = V2 ReLU(V1 x) for all x, V of the shapes of W.
+"""Checks when a ReLU MLP absorbs the skip around it: W2 ReLU(W1 x) + x = V2 ReLU(V1 x) for all x, V shaped like W.
 
 Source: query_free study, appendix 8.5. Theorem 8.4: for weights of full rank, W1 with rows that are not zero and not
 collinear by pairs, W2 with columns that are not zero, there are such V1, V2 if and only if W2[:, J] W1[J, :] = -I for
 some set J of hidden units (which then has h or more); V1 is W1 with the rows of J negated, V2 = W2. Corollary 8.4.1 has
-another matrix than I; both for any m >= h (Remark 7). Points are rows here, weights as in the document: W1 (m, h),
-W2 (h, m).
+another matrix than I; both for any m >= h (Remark 7). Points are rows here, weights as in the paper: W1 (m, h), W2 (h,
+m).
 
 A set is looked for among all 2^m by exact algebra. For real b the conditions sum_j b_j W2[:, j] W1[j, :] = -I are
-linear. Where they have no solution, what least squares leaves of them, R, proves it: every unit has W2[:, j]^t R W1[j,
-:]^t = 0, but -I does not. Where they have some, all but m - rank of the b follow from the others, which are gone
-through one by one.
+linear. Where they have no solution, the residual R of least squares proves it: every unit has W2[:, j]^t R W1[j, :]^t =
+0, but -I does not. Where they have some, all but m - rank of the b follow from the others, which are tried one by one.
 
-Shapes: N points, h width (the document's letter), m hidden units.
+Shapes: N points, h width (the paper's letter), m hidden units.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ ROUNDING = 1e-8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Search:
-    """What was found.
+    """The result of a search for a set J of hidden units that absorbs the skip.
 
     Attributes:
         units: the set J; None if there is none.
-        free: units whose membership the conditions leave open: 2^free candidates were gone through.
-        left: what is left of the conditions, relative to |S|_F, at the best that was tried: over all real b where not
-            even these meet them (then no set can be nearer), else over the candidates (a set that is none may be).
+        free: units whose membership the conditions leave open: 2^free candidates were tried.
+        left: residual of the conditions, relative to |S|_F, at the best that was tried: over all real b where not even
+            these meet them (then no set can be nearer), else over the candidates (a set that is none may be).
         certificate: R (h, h), if not even real b meet the conditions.
     """
 
@@ -52,20 +51,20 @@ class Search:
 
 
 def absorbed(w1: np.ndarray, w2: np.ndarray, units: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
-    """V1 and V2 of the theorem's first half, for a set J of hidden units."""
+    """V1 and V2 that absorb the skip, by the theorem's first half, for a set J of hidden units."""
     sign_m = np.ones(len(w1), dtype=w1.dtype)
     sign_m[list(units)] = -1
     return sign_m[:, None] * w1, w2.copy()
 
 
 def residual(w1: np.ndarray, w2: np.ndarray, v1: np.ndarray, v2: np.ndarray, x_Nh: np.ndarray) -> float:
-    """|V2 ReLU(V1 x) - W2 ReLU(W1 x) - x| over |W2 ReLU(W1 x) + x| (Frobenius, over the points)."""
+    """Relative residual |V2 ReLU(V1 x) - W2 ReLU(W1 x) - x| / |W2 ReLU(W1 x) + x| (Frobenius, over the points)."""
     stated_Nh = np.maximum(x_Nh @ w1.T, 0) @ w2.T + x_Nh
     return float(np.linalg.norm(np.maximum(x_Nh @ v1.T, 0) @ v2.T - stated_Nh) / np.linalg.norm(stated_Nh))
 
 
 def product(w1: np.ndarray, w2: np.ndarray, units: Iterable[int]) -> np.ndarray:
-    """W2[:, J] W1[J, :] (h, h)."""
+    """The product W2[:, J] W1[J, :] (h, h) of a set J of hidden units."""
     chosen = list(units)
     return w2[:, chosen] @ w1[chosen]
 
@@ -91,10 +90,10 @@ def with_absorbing_set(
 
 
 def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> Search:
-    """A set J with W2[:, J] W1[J, :] = -S (`skip_hh`, default I), or that there is none; computed in float64.
+    """Search for a set J with W2[:, J] W1[J, :] = -S (`skip_hh`, default I), in float64.
 
     Raises:
-        PlumblineError: the conditions leave more units open than can be gone through.
+        PlumblineError: the conditions leave more units open than can be tried.
     """
     units_m, width = len(w1), w1.shape[1]
     skip = np.eye(width) if skip_hh is None else np.asarray(skip_hh, dtype=np.float64)
@@ -131,10 +130,10 @@ def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> S
 
 
 def nearest(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> tuple[tuple[int, ...], float]:
-    """Of all 2^m sets the one with the least |W2[:, J] W1[J, :] + S|_F, and that over |S|_F.
+    """Of all 2^m sets the one with the least |W2[:, J] W1[J, :] + S|_F, and that norm divided by |S|_F.
 
     Raises:
-        PlumblineError: more hidden units than can be gone through.
+        PlumblineError: more hidden units than can be tried.
     """
     units_m = len(w1)
     if units_m > MOST_FREE:
@@ -153,8 +152,10 @@ def nearest(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -
 
 
 def certifies(certificate_hh: np.ndarray, w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> bool:
-    """Whether R proves that no set (no real b at all) meets the conditions: R is orthogonal to every unit's product
-    W2[:, j] W1[j, :], but not to S."""
+    """Whether R proves that no set, and not even any real b, meets the conditions.
+
+    It does if R is orthogonal to every unit's product W2[:, j] W1[j, :], but not to S.
+    """
     skip = np.eye(w1.shape[1]) if skip_hh is None else skip_hh
     units_m = np.einsum("am,ab,mb->m", w2, certificate_hh, w1)
     sizes_m = np.linalg.norm(w2, axis=0) * np.linalg.norm(w1, axis=1) * np.linalg.norm(certificate_hh)
@@ -167,7 +168,7 @@ def certifies(certificate_hh: np.ndarray, w1: np.ndarray, w2: np.ndarray, skip_h
 def collinear(width: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """W1, W2 with rows in opposite pairs, and V1, V2 that absorb the skip although there is no set J.
 
-    What the theorem's premise on the rows is for: a ReLU(b x) + c ReLU(-b x) leaves a - c free as far as kinks go.
+    They show what the theorem's premise on the rows is for: a ReLU(b x) + c ReLU(-b x) has the same kink for any a - c.
     """
     draw = np.random.default_rng([width, seed])
     basis_hh = draw.standard_normal((width, width))
@@ -178,17 +179,17 @@ def collinear(width: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def drawn(width: int, hidden: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """W1 and W2 with entries N(0, 1/h) and N(0, 1/m)."""
+    """Draw W1 and W2 with entries N(0, 1/h) and N(0, 1/m)."""
     draw = np.random.default_rng([width, hidden, seed])
     w1 = draw.standard_normal((hidden, width)) / np.sqrt(width)
     return w1, draw.standard_normal((width, hidden)) / np.sqrt(hidden)
 
 
 def units_that_show(w1: np.ndarray, v1: np.ndarray) -> tuple[int, ...]:
-    """The J of the theorem's second half: units of W1 whose kink V1 has with the other sign.
+    """The set J that the theorem's second half reads off V1: units of W1 whose kink has the opposite sign in V1.
 
     Raises:
-        PlumblineError: V1 has not the kinks of W1, each once.
+        PlumblineError: V1 does not have the kinks of W1, each once.
     """
     cosine_mm = _directions(w1) @ _directions(v1).T
     partner_m = np.abs(cosine_mm).argmax(axis=1)
@@ -221,7 +222,7 @@ SMALL = 4
 
 
 def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> list[TheoremCheck]:
-    """Both halves of Theorem 8.4 on random weights, in float64."""
+    """Check both halves of Theorem 8.4 on random weights, in float64."""
     both = list(itertools.product(widths, seeds))
     tried = f"{len({width for width, _ in both})} widths x {len({seed for _, seed in both})} seeds, m = 4h, float64"
     planted = [_planted(width, seed) for width, seed in both]

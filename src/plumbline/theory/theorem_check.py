@@ -1,4 +1,4 @@
-"""One theorem of a document tried on random weights: what it leaves, and what is left where a premise is broken.
+"""Defines the check of a paper's theorem on random weights: its residual, and that without each of its premises.
 
 The statements are equalities of outputs; what is measured is |found - stated| / |stated| (Frobenius), the largest over
 the shapes and seeds that were tried, in float64.
@@ -18,7 +18,7 @@ FAILURE = 1e-4
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Premises:
     """What a statement covers, in the words of `published/table1.csv` (query_free, Table 1): "yes" covered, "no"
-    simplified or left out, "indep" whatever it is, or a few words of the document's own."""
+    simplified or left out, "indep" independent of it, or a few words of the paper's own."""
 
     normalization: str
     skip_connections: str
@@ -36,22 +36,22 @@ class Broken:
 
     @property
     def fails(self) -> bool:
-        """Whether the statement is seen to need this premise (False also where the residual is no number)."""
+        """Whether the statement visibly fails without this premise; a residual of NaN does not count as failing."""
         return self.residual >= FAILURE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TheoremCheck:
-    """One row.
+    """The check of one theorem: one row of the table of theorems.
 
     Attributes:
         id: a short name, `thm_4_2_tied`.
         statement: what is equal to what, in a line.
-        source: where the document says it, "Thm 4.2, App 8.6".
+        source: where the paper says it, "Thm 4.2, App 8.6".
         section: the section by which Table 1 names its rows ("4.3"); empty where it has none.
         premises: as that row has them; None where there is none.
         residual: largest relative residual with all premises kept.
-        broken: what becomes of it without one of them, each on its own; may be empty where there is none to break.
+        broken: the residual without each single premise; may be empty where there is none to break.
         tried: shapes and seeds, in words ("12 shapes x 3 seeds, float64").
         tolerance: residual up to which it holds.
     """
@@ -68,7 +68,8 @@ class TheoremCheck:
 
     @property
     def holds(self) -> bool:
-        """Whether it holds with its premises and fails without each of them (a residual that is no number: no)."""
+        """Whether the statement holds with its premises and fails without each of them; with a residual of NaN it does
+        not."""
         return self.residual <= self.tolerance and all(one.fails for one in self.broken)
 
 

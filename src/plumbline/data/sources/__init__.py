@@ -12,8 +12,7 @@ def key(corpus: str, name: str) -> str:
 
 
 class Position(NamedTuple):
-    """A place between two rows of a stream: number of the shard (a file), rows read of that shard, and rows read in
-    all."""
+    """A place between two rows of a stream: the shard (a file), rows read of that shard, and rows read in all."""
 
     shard: int = 0
     row: int = 0

@@ -1,5 +1,4 @@
-"""Reads documents from JSONL: one a line, {"id", "source", "text"} and, if need be, a "group" that is held out
-together."""
+"""Reads documents from JSONL: one a line, {"id", "source", "text"}, and "group" where some are held out together."""
 
 from __future__ import annotations
 

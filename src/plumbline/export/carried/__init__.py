@@ -1,1 +1,4 @@
-"""Sources that an exported folder runs in place of this package's own. Nothing here may import what is not carried."""
+"""Holds the sources that an exported folder runs in place of this package's own.
+
+Nothing here may import what is not carried.
+"""

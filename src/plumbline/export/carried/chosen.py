@@ -1,4 +1,4 @@
-"""The components that a model chooses, by slot and name. An export writes another file in place of this one."""
+"""Maps the slots of a model to the components that it chooses. An export writes another file in place of this one."""
 
 from __future__ import annotations
 

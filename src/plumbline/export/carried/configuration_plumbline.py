@@ -1,4 +1,4 @@
-"""What a model of Plumbline is made of, in the form that transformers reads."""
+"""Describes a model of Plumbline in the form that transformers reads."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from transformers import PretrainedConfig
 
 
 class PlumblineConfig(PretrainedConfig):
-    """`plumbline` is the model's spec: its sizes, and a component with all of its options for each slot.
+    """Configuration of a model: `plumbline` is its spec, with its sizes and a component with all of its options for
+    each slot.
 
-    `keeps_cache`: whether decoding token by token gives what reading the whole gives, so that `generate` may keep keys
-    and values. `takes_padding`: whether padding changes nothing at the tokens beside it. Both were tried when the
-    folder was written; what does not hold is refused.
+    `keeps_cache`: whether decoding token by token gives the same as reading all tokens at once, so that `generate` may
+    keep keys and values. `takes_padding`: whether padding leaves the other tokens' logits unchanged. Both were tried
+    when the folder was written; what does not hold is refused.
     """
 
     model_type = "plumbline"

@@ -1,4 +1,4 @@
-"""A decoder of Plumbline as a model of transformers: the same modules, the same arithmetic, the same logits."""
+"""Runs a decoder of Plumbline as a model of transformers: the same modules, the same arithmetic, the same logits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if int(transformers.__version__.partition(".")[0]) < 5:
 
 
 class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
-    """A causal language model. Positions count the tokens that a mask leaves, so that no `position_ids` are taken."""
+    """A causal language model. The mask decides the positions of tokens, so no `position_ids` are taken."""
 
     config_class = PlumblineConfig
     main_input_name = "input_ids"
@@ -54,12 +54,12 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
         Args:
             input_ids: (B, T) tokens; or else `inputs_embeds`, what `get_input_embeddings` gives of them (B, T, D).
             attention_mask: (B, T), 0 at padding, left or right; tokens in the cache have columns too.
-            past_key_values: what earlier calls kept; the tokens go on from there.
+            past_key_values: what earlier calls kept; the tokens continue from there.
             labels: (B, T) the tokens again, -100 where none counts: the loss is the mean over the others of the
                 cross-entropy, in nats, of predicting each from those before it.
-            use_cache: keep keys and values, though none were given.
-            output_hidden_states: give the stream that enters each layer, and last what the head reads: L + 1 of
-                (B, T, D).
+            use_cache: keep keys and values, even if none were given.
+            output_hidden_states: return the stream that enters each layer, and last what the head reads: L + 1 of (B,
+                T, D).
 
         Raises:
             ValueError: a mask that does not fit, or padding, a cache or an output that this model does not have.
@@ -90,17 +90,23 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
 
     # What `generate` takes is read off the names `kwargs` here and of `forward`.
     def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """As transformers prepares them. Early releases of 5 add empty ones, and a position: the cache knows it."""
+        """Prepare inputs as transformers does, without the empty ones and the position that early releases of 5 add."""
         prepared = super().prepare_inputs_for_generation(*args, **kwargs)
         return {key: value for key, value in prepared.items() if value is not None and key != "cache_position"}
 
     def get_input_embeddings(self) -> nn.Module:
-        """Tokens (B, T) -> embeddings (B, T, D), before positions and whatever else the model adds; its `weight` is the
-        model's own."""
+        """The module from tokens (B, T) to embeddings (B, T, D), before positions and whatever else the model adds.
+
+        Its `weight` is the model's own.
+        """
         return self.embeddings
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Take over the values of another embedding's `weight` (V, D)."""
+        """Copy the values of another embedding's `weight` (V, D) into the model's own.
+
+        Raises:
+            ValueError: it has another shape.
+        """
         if value.weight.shape != self.embeddings.weight.shape:
             raise ValueError(
                 f"the embedding is {tuple(self.embeddings.weight.shape)}, and this one is {tuple(value.weight.shape)}; "
@@ -110,14 +116,23 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
             self.embeddings.weight.copy_(value.weight)
 
     def get_output_embeddings(self) -> nn.Module | None:
-        """The head; None where it is the embedding."""
+        """The output head; None where it is tied to the embedding."""
         return self.decoder.head
 
     def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
+        """Refuse another output head, which this model cannot take.
+
+        Raises:
+            ValueError: always; the message says how to copy values instead.
+        """
         raise ValueError("this model's head cannot be replaced; copy values into get_output_embeddings().weight")
 
     def resize_token_embeddings(self, new_num_tokens: int | None = None, *_: Any, **__: Any) -> nn.Module:
-        """The embedding, whose size stays."""
+        """Return the embedding, whose size cannot change.
+
+        Raises:
+            ValueError: another number of tokens is asked for.
+        """
         if new_num_tokens not in (None, self.config.vocab_size):
             raise ValueError(f"the vocabulary has {self.config.vocab_size} rows, some of them spare, and keeps them")
         return self.embeddings
@@ -182,7 +197,7 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
 
 
 class Embeddings(nn.Module):
-    """The decoder's embedding in the form that transformers asks; the parameter stays the decoder's."""
+    """The decoder's embedding in the form that transformers expects; the parameter remains the decoder's."""
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__()
@@ -191,20 +206,23 @@ class Embeddings(nn.Module):
 
     @property
     def weight(self) -> torch.Tensor:
+        """The decoder's embedding matrix (V, D)."""
         return self.decoder.embedding
 
     def forward(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+        """Look up the embeddings (B, T, D) of tokens (B, T)."""
         return self.weight[tokens_BT]
 
 
 class Decoding(Cache):
-    """A cache of transformers in the form that the decoder asks; `visibility` is that of the tokens in it."""
+    """A cache of transformers in the form that the decoder expects; `visibility` is that of the tokens in it."""
 
     def __init__(self, kept: Any, visibility: Visibility | None) -> None:
         super().__init__()
         self.kept, self.visibility = kept, visibility
 
     def extend(self, layer: int, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Append a call's keys and values to the cache of transformers, and return all of them."""
         return self.kept.update(k_BGKW, v_BGKW, layer)
 
 

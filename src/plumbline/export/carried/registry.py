@@ -8,12 +8,12 @@ Marked = TypeVar("Marked", bound=Any)
 
 
 def component(marked: Marked) -> Marked:
-    """Mark the one class of a component's file."""
+    """Mark the one class of a component's file; in an exported folder it stays unchanged."""
     return marked
 
 
 def load(kind: str, name: str) -> Any:
-    """The class behind a component's name."""
+    """The class of a component, by its slot and name."""
     # Components import this module: theirs are imported when the first one is asked for.
     from plumbline.export.carried.chosen import COMPONENTS
 

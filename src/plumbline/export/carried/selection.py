@@ -1,6 +1,7 @@
-"""Stands in for `plumbline.kernels.selection` in an exported folder: no kernels go with it, so that it needs no Triton.
+"""Stands in for `plumbline.kernels.selection` in an exported folder: no kernels come with it, so that it needs no
+Triton.
 
-Mixers without a fused form of torch's make explicit weights, some queries at a time, on every device.
+Mixers that torch's fused attention cannot compute make explicit weights, some queries at a time, on every device.
 """
 
 from __future__ import annotations
@@ -13,5 +14,5 @@ SDPA = "sdpa"
 
 
 def chosen(kernel: str | None, device: str, dtype: Any, *, plain: bool = True, asked: Asked = "auto") -> str:
-    """The kernel that a call goes through."""
+    """The kernel that a call runs through: torch's fused attention where it can, else `CHUNKED`."""
     return SDPA if kernel == SDPA and asked == "auto" else CHUNKED

@@ -1,4 +1,4 @@
-"""Stands in for `plumbline.specs.spec` in an exported folder: a spec that was checked when it was planned."""
+"""Stands in for `plumbline.specs.spec` in an exported folder, whose spec was checked before it was written."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class ModelSpec:
         return ComponentSpec(name=chosen.pop("name"), options=chosen)
 
     def resized(self, **sizes: int) -> ModelSpec:
-        """The same with other sizes."""
+        """A copy of the spec with some of its sizes replaced."""
         return ModelSpec({key: value for key, value in vars(self).items() if key != "slots"} | sizes, self.slots)
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> ModelSpec:
-        """From the flat form: sizes and slots side by side; a slot is what has a name and options."""
+        """Read a model from the flat form: sizes and slots side by side; a slot is what has a name and options."""
         slots = {key: value for key, value in given.items() if isinstance(value, dict)}
         return cls({key: value for key, value in given.items() if key not in slots}, slots)

@@ -11,8 +11,10 @@ from plumbline.specs.spec import ModelSpec
 
 
 class Gated(nn.Module):
-    """down(activate(gate x) * up x), inner width `ffn_width`; `bias`: the three maps have one. A subclass defines
-    `activate`."""
+    """down(activate(gate x) * up x), inner width `ffn_width`; a subclass defines `activate`.
+
+    `bias`: whether the three maps have one.
+    """
 
     def __init__(self, model: ModelSpec, layer: int, *, bias: bool) -> None:
         super().__init__()

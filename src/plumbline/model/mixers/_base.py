@@ -78,8 +78,7 @@ class Mixer(nn.Module):
         return chosen(self.kernel, device, kernel_type(q_BHQW), plain=visibility.plain, asked=self.attention)
 
     def explicit(self, device: str, dtype: torch.dtype, queries: int) -> bool:
-        """Whether a plain call of so many queries computes explicit weights although the table of kernels names torch's
-        kernel."""
+        """Whether a plain call of so many queries makes explicit weights although torch's kernel could compute it."""
         return False
 
     def reference(
@@ -120,8 +119,7 @@ class Mixer(nn.Module):
 
 
 def kernel_type(*tensors: torch.Tensor) -> torch.dtype:
-    """The number type in which a kernel takes `tensors`: autocast's where it is on, as in torch's own kernels, else the
-    widest of theirs."""
+    """The number type in which a kernel takes `tensors`: autocast's where it is on, else the widest of theirs."""
     device = tensors[0].device.type
     if device != "meta" and torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)

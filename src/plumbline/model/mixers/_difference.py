@@ -30,8 +30,7 @@ class Difference(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, q_2BHQW, k_2BGKW, v_BFKX, lambda_H11, scale: float, spans: Spans, keep: bool):
-        """Compute the head outputs (B, H, Q, X) for some queries at a time; with `keep` both maps are kept for the
-        gradient."""
+        """Compute the head outputs (B, H, Q, X) in chunks of queries; `keep` keeps both maps for the gradient."""
         _, batch, heads, queries, _ = q_2BHQW.shape
         out_BQHX = v_BFKX.new_empty(batch, queries, heads, v_BFKX.shape[-1])
         q_2BHQW, maps = q_2BHQW * scale, []

@@ -121,8 +121,7 @@ class Selective(Mixer):
         return (scores_BGRQK - selection[:, :, None]).flatten(1, 2)
 
     def spans(self, queries: int) -> list[tuple[int, int]]:
-        """One chunk of all queries in the original, whose weights depend on all earlier queries; else chunks as in the
-        base."""
+        """All queries as one chunk in the original, whose weights depend on earlier queries; else as in the base."""
         # The original's weights hang on all queries before, which who takes them chunk by chunk must carry along.
         return [(0, queries)] if self.variant == "original" else super().spans(queries)
 

@@ -58,8 +58,7 @@ class Softpick(Mixer):
         return masked_softmax(scores_BHQK, visibility)
 
     def rectified(self, shares_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-        """Weights made from the softmax `shares`: relu(shares - 1 / n), or `shares` themselves with
-        "masked_negative"."""
+        """Weights from the softmax `shares`: relu(shares - 1 / n), or with "masked_negative" the shares themselves."""
         if self.variant == "masked_negative":
             return shares_BHQK
         return (shares_BHQK - self.threshold(visibility)).relu_()
@@ -115,8 +114,7 @@ class Rectified(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, q_BHQW, k_BGKW, v_BGKW, mixer: Softpick, visibility: Visibility, keep: bool) -> torch.Tensor:
-        """Compute the head outputs (B, H, Q, W) in chunks of queries; with `keep` the softmax is kept for the
-        gradient."""
+        """Compute the head outputs (B, H, Q, W) in chunks of queries; `keep` keeps the softmax for the gradient."""
         outputs, kept = [], []
         with without_autocast(q_BHQW):
             for start, stop in mixer.spans(q_BHQW.shape[2]):

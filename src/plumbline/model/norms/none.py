@@ -11,8 +11,7 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class NoNorm(nn.Module):
-    """Leaves its input x unchanged. The query_free study's theorems 4.1 to 4.3 are about models without
-    normalisation."""
+    """Leaves its input unchanged: the query_free study's theorems 4.1 to 4.3 are about models without norms."""
 
     def __init__(self, model: ModelSpec, layer: int | None, width: int) -> None:
         super().__init__()

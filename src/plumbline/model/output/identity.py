@@ -17,6 +17,5 @@ class Identity(nn.Module):
         super().__init__()
 
     def forward(self, out_BHTW: torch.Tensor, x_BTD: torch.Tensor) -> torch.Tensor:
-        """Return the head outputs unchanged; `x_BTD`, the sublayer's normalised input, is for components with a
-        gate."""
+        """Return the head outputs unchanged; `x_BTD`, the sublayer's normalised input, is not used."""
         return out_BHTW

@@ -13,7 +13,7 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class PreNorm(Placement):
-    """x + f(norm(x)) for attention and for the FFN."""
+    """Pre-norm, x + f(norm(x)), for attention and for the FFN."""
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()

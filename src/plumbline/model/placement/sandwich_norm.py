@@ -13,8 +13,10 @@ from plumbline.specs.spec import ModelSpec
 
 @component
 class SandwichNorm(Placement):
-    """x + norm(f(norm(x))) for attention and for the FFN: at the start every contribution has a root mean square of
-    1."""
+    """Sandwich norm, x + norm(f(norm(x))), for attention and for the FFN.
+
+    At the start every contribution to the stream has a root mean square of 1.
+    """
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()

@@ -1,2 +1,1 @@
-"""Holds the components of the slot `projections`: from the stream to queries, keys and values, and back from head
-outputs."""
+"""Holds the components of the slot `projections`: from the stream to queries, keys and values, and back."""

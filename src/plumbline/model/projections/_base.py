@@ -1,5 +1,4 @@
-"""Defines the base of projections: from the stream to queries, keys and values, and from head outputs back to the
-stream."""
+"""Defines the base of projections: from the stream to queries, keys and values, and from heads back to it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Implements multi-head latent attention (MLA): queries, keys and values from low-rank latents, with rotary parts
-apart."""
+"""Implements multi-head latent attention (MLA): queries, keys and values from low-rank latents."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ class Latent(Projections):
         return q_BHTW, self.key_rotary(x_BTD)[:, None], latent_BTC[:, None]
 
     def expand(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values (B, H, K, W), from the rotated rotary keys `k` (B, 1, K, R) and the latents `v` (B, 1, K,
-        C)."""
+        """Keys and values (B, H, K, W), from rotated rotary keys `k` (B, 1, K, R) and latents `v` (B, 1, K, C)."""
         latent_BKC = v[:, 0]
         content_BHKW = self.heads(self.key_up(latent_BKC), self.content_width)
         k_BHKW = torch.cat([content_BHKW, k.to(content_BHKW.dtype).expand(-1, content_BHKW.shape[1], -1, -1)], dim=-1)

@@ -34,8 +34,7 @@ class PartialIdentityQuery(GroupedQuery):
             self.query = nn.Identity()  # type: ignore[assignment]
 
     def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Queries (B, H, T, W), which a chosen layer cuts from the stream without a projection, keys and values (B, G,
-        T, W)."""
+        """Queries (B, H, T, W), in a chosen layer the stream itself, and keys and values (B, G, T, W)."""
         if not self.identity:
             return super().forward(x_BTD)
         k_BTX, v_BTX = joined(x_BTD, (self.key, self.value))

@@ -50,8 +50,7 @@ class Residual(nn.Module):
         return (x_BTD, *state[1:])
 
     def of_tokens(self, state: State, wanted_S: torch.Tensor) -> State:
-        """The state of some tokens as one row (1, S, ...); `wanted_S` are their places, counted through the rows (B,
-        T)."""
+        """The state of some tokens as one row (1, S, ...), by their places `wanted_S` in all rows (B, T)."""
         return tuple(part_BT.flatten(0, 1)[wanted_S][None] for part_BT in state)
 
     def finish(self, state: State) -> torch.Tensor:

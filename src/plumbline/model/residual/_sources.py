@@ -13,9 +13,9 @@ from plumbline.model.precision import widened, without_autocast
 
 
 class Scores(torch.autograd.Function):
-    """s = r Q v^T (R, B, T) with r = 1 / sqrt(mean(v^2) + eps), from v (B, T, D) and Q (R, D), in float32 or wider.
+    """Scores s = r Q v^T (R, B, T) of a source v (B, T, D) for R readers with queries Q (R, D), in float32 or wider.
 
-    With e = r ds:  dQ = e v,  dv = e^T Q - v r^2 (s . ds) / D.
+    Here r = 1 / sqrt(mean(v^2) + eps). With e = r ds:  dQ = e v,  dv = e^T Q - v r^2 (s . ds) / D.
     """
 
     @staticmethod
@@ -42,7 +42,7 @@ class Scores(torch.autograd.Function):
 
 
 class Mixed(torch.autograd.Function):
-    """sum_i a_i v_i, from weights a (B, T, S) and S sources (B, T, D), in the sources' type.
+    """Weighted sum of sources, sum_i a_i v_i, from weights a (B, T, S) and S sources (B, T, D), in the sources' type.
 
     da_i = dy . v_i,  dv_i = a_i dy.
     """

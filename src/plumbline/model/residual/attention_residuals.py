@@ -1,5 +1,4 @@
-"""Implements attention residuals: a sublayer reads a softmax average over all earlier outputs (transfer study, App.
-B.1)."""
+"""Implements attention residuals: sublayers read softmax averages of all earlier outputs (transfer study, App. B.1)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Implements hyper-connections: the study's two lanes, and the n streams of their authors (transfer study, App.
-B.11)."""
+"""Implements hyper-connections: the study's two lanes, and their authors' n streams (transfer study, App. B.11)."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ class HyperConnections(Residual):
         )
 
     def start(self, x_BTD: torch.Tensor) -> State:
-        """The state (x, s), or in "official" all streams (B, T, S, D) and the weights that connect the next sublayer to
-        them."""
+        """The state (x, s), or in "official" all streams (B, T, S, D) and the weights of the next sublayer."""
         if self.official:
             return self._connected(x_BTD[:, :, None].expand(-1, -1, self.streams, -1), 0)
         return (x_BTD, torch.zeros_like(x_BTD))
@@ -71,8 +69,7 @@ class HyperConnections(Residual):
         return self.connections[sublayer].read(*state) if self.official else state[0]
 
     def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
-        """Add the sublayer's output to the stream and the slow lane, or in "official" mix all streams and add it to
-        them."""
+        """Add the sublayer's output to the stream and the slow lane, or in "official" to all streams, mixed before."""
         if self.official:
             return self._connected(self.connections[sublayer].write(*state, branch_BTD), sublayer + 1)
         beta = self.beta_logits[sublayer // self.sublayers_each].sigmoid()
@@ -84,8 +81,7 @@ class HyperConnections(Residual):
         return (x_BTD + branch_BTD + alpha * slow_BTD, slow_BTD)
 
     def finish(self, state: State) -> torch.Tensor:
-        """The final norm's input (B, T, D): the stream, with the slow lane in "at_output", or the sum of all
-        streams."""
+        """The final norm's input (B, T, D): the stream, plus alpha s in "at_output", or the sum of all streams."""
         if self.official:
             return state[0].sum(dim=2)
         return state[0] + self.alphas[0] * state[1] if self.at_output else state[0]
