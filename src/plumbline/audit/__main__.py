@@ -1,4 +1,4 @@
-"""Recomputes printed numbers that follow from others: `plumbline audit`. Needs no torch.
+"""Recomputes printed numbers that follow from other printed numbers. Needs no torch.
 
 Writes the CSV and, next to it, a Markdown page; prints rows per paper and verdict.
 """

@@ -61,8 +61,7 @@ class Coverage:
 
 
 def keyed(table: pd.DataFrame) -> pd.DataFrame:
-    """A printed table with a unique key for each row: the text of its index, with `#1`, `#2`, ... where that
-    repeats."""
+    """A printed table with a unique key for each row: the text of its index, with `#1`, `#2`, ... if repeated."""
     repeated = table.index.duplicated(keep=False)
     ordinal = table.groupby(level=0, sort=False).cumcount() + 1
     keys = [f"{key}#{n}" if again else key for key, n, again in zip(table.index, ordinal, repeated, strict=True)]
@@ -102,8 +101,7 @@ def read_unread(path: Path) -> list[Unread]:
 
 
 def coverage(published: Published, read: Collection[Cell], entries: Collection[Unread]) -> Coverage:
-    """Compare a paper's printed numbers with the cells that the audit `read` and with the `entries` of its
-    `unread.yaml`."""
+    """Compare a paper's printed numbers with the cells that the audit `read` and with those that `entries` list."""
     cells = printed_cells(published)
     unread = [cell for cell in cells if cell not in read]
     found = Coverage(printed=len(cells))

@@ -153,8 +153,7 @@ def lift(given: Given) -> Expression:
 
 
 def larger(x: Interval, y: Interval) -> Interval:
-    """Whether x > y: 1, 0, or the interval from 0 to 1 where both can be. Of numbers printed as equal none is
-    larger."""
+    """Whether x > y: 1, 0, or the interval from 0 to 1 where both can be; 0 for numbers printed as equal."""
     slack = SLACK * max(abs(low(x)), abs(high(x)), abs(low(y)), abs(high(y)))
     return span(low(x) > high(y) + slack, high(x) > low(y) + slack)
 

@@ -21,8 +21,7 @@ BEARINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """An entry of `explanations.yaml`: the audit's rows that it explains, what they bear on, and why they do not
-    hold."""
+    """An entry of `explanations.yaml`: the rows that it explains, what they bear on, and why they do not hold."""
 
     id: str
     bears_on: str

@@ -55,8 +55,7 @@ def touch(first: Interval, second: Interval) -> bool:
 
 
 def without_noise(value: float, scale: float) -> float:
-    """Replace a value by an exact 0 where it is only the rounding error of binary fractions; `scale` is the range's
-    size."""
+    """Replace a value by an exact 0 where it is only rounding error of binary fractions, relative to `scale`."""
     return 0.0 if abs(value) <= SLACK * scale and math.isfinite(scale) else value
 
 
@@ -67,8 +66,7 @@ def monotone(function: Callable[[float], float], interval: Interval) -> Interval
 
 
 def over_corners(function: Callable[..., float], *intervals: Interval) -> Interval:
-    """Range of a function that is monotone in each of its inputs, from the corners of the box that the intervals
-    span."""
+    """Range of a function that is monotone in each input, from the corners of the box that the intervals span."""
     ends = [sorted({low(interval), high(interval)}) for interval in intervals]
     values = [function(*corner) for corner in itertools.product(*ends)]
     return span(min(values), max(values))

@@ -1,5 +1,4 @@
-"""Writes the audit as a page for people: findings first, the most consequential on top, no line wider than a
-terminal."""
+"""Writes the audit as a page for people: findings first, the most consequential on top, in short lines."""
 
 from __future__ import annotations
 

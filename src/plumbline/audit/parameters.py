@@ -45,8 +45,7 @@ class DecoderSize:
         return self.key_value_heads * self.head_width
 
     def attention(self) -> int:
-        """Parameters of one layer's attention: its projections with their biases, and the norm of queries and keys, if
-        any."""
+        """Parameters of one layer's attention: projections with biases, and the norm of queries and keys, if any."""
         query = self.width * self.query_width if self.learned_query else 0
         matrices = query + 2 * self.width * self.key_width + self.query_width * self.width
         biases = self.query_width + 2 * self.key_width + self.width if self.biases else 0

@@ -85,8 +85,7 @@ class Published:
         return sorted(path.stem for path in self.directory.glob("*.csv") if path.stem != "prose")
 
     def table(self, name: str, key: str | list[str] | None = None) -> pd.DataFrame:
-        """A printed table indexed by `key` (the first column by default), every cell as printed; empty where nothing is
-        printed."""
+        """A printed table indexed by `key` (by default its first column), every cell as printed or empty."""
         frame = pd.read_csv(self._file(f"{name}.csv"), dtype=str, keep_default_na=False)
         return frame.set_index(frame.columns[0] if key is None else key)
 

@@ -80,8 +80,7 @@ def build(studies: Sequence[str] = (), root: Path = ROOT) -> pd.DataFrame:
 
 
 def to_csv(frame: pd.DataFrame) -> str:
-    """The audit as the text of a CSV; numbers have ten significant digits, so that it is the same text on every
-    machine."""
+    """The audit as the text of a CSV; ten significant digits make it the same text on every machine."""
     return frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")
 
 

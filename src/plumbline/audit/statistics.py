@@ -81,8 +81,7 @@ def _welch_p(t: float, sd_a: float, sd_b: float, n: float) -> float:
 
 @function("2 (1 - T_df(|t|)), df of Welch and Satterthwaite from the two sd of n runs each")
 def welch_p(t: Interval, sd_a: Interval, sd_b: Interval, n: Interval) -> Interval:
-    """Two-sided p of a Welch t, with Welch-Satterthwaite degrees of freedom from the standard deviations of `n` runs
-    each."""
+    """Two-sided p of a Welch t, degrees of freedom by Welch and Satterthwaite from the sd of `n` runs each."""
     return over_corners(_welch_p, t, sd_a, sd_b, n)
 
 
@@ -115,8 +114,7 @@ def _ordered(x: Intervals) -> bool:
 
 @function("Pearson correlation of the ranks")
 def spearman_rho(x: Intervals, y: Intervals) -> Interval:
-    """Spearman's rho of two lists, the Pearson correlation of their ranks; from -1 to 1 where rounding leaves ranks
-    open."""
+    """Spearman's rho of two lists, the correlation of their ranks; -1 to 1 where rounding leaves ranks open."""
     if not (_ordered(x) and _ordered(y)):
         return span(-1.0, 1.0)
     rho = spearman([low(value) for value in x], [low(value) for value in y]).rho
@@ -136,8 +134,7 @@ def p_of_rho(rho: Interval, n: Interval) -> Interval:
 
 @function("rho = 1 - 6 D / (n (n^2 - 1)), D even: the one next to the printed rho")
 def nearest_possible_rho(rho: Interval, n: Interval) -> Interval:
-    """The value nearest to a printed rho that `n` pairs without ties can have: 1 - 6 D / (n (n^2 - 1)) with an even
-    D."""
+    """The value nearest to a printed rho that `n` untied pairs can have: 1 - 6 D / (n (n^2 - 1)), D even."""
     pairs = round(low(n))
     scale = pairs * (pairs**2 - 1) / 6
     target = (low(rho) + high(rho)) / 2

@@ -22,8 +22,7 @@ def prog(module: str) -> str:
 
 
 def described(documentation: str | None) -> str:
-    """A module's docstring as the help of its verb shows it: without backquotes, since a terminal does not mark
-    code."""
+    """A module's docstring as the help of its verb shows it: without backquotes, which mean nothing in a terminal."""
     return (documentation or "").replace("`", "")
 
 

@@ -19,8 +19,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Add `path` to an error of the block that says that a disk is full: the error of a write does not name its
-    file."""
+    """Give an error of the block that says that a disk is full the name of the file: a failed write has none."""
     try:
         yield
     except OSError as error:
@@ -90,8 +89,7 @@ def fsync_file(path: str | Path) -> None:
 
 
 def free_name(path: Path, suffix: str) -> Path:
-    """``<name>.<suffix>`` next to `path`, or with a number where that name is taken: what was put aside earlier
-    stays."""
+    """``<name>.<suffix>`` next to `path`, or with a number where that is taken: what was put aside earlier stays."""
     names = itertools.chain([suffix], (f"{suffix}-{number}" for number in itertools.count(2)))
     return next(aside for name in names if not os.path.lexists(aside := path.with_name(f"{path.name}.{name}")))
 

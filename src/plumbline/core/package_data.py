@@ -45,8 +45,7 @@ def source_tree() -> Path | None:
 
 
 def folder() -> Path:
-    """The folder that holds workflow, configuration and documentation: the repository, or the copy in an installed
-    wheel."""
+    """The folder of workflow, configuration and documentation: the repository, or the copy in an installed wheel."""
     return source_tree() or PACKAGE / COPY
 
 
@@ -63,8 +62,7 @@ def files(root: Path) -> Iterator[Path]:
 
 
 def built_from() -> dict[str, Any]:
-    """`git_commit` and `git_dirty` of the source tree that this wheel was built from; None each where nothing is
-    recorded."""
+    """`git_commit` and `git_dirty` of the source tree that this wheel was built from; None where not recorded."""
     try:
         content = json.loads((PACKAGE / COPY / BUILT).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -40,8 +40,7 @@ UNSEEN = "running"
 
 
 def identity() -> dict[str, Any]:
-    """Describe this process (host, boot, process id, start, SLURM job), so that its machine can tell whether it still
-    runs."""
+    """Describe this process (host, boot, id, start, SLURM job), so that its machine can tell whether it still runs."""
     return {
         "host": socket.gethostname(),
         "machine": machine(),
@@ -57,8 +56,7 @@ def now() -> str:
 
 
 def travelling(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A run's manifest for publication: each start without the entries that mean something only on the machine it was
-    on."""
+    """A run's manifest for publication: each start without what means something only on the machine it was on."""
     if not isinstance(starts := manifest.get("starts"), list):
         return manifest
     kept = [{key: value for key, value in start.items() if key not in _LOCAL} for start in starts]
@@ -116,8 +114,7 @@ def gone(holder: dict[str, Any]) -> bool:
 
 
 def describe(holder: dict[str, Any]) -> str:
-    """A record's process in words for a message: id, host, SLURM job, command, start; a record without entries is
-    unknown."""
+    """A record's process in words for a message: id, host, SLURM job, command, start; "unknown" for an empty record."""
     if not holder:
         return "an unknown process"
     job = f", SLURM job {holder['slurm_job_id']}" if holder.get("slurm_job_id") else ""
@@ -154,8 +151,7 @@ def fault(path: Path) -> str:
 
 
 def create(path: Path, record: dict[str, Any]) -> bool:
-    """Write a record if the file does not exist yet; False if it does. A failed write, as on a full disk, leaves no
-    file."""
+    """Write a record if the file does not exist yet; False if it does. A failed write leaves no file behind."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except FileExistsError:

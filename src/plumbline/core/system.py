@@ -1,5 +1,4 @@
-"""Names the systems that Plumbline runs on, so that any other is refused at the start instead of with a traceback
-later."""
+"""Names the systems that Plumbline runs on, so that any other is refused at the start, without a traceback."""
 
 from __future__ import annotations
 

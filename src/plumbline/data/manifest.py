@@ -31,8 +31,7 @@ def read_pack(path: Path) -> dict[str, Any]:
 
 
 def fingerprint(manifest: dict[str, Any]) -> str:
-    """SHA-256 of what a pack's sequences are made of: its shards' checksums, lengths, number type and tokenizer; file
-    names do not count."""
+    """SHA-256 of what a pack's sequences are made of: shards' checksums and lengths, number type, tokenizer."""
     shards = [[entry["sequences"], entry["sha256"]] for entry in manifest["shards"]]
     parts = {key: manifest[key] for key in ("sequences", "context", "dtype", "tokenizer_sha256")}
     return sha256_text(canonical_json(parts | {"shards": shards}))

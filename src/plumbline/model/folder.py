@@ -1,5 +1,4 @@
-"""Writes a decoder to a folder of its own, without a run, and reads it: `model.json` (its spec) and
-`model.safetensors`."""
+"""Writes a decoder to a folder without a run, and reads it: `model.json` (its spec) and `model.safetensors`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads what probes say of a run at its probe points, or of any checkpoint, as one frame: ``plumbline probe``.
+"""Reads what probes say of a run at its probe points, or of any checkpoint, as one frame.
 
 ``--run`` reads a finished run of ours at all of its probe points: offline probes from the weights that it kept; what
 online probes read during training is added. A run that diverged gives what it reached, and for the end its last finite

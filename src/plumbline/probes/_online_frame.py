@@ -1,4 +1,4 @@
-"""Names the frame of what was read while a run trained, and says which runs leave one."""
+"""Names the frame of probes that were read while a run trained, and tells which runs have one."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def parallel(model: nn.Module, ranks: Ranks, strategy: Strategy) -> nn.Module:
 
 @contextlib.contextmanager
 def gradient_sync(model: nn.Module, last: bool) -> Iterator[None]:
-    """Exchange gradients only in the last micro-batch of a step."""
+    """Exchange the gradients of the block between ranks only if it computes the `last` micro-batch of a step."""
     if hasattr(model, "set_requires_gradient_sync"):
         model.set_requires_gradient_sync(last)
         yield

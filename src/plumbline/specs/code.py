@@ -126,7 +126,7 @@ def _imports(path: Path) -> tuple[Path, ...]:
 
 
 def package_of(path: Path) -> Path:
-    """The folder of the outermost package that holds a file; for a module outside any package, its path without the
+    """The folder of the outermost package that holds a file; of a module outside any package, its path without
     ending."""
     found = path.with_suffix("")
     for folder in path.parents:
@@ -152,8 +152,7 @@ def imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
 
 
 def file_of(module: str, own: Path) -> Path | None:
-    """The file of a module of this package, of the package `own` or next to the module `own`; None for any other
-    module."""
+    """The file of a module of this package, of the package `own` or next to the module `own`; None for any other."""
     first, *rest = module.split(".")
     package = {own.name: own, PACKAGE.name: PACKAGE}.get(first)
     if package is None:

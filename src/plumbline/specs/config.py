@@ -235,8 +235,7 @@ def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:
 
 
 def documents(root: Path = ROOT) -> list[str]:
-    """Names of the studies whose paper's printed numbers are there: folders of config/studies with a folder
-    `published`."""
+    """Names of the studies whose paper's printed numbers are there: folders of config/studies with `published`."""
     return sorted(path.parent.name for path in (root / "config" / "studies").glob("*/published"))
 
 

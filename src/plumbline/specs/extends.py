@@ -1,5 +1,4 @@
-"""Completes a study that extends another one: its YAML, with everything that it does not say itself taken from
-there."""
+"""Completes the YAML of a study that extends another one with everything that it does not say itself."""
 
 from __future__ import annotations
 

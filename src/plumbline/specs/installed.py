@@ -55,8 +55,7 @@ class Offers:
 
 @cache
 def offers() -> Offers:
-    """Find the components of the distributions on Python's path; of two with one name the first counts, as for
-    imports."""
+    """Find the components of the distributions on Python's path; of two with one name the first counts."""
     found: dict[str, Offer] = {}
     unknown, seen = [], set()
     for distribution in distributions():

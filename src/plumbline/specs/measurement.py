@@ -1,4 +1,4 @@
-"""Reads what a study measures in addition to its runs, for targets that need it: a side experiment, times of steps."""
+"""Reads what a study measures in addition to its runs, for targets that need it: side experiments, step times."""
 
 from __future__ import annotations
 

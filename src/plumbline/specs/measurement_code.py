@@ -1,5 +1,4 @@
-"""Fingerprints what a study measures in addition to its runs: code, options, and the specs of the runs that it
-names."""
+"""Fingerprints what a study measures in addition to its runs: code, options, and specs of runs that it names."""
 
 from __future__ import annotations
 

@@ -151,8 +151,7 @@ class ProbeSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run of pretraining, described whole. `components` holds the class of the code of each component that it
-    chooses."""
+    """One run of pretraining, described whole; `components` holds the code class of each component it chooses."""
 
     study: str
     preset: str

@@ -50,14 +50,12 @@ class Study:
 
     @property
     def code(self) -> str:
-        """The name of the study whose tables, figures and printed numbers are used: this one, or the one that it
-        extends."""
+        """The name of the study whose tables, figures and printed numbers are used: this one, or the one it extends."""
         return self.sheet.get("extends", self.name)
 
     @property
     def methods(self) -> dict[str, dict[str, Any]]:
-        """The methods of the comparison with their YAML entries, in the YAML's order; each point of a sweep counts as a
-        method."""
+        """The methods of the comparison with their YAML entries, in order; each point of a sweep counts as a method."""
         entries = self.sheet["methods"]
         named = [(name, entries[name.partition(".")[0]]) for name in self.sheet["comparison"]]
         return {method: entry for name, entry in named for method in self.points(name) or [name]}
@@ -68,8 +66,7 @@ class Study:
         return sweep.readings(self.sheet)
 
     def points(self, method: str) -> dict[str, sweep.Point]:
-        """The points of a swept method, or the one point that `method` names: full name -> axis -> value; empty without
-        a sweep."""
+        """Full name -> axis -> value, for each point of a swept method or the one named; empty without a sweep."""
         name = method.partition(".")[0]
         found = sweep.points(name, self.sheet["methods"].get(name, {}))
         return {full: point for full, point in found.items() if method in (name, full)}
@@ -86,7 +83,7 @@ class Study:
 
     @property
     def m(self) -> int:
-        """Number of tests that a correction for multiplicity counts: all methods but the reference, unless the YAML
+        """Number of tests that a correction for multiplicity counts: all methods but the reference, or as the YAML
         says."""
         return self.sheet.get("m", len(self.methods) - (self.reference in self.methods))
 
@@ -131,8 +128,7 @@ class Study:
 
     @property
     def claimed(self) -> dict[str, dict[str, Any]]:
-        """The targets whose runs, scores, probes and measurements claims rest on: all but those with ``claims:
-        false``."""
+        """The targets whose runs, scores, probes and measurements claims rest on: all without ``claims: false``."""
         return {name: entry for name, entry in self.sheet["targets"].items() if entry.get("claims", True)}
 
     @property
@@ -145,8 +141,7 @@ class Study:
         return [group for group in self.sheet["runs"] if group in claimed or group not in read]
 
     def key(self, scale: str, method: str, seed: int) -> str:
-        """The key of a run of this study; the runs of an inherited method have the key of the study that is
-        extended."""
+        """The key of a run of this study; a run of an inherited method belongs to the study that is extended."""
         own = self.name if method.partition(".")[0] not in self.sheet.get("inherited", ()) else self.code
         return f"{own}/{scale}/{method}/s{seed}"
 
@@ -160,8 +155,7 @@ class Study:
 
 
 def overlay(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """`base` with `change` on top: dictionaries merge, except that naming another component drops the options of the
-    old one."""
+    """`base` with `change` on top: dictionaries merge, but another component drops the options of the old one."""
     merged = dict(base)
     for key, value in change.items():
         before = merged.get(key)

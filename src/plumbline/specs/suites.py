@@ -25,8 +25,7 @@ class TaskSize:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """One task of a suite; config/suites/climb12.yaml explains the keys. `size` is None where the items were not
-    counted."""
+    """One task of a suite; config/suites/climb12.yaml explains the keys. `size` is None where nobody counted items."""
 
     name: str
     yaml: str

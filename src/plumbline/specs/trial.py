@@ -31,8 +31,7 @@ def scale_name(given: dict[str, Any]) -> str:
 
 
 def own_scale(scale: str) -> str:
-    """The study's own scale that a run's scale was made from, if it is a trial's (`scale_name`); any other scale
-    unchanged."""
+    """The study's own scale that a trial's scale (`scale_name`) was made from; any other scale unchanged."""
     return re.sub(r"_\d+_steps_[0-9a-f]{6}\Z", "", scale)
 
 
@@ -78,8 +77,7 @@ class Trial:
 
 
 def numbers(given: Any) -> Any:
-    """A trial's configuration with whole numbers as ints: Snakemake makes texts of nested values on its command
-    line."""
+    """A trial's configuration with whole numbers as ints: Snakemake's command line makes texts of nested values."""
     if isinstance(given, dict):
         return {key: numbers(value) for key, value in given.items()}
     if isinstance(given, list):

@@ -43,8 +43,7 @@ def welch(a: Iterable[float], b: Iterable[float]) -> WelchResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoufferResult:
-    """Stouffer's combined Z with its p-values; `tasks` counts the tasks combined, `missing` those that had no
-    p-value."""
+    """Stouffer's combined Z with its p-values; `tasks` were combined, `missing` had no p-value."""
 
     z: float
     p_one_sided: float

@@ -34,8 +34,7 @@ class NoiseFloor:
 
     @property
     def usable(self) -> bool:
-        """Whether distances can be measured in units of this floor: two finished seeds or more, and a spread above
-        0."""
+        """Whether distances can be measured in units of this floor: two finished seeds or more, and a spread."""
         return self.n >= 2 and self.sigma > 0
 
     def delta(self, values: np.ndarray | float) -> np.ndarray | float:
@@ -57,8 +56,7 @@ class NoiseFloor:
         return (values - self.mean) / (self.sigma * math.sqrt(1 + 1 / self.n))
 
     def sigma_range(self, level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval of the true spread at `level`, as multiples of `sigma`, for normally distributed seeds;
-        else NaN."""
+        """Confidence interval of the true spread at `level`, as multiples of `sigma`, for normal seeds; else NaN."""
         if not self.usable:
             return math.nan, math.nan
         low, high = stats.chi2.ppf([(1 + level) / 2, (1 - level) / 2], self.n - 1)

@@ -16,8 +16,7 @@ from plumbline.core.errors import PlumblineError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairedResult:
-    """Mean and sample sd (n - 1) of the paired differences a - b, their t test, and the numbers of wins of `a` and of
-    ties."""
+    """Mean and sample sd (n - 1) of the paired differences a - b, their t test, and how often `a` won or tied."""
 
     mean: float
     sigma: float
@@ -59,8 +58,7 @@ def paired_difference(a: pd.Series, b: pd.Series) -> PairedResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairedRatio:
-    """Median and quartiles (`low`, `high`) of the ratios a / b of pairs; `n` pairs were used, `missing` were left
-    out."""
+    """Median and quartiles (`low`, `high`) of the ratios a / b of `n` pairs; `missing` pairs were left out."""
 
     median: float
     low: float

@@ -125,8 +125,7 @@ def _drawn(m: int, n: int, worlds: int, seed: int) -> tuple[np.ndarray, np.ndarr
 
 
 def protocols(counts: Iterable[int]) -> list[tuple[int, Statistic, Correction]]:
-    """Every combination of number of reference runs, statistic and correction; for each n the paper's own comes
-    first."""
+    """Every combination of number of reference runs, statistic and correction; for each n the paper's own first."""
     return [
         (n, statistic, correction)
         for n in counts

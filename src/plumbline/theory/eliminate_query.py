@@ -1,4 +1,4 @@
-"""Takes W_Q out of a model, which gives the same logits without it: ``python -m plumbline.theory.eliminate_query``.
+"""Takes W_Q out of a model, which gives the same logits without it.
 
 CHECKPOINT is the folder of a finished run of ours, a file of its probe points, a folder that this verb wrote, or one in
 Hugging Face form.

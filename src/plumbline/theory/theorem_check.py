@@ -68,8 +68,8 @@ class TheoremCheck:
 
     @property
     def holds(self) -> bool:
-        """Whether the statement holds with its premises and fails without each of them; with a residual of NaN it does
-        not."""
+        """Whether the statement holds with its premises and fails without each; with a residual of NaN it does not
+        hold."""
         return self.residual <= self.tolerance and all(one.fails for one in self.broken)
 
 
