@@ -43,7 +43,7 @@ def measure(texts: Iterable[str], kind: str, vocabulary: int, wheel: Path | None
         corpus: for messages.
 
     Returns:
-        `bytes_per_token`, with the sample's sizes and how it was measured.
+        `bytes_per_token`, with the documents, bytes and tokens of the sample.
 
     Raises:
         PlumblineError: there is no text.
@@ -96,7 +96,7 @@ def _batches(parts: list[str]) -> Iterator[list[str]]:
 
 
 def limit(tokens: int, measured: dict[str, Any], out: Path, data_set: dict[str, str]) -> dict[str, Any]:
-    """Bytes of text to be read for so many tokens, with how they were estimated.
+    """Bytes of text to be read for so many tokens, with the figures that they follow from.
 
     Args:
         measured: what `measure` returned.

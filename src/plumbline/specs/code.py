@@ -126,7 +126,7 @@ def _imports(path: Path) -> tuple[Path, ...]:
 
 
 def package_of(path: Path) -> Path:
-    """The folder of the outermost package that holds a file; of a module outside any package, its path without
+    """The folder of the outermost package that holds a file; outside any package, the file's path without its
     ending."""
     found = path.with_suffix("")
     for folder in path.parents:

@@ -83,8 +83,8 @@ class Study:
 
     @property
     def m(self) -> int:
-        """Number of tests that a correction for multiplicity counts: all methods but the reference, or as the YAML
-        says."""
+        """Number of tests that a correction for multiplicity counts: all methods but the reference, or the YAML's
+        `m`."""
         return self.sheet.get("m", len(self.methods) - (self.reference in self.methods))
 
     @property

@@ -21,8 +21,7 @@ STUDIES = Path(__file__).resolve().parents[1] / "studies"
 
 
 def files(study: str, kind: str) -> list[Path]:
-    """The files of a part (`kind`, such as `tables`) of a study's code: a module, or all of a package; empty without
-    one."""
+    """The files of a part (`kind`, such as `tables`) of a study's code: a module, or all of a package, or none."""
     module, package = STUDIES / study / f"{kind}.py", STUDIES / study / kind
     return [module] if module.is_file() else sorted(package.rglob("*.py"))
 

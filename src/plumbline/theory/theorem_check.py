@@ -68,8 +68,7 @@ class TheoremCheck:
 
     @property
     def holds(self) -> bool:
-        """Whether the statement holds with its premises and fails without each; with a residual of NaN it does not
-        hold."""
+        """Whether the statement holds with its premises and fails without each; with a residual of NaN it does not."""
         return self.residual <= self.tolerance and all(one.fails for one in self.broken)
 
 
