@@ -81,8 +81,10 @@ def known(root: Path = ROOT) -> list[str]:
 
 
 def suite(name: str, root: Path = ROOT, where: str = "") -> Suite:
-    """Read config/suites/<name>.yaml and check it; `where` begins the message of an error, such as ``study.yaml: suite:
-    ``.
+    """Read config/suites/<name>.yaml and check it.
+
+    Args:
+        where: begins the message of an error, such as ``study.yaml: suite: ``.
 
     Raises:
         PlumblineError: there is no such suite, or its file cannot be meant.
