@@ -1,7 +1,7 @@
-"""The archive: a tar of plain files under one folder, compressed with xz; the same bytes from the same files.
+"""Writes and reads the archive of a bundle: a tar of plain files under one folder, compressed with xz.
 
-It is read with distrust: nothing is written outside the folder asked for, only what its crate lists is taken, and each
-file's size and SHA-256 must be those that the crate has.
+The same files give the same bytes. An archive is read with distrust: nothing is written outside the folder asked for,
+only what its crate lists is taken, and each file's size and SHA-256 must be those that the crate has.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _PIECE = 1 << 20
 
 
 def write(out: Path, files: Mapping[str, bytes | Path], described: crate.Described) -> None:
-    """Write `files` (name within the archive -> content, or where it lies) with their crate first, by name, without
-    times, owners and modes of this machine.
+    """Write an archive of `files` (name within the archive -> content, or where it lies).
+
+    Their crate comes first, then they by name, without times, owners and modes of this machine.
 
     Raises:
         PlumblineError: a file was changed meanwhile.
@@ -81,13 +82,13 @@ def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, c
 
 
 def empty(folder: Path) -> None:
-    """Remove what was unpacked."""
+    """Remove everything in a folder that was unpacked into, and keep the folder."""
     for found in folder.iterdir():
         shutil.rmtree(found) if found.is_dir() else found.unlink()
 
 
 def read_one(archive: Path, name: str) -> bytes:
-    """The content of one file, whose size and SHA-256 are those of the crate.
+    """Read one file of an archive, whose size and SHA-256 must be those of the crate.
 
     Raises:
         PlumblineError: as `unpack`; or there is no such file.
