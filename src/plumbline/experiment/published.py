@@ -1,4 +1,4 @@
-"""What somebody prints of the methods of a file of one's own, beside what was reproduced: a CSV of theirs."""
+"""Sets the numbers that somebody prints of the methods of a user's own file (a CSV) next to the reproduced ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Printed:
 
 
 def beside(mine: Mine, seen: Seen) -> list[Printed]:
-    """The rows of the file with what was reproduced.
+    """Read the printed numbers of a user's own file, each with the mean that was reproduced.
 
     Raises:
         PlumblineError: as `Mine.printed`.
