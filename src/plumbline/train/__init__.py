@@ -1,4 +1,4 @@
-"""Pretrains: carries out one run, from its spec to weights, metrics, a manifest and an outcome.
+"""Pretrains: takes one run from its spec to weights, metrics, a manifest and an outcome.
 
 In the order of a run:
 
