@@ -118,8 +118,8 @@ def request(given: argparse.Namespace, repeat: str) -> numbers.Request:
 
 
 def check(page: Path, ledger: Path | None) -> int:
-    """Compare a page with its ledger; exit code 0 if it still holds, 1 if more was tried since and it
-    has to be made again.
+    """Compare a page with its ledger; exit code 0 if it still holds, 1 if more was tried since and it has to be made
+    again.
 
     Raises:
         PlumblineError: there is no such page, or the ledger is not what it was made with.

@@ -10,8 +10,9 @@ from plumbline.specs.mine import Mine, models
 
 
 def of_checks(mine: Mine) -> str:
-    """Fingerprint the checks of a user's own file; it changes with their code, the models' code, and
-    the models checked.
+    """Fingerprint the checks of a user's own file.
+
+    It changes with their code, the models' code, and the models checked.
     """
     files = code.product_files(code.PACKAGE / "experiment" / "checks.py")
     asked: list[Any] = [mine.against, mine.asked["parity"]]

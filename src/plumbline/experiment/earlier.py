@@ -16,8 +16,8 @@ KEY = "at_both"
 
 
 def entry(study: str, metric: str, scales: Sequence[str], means: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Make the entry that a page keeps: each method's means of the deciding measure, at the scale and
-    at the larger one.
+    """Make the entry that a page keeps: each method's means of the deciding measure, at the scale and at the larger
+    one.
     """
     return {"study": study, "metric": metric, "scales": list(scales), "means": {m: list(v) for m, v in means.items()}}
 
@@ -42,10 +42,9 @@ def known(folder: Path, but: str) -> list[dict[str, Any]]:
 
 
 def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> Order | None:
-    """Compute decision accuracy over the pairs of methods of each page, each pair once; None where there
-    are no two methods.
+    """Compute decision accuracy over the pairs of methods of each page, each pair once.
 
-    `label`: what the result is called on a page.
+    None where there are no two methods. `label`: what the result is called on a page.
     """
     pairs: dict[tuple[Any, ...], float] = {}
     methods = set()

@@ -27,9 +27,7 @@ def fixed(value: float, sigma: float) -> str:
 
 
 def moved(gain: float, metric: str, sigma: float, *, higher: bool) -> str:
-    """Say what a method does to a metric by a gain that counts upwards: ``gains 0.02 in``, or
-    ``lowers ... by 0.02``.
-    """
+    """Say what a method does to a metric: ``gains 0.02 in``, or ``lowers ... by 0.02``. `gain` counts upwards."""
     size = fixed(abs(gain), sigma)
     if higher:
         return f"{'gains' if gain >= 0 else 'loses'} {size} in {name(metric)}"

@@ -58,7 +58,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
-    """A method against the baseline. Gains count upwards when better, in the units of the metric.
+    """The judgement of a method against the baseline. Gains count upwards when better, in the units of the metric.
 
     Attributes:
         n, n_baseline: seeds that decided (the pairs, twice, if paired).
@@ -105,8 +105,9 @@ class Judgement:
 
     @property
     def seeds_to_decide(self) -> int | None:
-        """Seeds of each side that find a gain as large as the seen one; None if there is no gain, or they
-        would be too many.
+        """Seeds of each side that find a gain as large as the seen one.
+
+        None if there is no gain, or they would be too many.
         """
         return self.seeds_for(self.gain)
 
@@ -117,8 +118,8 @@ class Judgement:
 
     @property
     def prediction(self) -> tuple[float, float] | None:
-        """t and p of the prediction test, which takes sigma from the baseline alone; None where the
-        baseline has no spread.
+        """t and p of the prediction test, which takes sigma from the baseline alone; None if the baseline has no
+        spread.
         """
         floor = noise_floor(_sorted(self.baseline))
         if not floor.usable:
@@ -266,8 +267,8 @@ def _rounding(*sides: np.ndarray | pd.Series) -> float:
 
 
 def sigma_interval(sigma: float, freedom: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Compute the interval of the true sigma from an estimate with these degrees of freedom, for
-    normally distributed runs.
+    """Compute the interval of the true sigma from an estimate with these degrees of freedom, for normally distributed
+    runs.
     """
     if math.isinf(freedom):
         return sigma, sigma

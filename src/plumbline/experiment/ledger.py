@@ -68,7 +68,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """A ledger as read: its entries, and the hash of each line."""
+    """A ledger as it was read from its file: its entries, and the hash of each line."""
 
     path: Path
     entries: tuple[Entry, ...]
@@ -83,8 +83,8 @@ class Ledger:
         return len(self.entries)
 
     def tries(self, baseline: str, metric: str) -> int:
-        """Count what a p-value is multiplied by: different entries against the baseline in the metric,
-        or announced tries.
+        """Count what a p-value is multiplied by: different entries against the baseline in the metric, or announced
+        tries.
 
         The larger number counts. Numbers that were announced count from the first of them on, and stay: a plan is never
         made smaller.
@@ -101,8 +101,9 @@ class Ledger:
 
 
 def read(path: Path) -> Ledger:
-    """Read a ledger and check every line; empty where there is no file. A torn last line is put
-    aside, as by `append`.
+    """Read a ledger and check every line; empty where there is no file.
+
+    A torn last line is put aside, as by `append`.
 
     Raises:
         PlumblineError: a line is broken, or does not follow the one before; it is named. Or a torn last line cannot
@@ -164,8 +165,8 @@ def append(path: Path, entries: Sequence[Entry]) -> Ledger:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stated:
-    """The ledger's state that a page states: how many entries it had, the hash of its last line, and the
-    ledger's file name.
+    """The ledger's state that a page states: how many entries it had, the hash of its last line, and the ledger's file
+    name.
     """
 
     length: int

@@ -160,8 +160,9 @@ def _of_search(request: Request, rows: Rows) -> Verdict:
 
 
 def search_entry(steps: list[Step], metric: str, terms: Terms, *, planned: int = 0) -> Entry:
-    """Make the ledger's entry of a search's log: one, whose p pays for the search itself. A log that
-    has grown is another.
+    """Make the ledger's entry of a search's log.
+
+    It is one entry, whose p pays for the search itself. A log that has grown is another entry.
     """
     start = next(step for step in steps if step.value is not None)
     return Entry(
@@ -229,8 +230,8 @@ def _of_search_judgement(judged: SearchJudgement) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON: no infinity (a sigma that is known has no degrees of freedom, null)
-    and no NaN (null).
+    """Convert a value to JSON: no infinity (a sigma that is known has no degrees of freedom, null) and no NaN
+    (null).
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}

@@ -1,5 +1,5 @@
-"""Computes decision accuracy: of the pairs of methods with a known order at the larger scale, the
-share ordered alike.
+"""Computes decision accuracy: of the pairs of methods with a known order at the larger scale, the share ordered
+alike.
 
 It is the smaller scale that orders them alike or not. The numbers are from a paper's printed tables
 (``config/studies/<study>/orders.yaml``), or from runs at hand.
@@ -48,7 +48,7 @@ def ordered(base: Mapping[str, float], larger: Mapping[str, float], *, source: s
 
 
 def pair(one: float, one_larger: float, other: float, other_larger: float) -> float:
-    """1 where both scales order two methods alike, 0 where they do not, a half where one of them has a tie."""
+    """Compare the order of two methods at both scales: 1 where it is the same, 0 where it is not, a half with a tie."""
     product = (one - other) * (one_larger - other_larger)
     return 1.0 if product > 0 else 0.5 if product == 0 else 0.0
 

@@ -52,10 +52,10 @@ class Request:
 
 
 def write(request: Request) -> str:
-    """Judge every method, enter it in the ledger, and write the page and its numbers; returns the
-    page's first sentence.
+    """Judge every method, enter it in the ledger, and write the page and its numbers.
 
-    Nothing is entered where a check fails, a run is missing, or there is no noise to judge by.
+    Returns the page's first sentence. Nothing is entered where a check fails, a run is missing, or there is no noise to
+    judge by.
 
     Raises:
         PlumblineError: one of these; or the page to be replaced was made with a ledger that this one does not continue.
@@ -104,8 +104,9 @@ def write(request: Request) -> str:
 
 
 def judged(seen: Seen, lost: dict[str, list[str]], corrected: dict[str, int]) -> dict[str, Judgement]:
-    """Judge every method without a diverged run by the deciding measure; `corrected`: baseline -> what
-    p is multiplied by.
+    """Judge every method without a diverged run by the deciding measure.
+
+    `corrected`: baseline -> what p is multiplied by.
     """
     return {
         method: seen.judged(method, seen.deciding, tries_=corrected.get(tries.baseline(seen.mine, method), 1))

@@ -1,5 +1,5 @@
-"""Writes the page of a verdict on a user's own modification: a sentence to quote, what was
-checked, evidence, limits.
+"""Writes the page of a verdict on a user's own modification: a sentence to quote, what was checked, evidence,
+limits.
 """
 
 from __future__ import annotations

@@ -153,8 +153,8 @@ def evidence(every: Sequence[Judgement], baseline: str) -> str:
 
 
 def beside(every: Sequence[Judgement]) -> str:
-    """Write the table of what decides nothing: the interval of sigma, the prediction test, p if sigma
-    were known, Welch's p.
+    """Write the table of what decides nothing: the interval of sigma, the prediction test, p if sigma were known,
+    Welch's p.
     """
     rows = []
     for each in every:

@@ -19,8 +19,8 @@ FAR = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A comparison before its numbers are known: the standard error of a difference in units of sigma,
-    and sigma's freedom.
+    """A comparison before its numbers are known: the standard error of a difference in units of sigma, and sigma's
+    freedom.
 
     Attributes:
         error: sqrt(1/n + 1/n') of two sets of seeds, sqrt(1/n) of n differences.
@@ -55,10 +55,10 @@ class Design:
 
 
 def seeds_each(gain: float, sigma: float, design: Design, power: float, *, paired: bool) -> int | None:
-    """Compute how many seeds of both the method and the baseline find a gain with the chance `power`;
-    None above a million.
+    """Compute how many seeds of both the method and the baseline find a gain with the chance `power`.
 
-    `gain` and `sigma` are in units of the metric. Of pairs, it is their number, and sigma that of a difference.
+    None above a million. `gain` and `sigma` are in units of the metric. Of pairs, it is their number, and sigma that of
+    a difference.
     """
     if gain <= 0:
         return None

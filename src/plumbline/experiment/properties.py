@@ -1,5 +1,5 @@
-"""Checks a model before it is trained: repeatability, causality, prefill = decode, padding, rows of a
-batch, gradients, start.
+"""Checks a model before it is trained: repeatability, causality, prefill = decode, padding, rows of a batch, gradients,
+start.
 
 Each check is a function of a method's small model and of its baseline's. It returns None, or words for what does not
 hold with the smallest input that shows it: inputs are tried from two tokens on, in the order of their length, up to the
@@ -43,8 +43,8 @@ def lively(spec: ModelSpec) -> Decoder:
 
 
 def repeatable(spec: ModelSpec, baseline: ModelSpec) -> str | None:
-    """Check that a model gives one input the same logits, bit by bit, whatever it read between: no noise,
-    no state of calls.
+    """Check that a model gives one input the same logits, bit by bit, whatever it read between: no noise, no state of
+    calls.
     """
     model, others = lively(spec), _tokens(spec, 9, seed=8)
     for length in (2, 9):
@@ -88,8 +88,8 @@ def causality(spec: ModelSpec, baseline: ModelSpec) -> str | None:
 
 
 def decoding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
-    """Check that tokens read one at a time, or a few, give the logits that they give all at once, to the
-    end of the context.
+    """Check that tokens read one at a time, or a few, give the logits that they give all at once, to the end of the
+    context.
     """
     model = lively(spec)
     for tokens_BT in _inputs(spec, LONG, spec.context):
@@ -146,8 +146,8 @@ def rows(spec: ModelSpec, baseline: ModelSpec) -> str | None:
 
 
 def gradients(spec: ModelSpec, baseline: ModelSpec) -> str | None:
-    """Check that every parameter gets a finite gradient, at the start and off it, in float32 and under
-    bfloat16 autocast.
+    """Check that every parameter gets a finite gradient, at the start and off it, in float32 and under bfloat16
+    autocast.
 
     Off the start, the gradient of each has an element that is not zero.
     """
@@ -181,8 +181,8 @@ def gradients(spec: ModelSpec, baseline: ModelSpec) -> str | None:
 
 
 def start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
-    """Check that one seed gives one model, bit by bit, and that what a method shares with its
-    baseline starts the same.
+    """Check that one seed gives one model, bit by bit, and that what a method shares with its baseline starts the
+    same.
     """
     tokens_BT = _tokens(spec, 9)
     model, lived = create(spec, init_seed=5).eval(), lively(spec)
@@ -253,8 +253,9 @@ def made(spec: ModelSpec, baseline: ModelSpec) -> tuple[dict[str, str], list[str
 
 
 def failed(spec: ModelSpec, baseline: ModelSpec) -> dict[str, str]:
-    """Make every check, and return words for those that do not hold; an exception of a component
-    counts as its check's.
+    """Make every check, and return words for those that do not hold.
+
+    An exception of a component counts as its check's.
     """
     return made(spec, baseline)[0]
 

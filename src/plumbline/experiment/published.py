@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Printed:
-    """A printed number, as text, and the mean over the seeds of the runs here; NaN where there are none."""
+    """A number that somebody prints of a method, as text, and the mean over the seeds of the runs here; NaN without
+    runs.
+    """
 
     method: str
     metric: str

@@ -23,8 +23,9 @@ STATUSES = ("keep", "discard", "crash")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
-    """The names of the columns that are read. `metric` is a column of numbers, or a metric's name where
-    each row has its own.
+    """The names of the columns that are read.
+
+    `metric` is a column of numbers, or a metric's name where each row has its own.
     """
 
     method: str = "method"
@@ -113,7 +114,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One run of a search's log; `value` is None for a crash."""
+    """One run in the log of a search; `value` is None where it crashed."""
 
     line: int
     commit: str

@@ -48,20 +48,20 @@ class Null:
     high_S: np.ndarray
 
     def p_total(self, seen: float) -> float:
-        """Compute the share of simulated searches whose total gain, in units of their own sigma, is at
-        least the `seen` one.
+        """Compute the share of simulated searches whose total gain, in units of their own sigma, is at least the `seen`
+        one.
         """
         return _share(self.total_W / self.sigma_W, seen)
 
     def p_face(self, seen: float) -> float:
-        """Compute the share of simulated searches whose total gain, in units of the true sigma, is at
-        least the `seen` one.
+        """Compute the share of simulated searches whose total gain, in units of the true sigma, is at least the `seen`
+        one.
         """
         return _share(self.total_W, seen)
 
     def p_jump(self, seen: float) -> float:
-        """Compute the share of simulated searches with a kept step at least `seen` above the best
-        before it (own sigma).
+        """Compute the share of simulated searches with a kept step at least `seen` above the best before it (own
+        sigma).
         """
         return _share(self.jump_W / self.sigma_W, seen)
 
@@ -181,14 +181,12 @@ class SearchJudgement:
 
     @property
     def decided_by(self) -> Judgement | None:
-        """The judgement of the last kept change by its runs after it was kept, which decides; None
-        where it has none.
-        """
+        """The judgement of the last kept change by its later runs, which decides; None where it has none."""
         return self.kept[-1].rerun if self.kept else None
 
     def runs_for(self, gain: float, comparisons: int = 1) -> int | None:
-        """Compute how many runs of each of two configurations find a gain (in the metric's units), one of
-        so many comparisons.
+        """Compute how many runs of each of two configurations find a gain (in the metric's units), one of so many
+        comparisons.
         """
         design = Design(self.design.error, self.design.freedom, self.design.alpha / comparisons)
         return seeds_each(gain, self.sigma, design, POWER, paired=False)

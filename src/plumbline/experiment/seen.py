@@ -35,10 +35,9 @@ class Tasks:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Larger:
-    """The comparison of a method and its baseline by the deciding measure at the larger scale;
-    `gain` counts upwards.
+    """The comparison of a method and its baseline by the deciding measure at the larger scale.
 
-    `judged`: the test, where there are seeds enough.
+    `gain` counts upwards. `judged`: the test, where there are seeds enough.
     """
 
     mean: float
@@ -101,8 +100,9 @@ class Seen:
         return MEASURES[self.mine.asked["decides"]]
 
     def keys(self, scale: str, method: str) -> list[str]:
-        """List the runs of a method at a scale; of a method that is judged, not a reference, those of the
-        file's own seeds alone.
+        """List the runs of a method at a scale.
+
+        Of a method that is judged, not a reference, they are those of the file's own seeds alone.
         """
         return [run.key for run in self.mine.runs(scale, method)]
 
@@ -158,8 +158,9 @@ class Seen:
         return judge(method, ours, theirs, terms, tries=tries_)
 
     def tasks(self, method: str) -> Tasks | None:
-        """Compare a method with its baseline task by task; None without two finished seeds of both,
-        or without a suite.
+        """Compare a method with its baseline task by task.
+
+        None without two finished seeds of both, or without a suite.
         """
         sides = [self._of_tasks(name) for name in (method, self.mine.against[method])]
         if any(len(side) < 2 for side in sides) or set(sides[0].columns) != set(sides[1].columns):

@@ -50,8 +50,8 @@ def markdown(trial: Trial, frames: RunFrames, csv: Path) -> str:
 
 
 def judged(trial: Trial, losses: dict[str, dict[str, float]]) -> Judgement:
-    """Judge the method's seeds against the baseline's by the pooled test that a verdict of a single
-    try would rest on.
+    """Judge the method's seeds against the baseline's by the pooled test that a verdict of a single try would rest
+    on.
 
     Raises:
         PlumblineError: the seeds have no spread.
