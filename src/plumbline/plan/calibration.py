@@ -20,7 +20,7 @@ from plumbline.specs.trial import own_scale
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calibration:
-    """Medians over finished runs; None, or no entry, where there is none.
+    """Speeds, start-up times and memory, as medians over finished runs; None, or no entry, where there is none.
 
     `speed` by study and scale: operations a second of a baseline on one device. `pretrain_start`, `evaluate_start`:
     seconds of a job outside its steps (interpreter, imports, loading, saving). `runs`: how many runs the speed rests

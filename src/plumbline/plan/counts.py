@@ -33,7 +33,7 @@ class Counted:
     _sizes: dict[str, Size] = field(default_factory=dict)
 
     def __call__(self, model: ModelSpec) -> Size:
-        """The size of a model."""
+        """Look up the size of a model: counted where it is known, else estimated."""
         text = canonical_json(model.to_dict())
         if text not in self._sizes:
             count = self.known.get(key(model))

@@ -140,8 +140,9 @@ class _Price:
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """Finds the options that fit the time of `asked`, priced by `estimator`; `sigmas`: the
-    noise of the baseline's seeds.
+    """Finds the options that fit the time of `asked`, priced by `estimator`.
+
+    `sigmas`: what finished runs say of the baseline's seed noise.
     """
 
     estimator: Estimator
@@ -222,8 +223,9 @@ class Fit:
         return load(self.given(scale, steps, seeds), self.study, plan.root, plan.config["data"]["source"])
 
     def noise(self, scale: str, tokens: int) -> Noise | None:
-        """Choose the seed noise measured at this scale whose runs are nearest in tokens; else the
-        assumed one, None without any.
+        """Choose the seed noise measured at this scale whose runs are nearest in tokens.
+
+        Where none was measured at this scale it is the assumed one; None without that.
         """
         mine = [one for one in self.sigmas if one.scale == scale] or [one for one in self.sigmas if not one.scale]
         return min(mine, key=lambda one: abs(math.log(one.tokens / tokens)), default=None)

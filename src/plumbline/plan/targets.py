@@ -131,8 +131,8 @@ def row(
 
 
 def makespan(jobs: Sequence[tuple[float, int]], devices: int) -> float:
-    """Compute the seconds that jobs of (seconds, devices) take on so many devices, the longest
-    first, each as soon as it can.
+    """Compute the seconds that jobs of (seconds, devices) take on so many devices, the longest first, each as soon as
+    it can.
 
     The last round may leave devices idle.
     """
