@@ -32,10 +32,10 @@ OTHER_TIMINGS = ("verdict", "trial")
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A table, figure, verdict on claims, page of deviations (a study's) or audit (of all documents: `study` empty).
+    """A product that a bundle holds: a table, figure, verdict on claims, page of interpretations, or the audit.
 
-    `target`: the table's or figure's name, empty for the others. `path`: the files below the preset's folder of
-    results, without their endings.
+    The audit is of all papers: its `study` is empty. `target`: the table's or figure's name, empty for the others.
+    `path`: the files below the preset's folder of results, without their endings.
     """
 
     study: str
@@ -92,8 +92,8 @@ class Bundles:
         return sorted(path for path in paths | self._timings() if (self.configuration.root / path).is_file())
 
     def configuration_files(self) -> list[str]:
-        """List the files of configuration that go into the bundle: those of every paper,
-        since the audit reads them all.
+        """List the files of configuration that go into the bundle: those of every paper, since the audit reads them
+        all.
         """
         named = [self.configuration.root / name for name in CONFIGURATION]
         found = [path for place in named for path in (place, *place.rglob("*"))]

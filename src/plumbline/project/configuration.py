@@ -33,7 +33,7 @@ class Configuration:
 
     @property
     def name(self) -> str:
-        """The preset's name."""
+        """The name of the preset."""
         return self.config["preset"]
 
     @cached_property

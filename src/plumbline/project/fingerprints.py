@@ -82,8 +82,8 @@ class Fingerprints:
         )[:16]
 
     def probes(self, run: Run) -> str:
-        """Fingerprint the values that probes read of a run: the probes' shared code, and
-        that of each probe of the run.
+        """Fingerprint the values that probes read of a run: the probes' shared code, and that of each probe of the
+        run.
 
         The model's code, and that of probes which are read while it trains, is part of the run's own identity.
         """
@@ -240,8 +240,8 @@ class Fingerprints:
         return of_checks(self.configuration.mine) if self.configuration.mine else ""
 
     def report(self) -> str:
-        """Fingerprint the report: the pages' code, templates, style and script, the studies'
-        YAML, and the verdicts' pages.
+        """Fingerprint the report: the pages' code, templates, style and script, the studies' YAML, and the verdicts'
+        pages.
 
         All verdicts that are there count, since it may not be known any more which user's file asked for one.
         """

