@@ -40,10 +40,10 @@ KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leftover:
-    """A file or folder that nothing needs any more. `bytes` is what removing it frees: a file that outputs
-    share is not counted.
+    """A file or folder that nothing needs any more.
 
-    `state`: the run's state directory, whose lease says whether a trainer is at work there; empty where there is none.
+    `bytes` is what removing it frees: a file that outputs share is not counted. `state`: the run's state directory,
+    whose lease says whether a trainer is at work there; empty where there is none.
     """
 
     kind: str

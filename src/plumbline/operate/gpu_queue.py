@@ -121,8 +121,8 @@ def _lock(path: Path) -> int | None:
 
 
 def needed(wildcards: Any) -> int:
-    """Choose how many devices of this machine a run gets that a job's wildcards name: one, or all if its
-    size is whole nodes.
+    """Choose how many devices of this machine a run gets that a job's wildcards name: one, or all if its size is whole
+    nodes.
     """
     from plumbline.project.profiles import size_of
 

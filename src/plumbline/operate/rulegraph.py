@@ -44,8 +44,8 @@ def read(target: str) -> nx.DiGraph:
 
 
 def block(graph: nx.DiGraph) -> str:
-    """Write the graph as a block of Markdown: arrows in the order in which the rules run, rules
-    without any at the end.
+    """Write the graph as a block of Markdown: arrows in the order in which the rules run, rules without any at the
+    end.
     """
     order = list(nx.lexicographical_topological_sort(graph))
     arrows = [f"{before} --> {after}" for before in order for after in sorted(graph.successors(before))]

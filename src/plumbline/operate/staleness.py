@@ -48,8 +48,8 @@ def watch(workflow: Any) -> None:
 
 
 def remark(workflow: Any) -> None:
-    """Say, after a success, which products the same command would now rebuild, since what they are
-    made from has changed.
+    """Say, after a success, which products the same command would now rebuild, since what they are made from has
+    changed.
 
     Nothing is said where it would not: parameters are not compared, or files were only touched.
     """
@@ -89,7 +89,8 @@ def stale(job: Any, is_known: Callable[[Any], bool]) -> bool:
 def held(
     product: str, made_of: str, files: Iterable[str] = (), facts: str | Path = "", *, own_code: bool = False
 ) -> bool:
-    """Whether what reads a product waits for its bytes: it is there, and is asked for as it was when it was made.
+    """Whether jobs that read a product may wait for its bytes, since it is there and was made as it would be asked for
+    now.
 
     `made_of`: what it would be made of now, ``<code>-<asked>``. `files`: those of the user's own that it comes from;
     one that is newer must have a checksum that documents.json (`facts`) recorded: it was touched, or copied.

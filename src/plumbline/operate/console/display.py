@@ -47,8 +47,8 @@ class Console:
         self.account.plan(counts)
 
     def expected(self, record: Any) -> None:
-        """Record the forecast of how long the jobs will take, which travels with a record of the log,
-        and begin to draw.
+        """Record the forecast of how long the jobs will take, which travels with a record of the log, and begin to
+        draw.
         """
         self.account.forecast = getattr(record, ATTRIBUTE)
         self.open()
@@ -138,8 +138,9 @@ class Console:
         return True
 
     def ended(self) -> None:
-        """Remove the bars, and say how many jobs were done and how many failed; called when no more
-        records will come.
+        """Remove the bars, and say how many jobs were done and how many failed.
+
+        Called when no more records will come.
         """
         if not self.opened:
             return
@@ -220,8 +221,9 @@ class Console:
 
 
 def at_work_line(job: Job, event: dict[str, Any], width: int) -> str:
-    """Write a line for a run at work, with its step and loss; the start of its name is left out
-    where it does not fit.
+    """Write a line for a run at work, with its step and loss.
+
+    The start of its name is left out where it does not fit.
     """
     if event:
         loss = f"  loss {event['loss']:.4f}" if "loss" in event else ""
@@ -236,8 +238,8 @@ def at_work_line(job: Job, event: dict[str, Any], width: int) -> str:
 
 
 def shortened(name: str, room: int) -> str:
-    """Shorten a name of parts between slashes to `room` characters by leaving out its first parts;
-    its last two stay.
+    """Shorten a name of parts between slashes to `room` characters by leaving out its first parts, but never the last
+    two.
     """
     parts = name.split("/")
     while len("/".join(parts)) > room and len(parts) > (3 if parts[0] == "…" else 2):

@@ -27,8 +27,8 @@ OTHER_SECONDS = 4.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """Estimated seconds: of each job by Snakemake's id, and of the whole on the wall, None where
-    something has no estimate.
+    """Estimated seconds: of each job by Snakemake's id, and of the whole on the wall, None where something has no
+    estimate.
     """
 
     seconds: dict[int, float]
@@ -58,8 +58,8 @@ def foresee(
     *,
     cluster: bool = False,
 ) -> Forecast:
-    """Estimate how long jobs take, each given as an id, a rule, its wildcards, and what it takes of
-    limited resources.
+    """Estimate how long jobs take, each given as an id, a rule, its wildcards, and what it takes of limited
+    resources.
 
     The whole is the data stage's time, and after it what the scarcest resource makes of the other jobs, or the longest
     chain of jobs of one run. On a `cluster` the machine's number of devices is one of the resources.

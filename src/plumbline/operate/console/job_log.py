@@ -68,15 +68,17 @@ class Job:
 
     @property
     def title(self) -> str:
-        """The job's name for people: stage and run, as in ``train transfer/base/softpick/s42``;
-        else the rule's name.
+        """The job's name for people.
+
+        It has stage and run, as in ``train transfer/base/softpick/s42``; of other jobs it is the rule's name.
         """
         chosen = stage(self.rule) if stage(self.rule) in RUN_STAGES else self.rule.replace("_", " ")
         return f"{chosen} {self.name}".strip()
 
     def now(self) -> dict[str, Any]:
-        """Read step, steps and loss that a training at work last wrote down; empty before its first
-        step of this attempt.
+        """Read step, steps and loss that a training at work last wrote down.
+
+        Empty before its first step of this attempt.
         """
         if self.state is not None and time.monotonic() - self.looked >= LOOK_EVERY:
             self.looked = time.monotonic()
@@ -128,15 +130,17 @@ class Snapshot:
     began: float
 
     def left(self) -> str:
-        """Write the time left, as in ``about 9 min left``; empty where nothing tells, and when
-        nearly nothing is left.
+        """Write the time left, as in ``about 9 min left``.
+
+        Empty where nothing tells, and when nearly nothing is left.
         """
         seconds = self.seconds_left()
         return "" if seconds is None or seconds < 1 else f"about {roughly(seconds)} left"
 
     def seconds_left(self) -> float | None:
-        """Estimate the seconds left, by the forecast at first and more and more by the pace so far; None
-        where neither tells.
+        """Estimate the seconds left, by the forecast at first and more and more by the pace so far.
+
+        None where neither tells.
         """
         done = self.done_weight
         for job in self.running:

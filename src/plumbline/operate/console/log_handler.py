@@ -50,8 +50,9 @@ class LogHandler(LogHandlerBase):
         self.told = ""
 
     def emit(self, record: LogRecord) -> None:
-        """Show a person what a record means. If that fails, the failure is said, and records are shown
-        as Snakemake would.
+        """Show a person what a record means.
+
+        If that fails, the failure is said, and records are shown as Snakemake would.
         """
         if not self.plain:
             try:

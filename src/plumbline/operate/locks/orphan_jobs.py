@@ -41,8 +41,8 @@ class Job:
 
 
 def parse(listing: str, directory: Path) -> list[Job]:
-    """Parse the output of `squeue --format=FIELDS`: jobs that a Snakemake in `directory` submitted
-    through profiles/slurm.
+    """Parse the output of `squeue --format=FIELDS`: jobs that a Snakemake in `directory` submitted through
+    profiles/slurm.
     """
     jobs = []
     for line in listing.splitlines():
@@ -83,8 +83,8 @@ def _at_start() -> tuple[Job, ...]:
 
 
 def after(rule: str, wildcards: Sequence[Any]) -> str:
-    """Spell the sbatch option that lets a job begin only when an earlier Snakemake's jobs for the same
-    output have ended.
+    """Spell the sbatch option that lets a job begin only when an earlier Snakemake's jobs for the same output have
+    ended.
 
     Empty where there are none, where there is no SLURM (a dry run on a laptop), and inside a job.
     """

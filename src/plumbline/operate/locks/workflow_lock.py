@@ -79,8 +79,9 @@ def guard() -> None:
 
 @contextmanager
 def hold(persistence: Path, command: str) -> Iterator[None]:
-    """Hold the directory whose .snakemake is `persistence` during a ``with`` block; what a dead
-    Snakemake left is cleared.
+    """Hold the directory whose .snakemake is `persistence` during a ``with`` block.
+
+    What a dead Snakemake left is cleared.
 
     Raises:
         PlumblineError: somebody else holds it, or may.
@@ -106,11 +107,11 @@ def hold(persistence: Path, command: str) -> Iterator[None]:
 
 
 def clear(directory: Path) -> str | None:
-    """Remove the locks that a Snakemake that is gone left in `directory`; returns a sentence, None if
-    there was nothing.
+    """Remove the locks that a Snakemake that is gone left in `directory`.
 
-    It is removed here, under the kernel's lock: `snakemake --unlock` reads the whole workflow in between, long enough
-    for somebody else to clear the same lock, start, and lose a lock that is not stale.
+    Returns a sentence about them, None if there were none. They are removed here, under the kernel's lock: Snakemake's
+    `--unlock` reads the whole workflow in between, long enough for somebody else to clear the same lock, start, and
+    lose a lock that is not stale.
 
     Raises:
         PlumblineError: somebody holds the directory, or may.

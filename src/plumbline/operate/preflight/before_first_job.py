@@ -1,5 +1,5 @@
-"""Refuses or warns of what the configuration alone shows would stop a run: at a dry run, and before
-a run's first job.
+"""Refuses or warns of what the configuration alone shows would stop a run: at a dry run, and before a run's first
+job.
 
 A missing or empty folder is refused: nothing that reads it can be made. So is a user's own method that is not causal or
 fails another of the checks of `plumbline.experiment.properties`. What another machine may well have (Debian's tools, a
@@ -22,8 +22,9 @@ PLACEHOLDER = "plumbline"
 
 
 def watch(workflow: Any, plan: Project) -> None:
-    """Have a workflow's jobs checked by `look` as soon as Snakemake knows them; called once, when
-    its rules are read.
+    """Have a workflow's jobs checked by `look` as soon as Snakemake knows them.
+
+    Called once, when its rules are read.
     """
 
     def built() -> None:

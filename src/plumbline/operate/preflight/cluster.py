@@ -37,8 +37,9 @@ MIN_JOB_AGE = 200
 
 
 def kinds(jobs: Iterable[Job]) -> dict[str, list[Job]]:
-    """Group the jobs that go to SLURM by rule and by the resources they ask for, time left out; each
-    group's longest is first.
+    """Group the jobs that go to SLURM by rule and by the resources they ask for, time left out.
+
+    Each group's longest job comes first.
     """
     found: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
     for job in jobs:
@@ -77,8 +78,8 @@ def ask(jobs: list[Job]) -> tuple[State, str]:
 
 
 def answers(of: dict[str, list[Job]]) -> list[Finding]:
-    """Report one finding for each kind of job that SLURM accepts, and one for all kinds that it
-    refuses for one reason.
+    """Report one finding for each kind of job that SLURM accepts, and one for all kinds that it refuses for one
+    reason.
     """
     found, refused = [], defaultdict[tuple[State, str], list[str]](list)
     for (kind, jobs), (state, words) in zip(of.items(), at_once(ask, of.values()), strict=True):
@@ -117,8 +118,9 @@ def settings(configuration: str) -> list[str]:
 
 
 def look(planned: Planned) -> list[Finding]:
-    """Check each kind of job that is to do with SLURM, and the cluster's settings; nothing where jobs
-    do not go to SLURM.
+    """Check each kind of job that is to do with SLURM, and the cluster's settings.
+
+    Nothing is checked where jobs do not go to SLURM.
     """
     if planned.executor != "slurm":
         return []

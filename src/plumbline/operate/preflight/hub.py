@@ -70,8 +70,9 @@ def look(planned: Planned) -> list[Finding]:
 
 
 def offline(planned: Planned) -> list[Finding]:
-    """Refuse data sets that are to be read while a variable of this shell forbids the hub; jobs of a
-    cluster inherit it.
+    """Refuse data sets that are to be read while a variable of this shell forbids the hub.
+
+    Jobs of a cluster inherit it.
     """
     variable = next((name for name in OFFLINE if os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE")), None)
     if variable is None:

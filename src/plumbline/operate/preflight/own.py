@@ -17,10 +17,10 @@ from plumbline.operate.preflight.planned import Planned
 
 
 def refused(planned: Planned) -> list[str]:
-    """Check the user's own method, or read what was found for this state of the code; a sentence for
-    each check that fails.
+    """Check the user's own method, or read what was found for this state of the code.
 
-    Nothing is checked where neither the page nor a run of the file's own methods is among the jobs.
+    Returns a sentence for each check that fails. Nothing is checked where neither the page nor a run of the file's own
+    methods is among the jobs.
     """
     plan = planned.plan
     if plan.mine is None or not _asked(planned):

@@ -18,8 +18,9 @@ _OF_DEBIAN = "config/corpora/<corpus>.yaml: source `packaged_large` (preset mini
 
 
 def look(planned: Planned) -> list[Finding]:
-    """Check that the packages still to be fetched can be had; one finding an index, or one for all that
-    fail for one reason.
+    """Check that the packages still to be fetched can be had.
+
+    There is one finding for each index, or one for all packages that fail for one reason.
     """
     lacking = tools(planned)
     pins = [PINS[name] for (name,) in planned.values("fetch", "package")]

@@ -1,9 +1,8 @@
-"""Forks a process for each job from one that has imported the packages already; the prefork client
-starts this server.
+"""Forks a process for each job from one that has imported the packages already.
 
-It imports packages of others alone, so that a job runs the code that lies there when it starts; it has no thread but
-its first one, so that a fork is whole; it never begins CUDA, which no fork of a process that has could use; and it ends
-with the Snakemake that it is for, its last job having ended.
+`plumbline.operate.prefork.client` starts it. It imports packages of others alone, so that a job runs the code that lies
+there when it starts; it has no thread but its first one, so that a fork is whole; it never begins CUDA, which no fork
+of a process that has could use; and it ends with the Snakemake that it is for, its last job having ended.
 """
 
 from __future__ import annotations
