@@ -51,8 +51,8 @@ def arm_change(study: Study, name: str) -> str:
 
 
 def reading_change(study: Study, name: str) -> str:
-    """Say in words what a variant ``<method>.<variant>`` changes of its method, or give the note
-    in the study's YAML.
+    """Say in words what a variant ``<method>.<variant>`` changes of its method, or give the note in the study's
+    YAML.
     """
     method, _, reading = name.partition(".")
     change = study.sheet["methods"][method]["readings"][reading]

@@ -32,7 +32,7 @@ Near = Callable[[float, float], bool]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """What was measured for a claim: values under the claim's own names, and how near each must be.
+    """The values that were measured for a claim, under the claim's own names, and how near each must be.
 
     `holds`: for a statement without numbers, whether it is so here. `shown`: what readers see besides.
     """
@@ -87,8 +87,8 @@ def check(claim: Claim, measured: Measured, compare: Compare | None = None) -> t
 
 
 def number(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
-    """Compare numbers: reproduced if all measured values are near their printed ones, partly if some are,
-    else not reproduced.
+    """Compare numbers: reproduced if all measured values are near their printed ones, partly if some are, else not
+    reproduced.
     """
     names = [name for name in claim.values if name in measured.values]
     apart = [name for name in names if not _agree(claim, measured, name)]
@@ -130,8 +130,8 @@ def ratio(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
 
 
 def qualitative(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
-    """Compare lists of names: reproduced if they are the same, partly if at least half of the names
-    are common to both.
+    """Compare lists of names: reproduced if they are the same, partly if at least half of the names are common to
+    both.
 
     A value that is no list counts as agreeing or not.
     """
@@ -214,8 +214,8 @@ def first(name: str) -> Compare:
 
 
 def parts(*names: str) -> Compare:
-    """Make a rule for a statement of several parts: reproduced if all of them hold, not reproduced if none
-    does, else partly.
+    """Make a rule for a statement of several parts: reproduced if all of them hold, not reproduced if none does, else
+    partly.
 
     Each part is measured as yes or no; `names` are the measurement's own.
     """
@@ -273,8 +273,8 @@ def statistic(
     beyond: float | None = None,
     close: Near | None = None,
 ) -> Compare:
-    """Make a rule for a test: sign, side of |statistic| = `beyond`, and side of `level` of its p must
-    be the printed ones.
+    """Make a rule for a test: sign, side of |statistic| = `beyond`, and side of `level` of its p must be the printed
+    ones.
 
     Otherwise the claim is not reproduced. With the statistic within a factor of two (or `close`) it is reproduced, else
     partly.

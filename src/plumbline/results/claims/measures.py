@@ -42,7 +42,7 @@ class Absent(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """How a claim is measured and compared; `untested` says instead why it is not."""
+    """The way in which a claim is measured and compared; `untested` is the reason where it cannot be."""
 
     scope: Scope = "training"
     function: Callable[..., Any] | None = None

@@ -119,7 +119,7 @@ def direct_labels(axes: Axes, ends: Sequence[tuple[float, str, str]], *, gap: fl
 
 
 def note_absent(axes: Axes, names: Iterable[str]) -> None:
-    """Say in the picture which runs it lacks."""
+    """Write into the picture which runs it lacks."""
     listed = list(names)
     if listed:
         text = "not drawn:\n" + "\n".join(listed)
@@ -134,8 +134,9 @@ def thousands(value: float, _position: int) -> str:
 
 
 def thin(steps: np.ndarray, values: np.ndarray, most: int = 1500) -> tuple[np.ndarray, np.ndarray]:
-    """Thin a curve to at most about `most` points: of each stretch the largest value, so that a spike
-    survives; the last too.
+    """Thin a curve to at most about `most` points, so that a spike survives.
+
+    Of each stretch the largest value is kept, and the last point always.
     """
     if steps.size <= most:
         return steps, values
@@ -146,7 +147,7 @@ def thin(steps: np.ndarray, values: np.ndarray, most: int = 1500) -> tuple[np.nd
 
 
 def save(picture: Picture, out: str | Path) -> list[Path]:
-    """Write `out` (png) and, beside it, svg and csv; returns the paths."""
+    """Save a picture as `out` (png) and, beside it, as svg and its numbers as csv; returns the paths."""
     out = Path(out)
     paths = [out, out.with_suffix(".svg"), out.with_suffix(".csv")]
     with mpl.rc_context(RC):

@@ -57,8 +57,9 @@ _OTHERWISE: dict[Folder, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A property of runs that is compared: its name, and `whose` it is, such as the pack ``base of
-    climbmix``; empty for all.
+    """A property of runs that is compared: its name, and `whose` it is, such as the pack ``base of climbmix``.
+
+    `whose` is empty for a property of all runs.
     """
 
     folder: Folder
@@ -142,8 +143,8 @@ class Mixing:
             self._note("probes", name, key, labels.get(name))
 
     def warnings(self) -> list[str]:
-        """Write a sentence for each property that keeps runs from being compared, for a table that is
-        wanted all the same.
+        """Write a sentence for each property that keeps runs from being compared, for a table that is wanted all the
+        same.
         """
         found = [
             f"Mixed {fact.folder}: {fact}{_of_tasks(values)}: {_spread(values)}."
@@ -169,8 +170,8 @@ class Mixing:
                 raise PlumblineError(self._refusal(fact, {key: value for key, value in values.items() if value}))
 
     def notes(self) -> list[str]:
-        """Write a sentence for each property that differs, does not keep runs from being compared,
-        and should be known.
+        """Write a sentence for each property that differs, does not keep runs from being compared, and should be
+        known.
         """
         found = [
             f"Not all {fact.folder} were made with the same {fact.name}: {_spread(values)}."

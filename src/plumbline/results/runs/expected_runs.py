@@ -49,10 +49,10 @@ class Expected:
 
 
 def expected_runs(text: str | None, study: Study, groups: Iterable[str], work: str | Path) -> list[Expected]:
-    """Read the expected runs from a command line: JSON, a file of it, or `found`; by default the
-    study's own for `groups`.
+    """Read the expected runs from a command line: JSON, a file of it, or `found`.
 
-    `found` takes the runs that are below `work`, whatever their specs.
+    Without a text they are the study's own for `groups`. `found` takes the runs that are below `work`, whatever their
+    specs.
 
     Raises:
         PlumblineError: no such file, or no such JSON.

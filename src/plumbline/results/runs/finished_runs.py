@@ -113,8 +113,8 @@ class RunFrames:
         return frames.read(_there(self.work / "runs" / key / "metrics.parquet", "pretrain"), "metrics")
 
     def measured(self, name: str) -> pd.DataFrame | None:
-        """Read a measurement's frame; None where it was not made: a table then has a word
-        (`MISSING`), never a number.
+        """Read a measurement's frame; None where it was not made: a table then has a word (`MISSING`), never a
+        number.
 
         Raises:
             PlumblineError: the target does not say that it reads it.
@@ -135,8 +135,9 @@ class RunFrames:
         return self.measurements[name]
 
     def identity(self, key: str) -> str:
-        """Look up the id of a run, or the fingerprint of a measurement; `MISSING` where the
-        measurement was not made.
+        """Look up the id of a run, or the fingerprint of a measurement.
+
+        `MISSING` where the measurement was not made.
         """
         if not measured.is_key(key):
             return str(self.runs.loc[key, "run_id"])

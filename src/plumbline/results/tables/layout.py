@@ -19,8 +19,9 @@ from plumbline.specs.study_config import Study
 
 
 def ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False, noise: str = "") -> Column:
-    """Make a column of reproduced numbers; `how` is their format, `noise` the column of their standard
-    deviation over seeds.
+    """Make a column of reproduced numbers.
+
+    `how` is their format, `noise` the column of their standard deviation over seeds.
     """
     return Column(
         name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow, noise=noise

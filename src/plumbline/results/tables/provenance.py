@@ -27,8 +27,8 @@ KINDS = ("reproduced", "published")
 
 
 def headings(columns: list[Column]) -> dict[str, str]:
-    """Map each column's name to its heading for people, which says whose number it is where both kinds
-    stand side by side.
+    """Map each column's name to its heading for people, which says whose number it is where both kinds stand side by
+    side.
     """
     both = {column.header for column in columns if column.kind == "published" and column.readable}
     return {

@@ -25,7 +25,10 @@ SIGNS |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\to$", "≤": 
 
 
 def write(table: Table, frames: RunFrames, out: str | Path, made_of: str = "") -> list[Path]:
-    """Write `out` (csv) and, beside it, md, tex and provenance.json, which repeats `made_of`; returns the paths."""
+    """Write a table as `out` (csv) and, beside it, as md and tex, with its provenance.json; returns the paths.
+
+    `made_of`: the table's fingerprint, which the provenance repeats.
+    """
     out = Path(out)
     paths = [out, out.with_suffix(".md"), out.with_suffix(".tex"), out.with_suffix(".provenance.json")]
     text = to_csv(table)

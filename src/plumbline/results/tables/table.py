@@ -140,8 +140,8 @@ def published_column(name: str, header: str, *, readable: bool = True, narrow: b
 
 
 def joint_outcome(outcomes: Iterable[str]) -> str:
-    """Write how the runs of a row ended: one word where all ended the same way, else counts:
-    ``completed 2, missing 1``.
+    """Write how the runs of a row ended: one word where all ended the same way, else counts: ``completed 2, missing
+    1``.
     """
     listed = list(outcomes)
     if not listed:
@@ -188,8 +188,8 @@ EXACT_NOTE = "No training is behind this table: it is computed, and the same at 
 
 
 def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PRESET_NOTES["demo"]) -> list[str]:
-    """Write the warnings that stand above a table: the preset, and for a table of scores (`frames`)
-    whose tasks they are.
+    """Write the warnings that stand above a table: the preset, and for a table of scores (`frames`) whose tasks they
+    are.
 
     `demo`: what a study's demo is worth, where it was sized to answer something.
     """
