@@ -32,7 +32,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Write the report.
+    """Run `plumbline report`: write the report's pages.
 
     Raises:
         PlumblineError: `--out` is no index.html, or its folder holds something that is no report.

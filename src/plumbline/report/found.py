@@ -61,7 +61,7 @@ class RunFound:
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """A product of a study: its file, whether it is there, and the command that makes it."""
+    """A product of a study: its name and kind, its file, and how many runs it needs."""
 
     study: str
     name: str
@@ -92,8 +92,8 @@ class Found:
         return {study.name: study for study in self.plan.planned_studies}
 
     def texts(self, study: str = "") -> dict[str, str]:
-        """Name the source of each study's training texts, empty where they are the paper's
-        own: of one study, else of all.
+        """Name the source of each study's training texts, empty where they are the paper's own: of one study, else of
+        all.
         """
         named = [study] if study in self.studies else self.studies
         return {name: self.studies[name].other_texts for name in named}

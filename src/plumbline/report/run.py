@@ -77,8 +77,9 @@ def grid(runs: Iterable[RunFound], root: str) -> Grid:
 
 
 def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
-    """Build the page of a run or measurement; `used_in`: the tables that rest on it, as (name,
-    path from the report's folder).
+    """Build the page of a run or measurement.
+
+    `used_in`: the tables that rest on it, as (name, path from the report's folder).
     """
     of_scores = Path(found.plan.paths.scores(run.planned)) if run.planned else None
     content: dict[str, Any] = {
