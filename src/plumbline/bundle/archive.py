@@ -56,7 +56,7 @@ def write(out: Path, files: Mapping[str, bytes | Path], described: crate.Describ
 
 
 def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.Entry]:
-    """Unpack into a folder that is new or empty; nothing of it stays if anything is wrong.
+    """Unpack an archive into a folder that is new or empty; nothing of it stays if anything is wrong.
 
     Args:
         moved: first part of a name -> another one that it gets in the folder.

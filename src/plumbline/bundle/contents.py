@@ -94,7 +94,7 @@ class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @property
     def work(self) -> str:
-        """The folder of the preset's frames within the archive."""
+        """The folder within the archive of the preset's frames (runs, scores, probes, measurements)."""
         return f"{self.asked.work}/{self.asked.preset}"
 
 
@@ -127,8 +127,8 @@ def parse(text: bytes, where: str) -> Contents:
 
 
 def what_rebuilds(commit: Any, edited: Any, where: str) -> str:
-    """Say, for an error message, which commands rebuild a bundle that this version cannot:
-    those of its own commit's code.
+    """Say, for an error message, which commands rebuild a bundle that this version cannot: those of its own commit's
+    code.
 
     They are pasted into a shell, so `commit` has to be a hash.
     """
@@ -143,8 +143,9 @@ def what_rebuilds(commit: Any, edited: Any, where: str) -> str:
 
 
 def versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
-    """Look up the installed versions of packages, without the part that names a build; packages
-    that are missing are left out.
+    """Look up the installed versions of packages, without the part that names a build.
+
+    Packages that are missing are left out.
     """
     found = {}
     for name in names:

@@ -113,7 +113,7 @@ def text(document: Mapping[str, Any]) -> str:
 
 
 def check(document: Any, where: str) -> dict[str, Entry]:
-    """Hold a document against what RO-Crate 1.2 asks of every crate, and against what a bundle needs of its files.
+    """Check a document against what RO-Crate 1.2 asks of every crate, and against what a bundle needs of its files.
 
     Returns:
         Name -> the file's entry.

@@ -129,8 +129,9 @@ def rebuild(
 
 
 def told(found: Rebuilt, folder: Path | None = None) -> str:
-    """Report the outcome of a rebuild as text for a terminal; `folder`, where it is kept,
-    is named as the place to look.
+    """Report the outcome of a rebuild as text for a terminal.
+
+    `folder`, where it is kept, is named as the place to look.
     """
     said, counts = found.said, Counter(found.verdicts.values())
     studies, commit = ", ".join(said.asked.studies), said.commit or "unknown"

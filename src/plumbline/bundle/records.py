@@ -1,5 +1,5 @@
-"""Keeps bundles that are worth it, each in a folder of records/ that names its commit: ``python
--m plumbline.bundle.records``.
+"""Keeps bundles that are worth it, each in a folder of records/ that names its commit: ``python -m
+plumbline.bundle.records``.
 
 ``keep NAME BUNDLE.tar.xz --words "..."`` puts one there; ``check [NAME ...]`` makes all its products again with the
 code of its commit, from this repository's history, and compares them byte by byte.
@@ -79,7 +79,7 @@ def names(records: Path = FOLDER) -> list[str]:
 
 
 def keep(folder: Path, bundle: Path, words: str) -> Path:
-    """Put a bundle into a new record.
+    """Keep a bundle as a new record: copy it into `folder`, and write its description; returns that file's path.
 
     Raises:
         PlumblineError: there is such a record, or the bundle names no commit that has all of its sources.
@@ -132,7 +132,11 @@ def read(folder: Path) -> Record:
 
 
 def check(folder: Path, jobs: int = 1) -> int:
-    """Make a record's products again with its commit's code; 0 where all came out equal, else 1."""
+    """Make a record's products again with its commit's code, and print the outcome.
+
+    Returns:
+        The exit code: 0 where all came out equal, else 1.
+    """
     kept = read(folder)
     print(f"{folder.name}: {kept.words}", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
