@@ -78,7 +78,8 @@ def write(folder: Path) -> int:
 
 
 def upgrade(folder: Path) -> list[str]:
-    """Bring a project up to the package that is installed; returns what was done, and what is left to do, in lines.
+    """Bring a project up to date with the installed package; returns lines about what was done and what is left to
+    do.
 
     Raises:
         PlumblineError: the folder is no project that `init` wrote.
