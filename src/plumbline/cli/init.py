@@ -1,5 +1,5 @@
-"""Writes a project: Snakefile, workflow, configuration, profiles, examples and
-documentation: ``plumbline init FOLDER``.
+"""Writes a project (``plumbline init FOLDER``): Snakefile, workflow, configuration, profiles, examples,
+documentation.
 
 What is written is what travels with the package, so that a wheel needs no copy of the repository. Nothing is ever
 overwritten: a folder that holds anything but .git and .venv is refused. After a newer package was installed,

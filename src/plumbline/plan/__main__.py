@@ -1,5 +1,7 @@
-"""Says what each target costs before it is run, on a named machine: ``plumbline plan``. With ``--fit TIME``: which
-tokens, seeds and scale of one method against another one fit a time, as words for --config to paste.
+"""Says what each target costs before it is run, on a named machine (``plumbline plan``).
+
+With ``--fit TIME`` it says which tokens, seeds and scale of one method against another one fit a time, as words for
+--config to paste.
 """
 
 from __future__ import annotations
