@@ -77,8 +77,8 @@ class Compiled:
     def attempt(self, micro_batch: int, precision: Precision) -> str | None:
         """Compile for micro-batches of so many sequences, by one forward and backward pass of which nothing stays.
 
-        No gradient stays, and no random number is drawn. Where the compiler fails on any rank, all go on without it. A
-        graph is compiled, its backward pass included, before any of it runs, so that a rank on which that fails still
+        No gradient stays, and no random number is drawn. Where the compiler fails on any rank, all continue without it.
+        A graph is compiled, its backward pass included, before any of it runs, so that a rank on which that fails still
         meets the others in what they exchange.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Tells apart two faults of disks: no room (free some and go on), and a file that cannot be read just now.
+"""Tells apart two faults of disks: no room (free some and continue), and a file that cannot be read just now.
 
 Neither is damage. Damage is a file that is not there, or whose bytes were read and are not those that were written.
 """

@@ -242,7 +242,7 @@ class _Run:
 
     @contextlib.contextmanager
     def _deterministic_faults(self) -> Iterator[None]:
-        """A spec that cannot be built, or a batch that cannot be cut, will not be mended by trying again."""
+        """A spec that cannot be built, or a batch that cannot be cut, will not be fixed by trying again."""
         try:
             yield
         except (NoRoom, Unreadable):

@@ -39,8 +39,9 @@ class Points:
         self.steps = {fraction: round(fraction * spec.train.steps) for fraction in fractions}
 
     def due(self, step: int) -> bool:
-        """Whether the weights after `step` are a probe point to be kept. (Those of the last step are an output of every
-        run.)
+        """Whether the weights after `step` are a probe point to be kept.
+
+        Those of the last step are not: they are an output of every run.
         """
         return step in self.steps.values() and step < self.spec.train.steps
 

@@ -136,7 +136,7 @@ class Resumption:
         return found
 
     def _claim(self) -> Checkpoint | None:
-        """Under the lease: make the state directory this run's, and find the checkpoint to go on from."""
+        """Under the lease: make the state directory this run's, and find the checkpoint to continue from."""
         directory, spec, place = self.directory, self.directory.spec, self.directory.settings.state
         identity = {"key": spec.key, "preset": spec.preset, "steps": spec.train.steps, "spec": spec.to_dict()}
         directory.records.claim({"run_id": spec.run_id} | identity | directory.whose)

@@ -78,7 +78,7 @@ class TrainingState:
     Attributes:
         step: updates made.
         random: random states before the step that comes next.
-        divergence: the step, the reason, and once it is settled the step of the weights; None of a run that goes on.
+        divergence: the step, the reason, and once it is settled the step of the weights; None of a run that continues.
     """
 
     def __init__(self, spec: RunSpec, device: torch.device) -> None:

@@ -19,8 +19,9 @@ SCORE = "release_score"
 
 
 class Released(Intervention):
-    """The base of interventions that follow a release rule; a subclass uses `share` and says what it does until
-    then.
+    """The base of interventions that follow a release rule.
+
+    A subclass uses `share` and says what it does until the release.
 
     The lower-copy score is read on the first `sequences` of the validation pack by the function that the probe of that
     name calls, before the step that it governs; it changes nothing. Rank 0's value decides for all ranks. It is read up
@@ -60,7 +61,7 @@ class Released(Intervention):
         self.tokens_BT = torch.from_numpy(pack.rows(np.arange(self.sequences)))
 
     def at_once(self, step: int) -> bool:
-        """Say True in steps before which the rule is evaluated.
+        """Return True in steps before which the rule is evaluated.
 
         Between them the share follows from the step's number.
         """

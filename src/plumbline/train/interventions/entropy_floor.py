@@ -100,7 +100,7 @@ class EntropyFloor(Released):
         run.model.register_forward_pre_hook(self._start)
 
     def at_once(self, step: int) -> bool:
-        """Say True also while the term has a weight: each micro-batch asks whether the term is zero."""
+        """Return True also while the term has a weight: each micro-batch asks whether the term is zero."""
         return super().at_once(step) or self.weight(step) > 0
 
     def begin(self, step: int) -> None:

@@ -29,7 +29,7 @@ class Freeze(Intervention):
         self.role = role
 
     def at_once(self, step: int) -> bool:
-        """Say False: the multiplier is always 0, and nothing is read."""
+        """Return False: the multiplier is always 0, and nothing is read."""
         return False
 
     def label(self, name: str, role: ParameterRole) -> str | None:

@@ -36,10 +36,10 @@ class LogitChange(Intervention):
     middle one only if they are counted from 1.
 
     Options:
-        every: steps from one reading to the next.
+        every: steps from one measurement to the next.
         sequences: the first so many of the validation pack are read.
         layer, head: counted from 0. -1 is the middle one: of an even number the upper of the two middle layers, and the
-            lower of the two middle heads, as in the document.
+            lower of the two middle heads, as in the paper.
     """
 
     def __init__(self, *, every: int = 100, sequences: int = 4, layer: int = -1, head: int = -1) -> None:
@@ -84,7 +84,7 @@ class LogitChange(Intervention):
         return step % self.every == 0 or step == self.run.spec.train.steps
 
     def at_once(self, step: int) -> bool:
-        """Say True in steps in which logits are read."""
+        """Return True in steps in which logits are read."""
         return self._due(step)
 
     def begin(self, step: int) -> None:

@@ -11,5 +11,5 @@ class Null(Intervention):
     """Changes nothing at any of the points."""
 
     def at_once(self, step: int) -> bool:
-        """Say False: nothing is read or changed."""
+        """Return False: nothing is read or changed."""
         return False

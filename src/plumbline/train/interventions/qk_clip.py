@@ -30,7 +30,7 @@ class QKClip(Intervention):
     S is the largest scaled score, with its sign, that entered the softmax in the forward calls of the step: of all
     sequences, micro-batches and ranks, visible entries only. It is of the weights before the update, as is usual. The
     optimizer's momentum stays as it is. Source: the Kimi K2 report (2025), algorithm 1, the quack study's baseline for
-    latent attention; what it means for key heads that several query heads share is our own ruling.
+    latent attention; what it means for key heads that several query heads share is our own interpretation.
 
     Scores are made once more for this, in float32 and some queries at a time.
 

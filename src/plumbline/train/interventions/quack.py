@@ -24,9 +24,9 @@ class Quack(Intervention):
 
     To first order a logit changes by dq k + q dk: a rate that falls as the other side's weights grow keeps both terms
     as large as they were. Biases go with their matrix. Source: quack study, algorithm 1 (a norm for each head) and
-    algorithm 2 (latent attention, with the products of norms that a matrix is multiplied with, see `latent`). Rulings
-    of ours: a key head that several query heads share takes the smallest of their ratios; a ratio is at most
-    `largest_ratio` (the rate has no bound as weights go to zero, which the document's lemma excludes), and how often
+    algorithm 2 (latent attention, with the products of norms that a matrix is multiplied with, see `latent`).
+    Interpretations of ours: a key head that several query heads share takes the smallest of their ratios; a ratio is at
+    most `largest_ratio` (the rate has no bound as weights go to zero, which the paper's lemma excludes), and how often
     that was felt is reported; the norms of latents, where a model has them, change nothing here, as in the algorithm.
 
     Rates are by row (`Optimizer`), decay included, so that any optimizer whose update is linear in its rate will do;
@@ -34,7 +34,7 @@ class Quack(Intervention):
     run would otherwise start anew at `tau`.
 
     Options:
-        norm: of a head's block of rows, or of a whole matrix; the document takes ``frobenius``.
+        norm: of a head's block of rows, or of a whole matrix; the paper takes ``frobenius``.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ class QueryKeyRate(Intervention):
             )
 
     def at_once(self, step: int) -> bool:
-        """Say False: the multiplier is constant, and nothing is read."""
+        """Return False: the multiplier is constant, and nothing is read."""
         return False
 
     def label(self, name: str, role: ParameterRole) -> str | None:

@@ -2,8 +2,8 @@
 
 MLflow and not another service, since it needs no account and no server: a folder will do, and `mlflow ui` shows it. Its
 import, its retries (which draw from Python's random numbers) and its waiting are kept out of the trainer: that starts
-this module, gives it a line of JSON a step, and goes on whatever becomes of it. What cannot be told MLflow is said
-once, and tried again while the run goes on.
+this module, gives it a line of JSON a step, and continues whatever becomes of it. What cannot be told MLflow is said
+once, and tried again while the run continues.
 
 A run that continues after a stop continues in MLflow as well: `mlflow.json` in the state directory names the one there,
 and a step that MLflow has already is not told again.
