@@ -2,7 +2,7 @@
 
 A training run repeated elsewhere does not land on the printed digits; a count of parameters does. So every measured
 quantity says how near is near enough (`near`, `factor`); without a word it is the printed rounding, widened to 10 %
-where the document itself says "about" and 30 % where it says "roughly".
+where the paper itself says "about" and 30 % where it says "roughly".
 
 Which of a claim's values carry its sign, its order or its test is for the study to say, when it registers the measure:
 `signs`, `order`, `first` and `statistic` make such rules; `parts` and `said` are for statements without numbers;
