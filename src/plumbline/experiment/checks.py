@@ -1,5 +1,5 @@
-"""Checks the methods of a user's own file before any is trained: ``python -m
-plumbline.experiment.checks my/cosine.yaml``.
+"""Checks the methods of a user's own file before any is trained: ``python -m plumbline.experiment.checks
+my/cosine.yaml``.
 
 Small models on the CPU, a few seconds. What does not hold is named with the smallest input that shows it, and ends with
 1: nothing is trained then. Parity is only flagged.

@@ -8,7 +8,7 @@ because it is the only one of the usual ones that keeps its promise with the few
 method does nothing, its runs and the baseline's are drawn from one law; if that is normal, t follows Student's law
 exactly, whatever the numbers of seeds. With one seed of the method it *is* the prediction t of
 `plumbline.stats.noise_floor`. Welch's test has no value for one seed, and is approximate, and weak, for three; it is
-shown beside, since a method that spreads wider than the baseline is outside what is assumed. The z of the documents
+shown beside, since a method that spreads wider than the baseline is outside what is assumed. The z of the papers
 takes mean and sigma as known: with three seeds of a reference it crowns far more often than it says.
 
 Pairing is a choice that is made beforehand (`Terms.paired`) and not derived from seed numbers being the same: with
@@ -118,8 +118,9 @@ class Judgement:
 
     @property
     def prediction(self) -> tuple[float, float] | None:
-        """t and p of the prediction test, which takes sigma from the baseline alone; None if the baseline has no
-        spread.
+        """t and p of the prediction test, which takes sigma from the baseline alone.
+
+        None if the baseline has no spread.
         """
         floor = noise_floor(_sorted(self.baseline))
         if not floor.usable:

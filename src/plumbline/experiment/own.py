@@ -1,5 +1,5 @@
-"""Writes the verdict on a user's own modification from its finished runs: ``python -m
-plumbline.experiment.own my/cosine.yaml``.
+"""Writes the verdict on a user's own modification from its finished runs: ``python -m plumbline.experiment.own
+my/cosine.yaml``.
 
 ``snakemake results/verdict/cosine.md --config mine=my/cosine.yaml`` makes the runs that are missing, and calls this.
 What decides is the same test as of any numbers (`plumbline.experiment.judge`); each method is entered in the ledger.

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Printed:
-    """A number that somebody prints of a method, as text, and the mean over the seeds of the runs here; NaN without
-    runs.
+    """A number that somebody prints of a method, as text, and the mean over the seeds of the runs here.
+
+    The mean is NaN without runs.
     """
 
     method: str
