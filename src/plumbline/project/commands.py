@@ -38,8 +38,9 @@ class Commands:
         return shlex.join(flags)
 
     def tokenize(self, name: str) -> str:
-        """Spell the flags of the tokenize verb for a corpus of token files: their
-        folder and format; empty for texts.
+        """Spell the flags of the tokenize verb for a corpus of token files: their folder and format.
+
+        Empty for texts.
         """
         if not self.inputs.tokens.files(name):
             return ""
@@ -61,8 +62,8 @@ class Commands:
         )
 
     def pack(self, name: str, split: str) -> str:
-        """Spell the flags of the pack verb for one side (`split`) of a corpus: packs and
-        their sizes, sequences in a file.
+        """Spell the flags of the pack verb for one side (`split`) of a corpus: packs and their sizes, sequences in a
+        file.
         """
         read = self.configuration.corpora[name]
         sizes = read.packs if split == "train" else {"validation": read.validation}

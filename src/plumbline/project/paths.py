@@ -48,53 +48,53 @@ class Paths:
         return f"{self.configuration.config['work']}/counts.json"
 
     def corpus(self, name: str) -> str:
-        """Spell the folder of a corpus's documents, tokenizer, packs and items."""
+        """Spell the path of the folder with a corpus's documents, tokenizer, packs and items."""
         return f"{self.work}/corpora/{name}"
 
     def tokenizer(self, name: str) -> str:
-        """Spell the file of a corpus's tokenizer."""
+        """Spell the path of a corpus's tokenizer."""
         return f"{self.corpus(name)}/tokenizer/tokenizer.json"
 
     def packs(self, name: str, context: int | str, split: str) -> str:
-        """Spell the folder of shards and manifests of one side (`split`) of a corpus, cut at one context length."""
+        """Spell the path of the folder of a corpus's packs: one side (`split`), cut at one context length."""
         return f"{self.corpus(name)}/packs/context{context}/{split}"
 
     def pack_manifest(self, run: Run) -> str:
-        """Spell the manifest of the pack that a run trains on."""
+        """Spell the path of the manifest of the pack that a run trains on."""
         data, context = run.spec.data, run.spec.model.context
         return f"{self.packs(data.corpus, context, 'train')}/{data.pack}.json"
 
     def validation_manifest(self, run: Run) -> str:
-        """Spell the manifest of the held-out pack that a run is validated on."""
+        """Spell the path of the manifest of the held-out pack that a run is validated on."""
         context = run.spec.model.context
         return f"{self.packs(run.spec.data.corpus, context, 'validation')}/validation.json"
 
     def items(self, name: str, suite: str) -> str:
-        """Spell the index of a suite's items; proxies among them are made from the corpus's held-out documents."""
+        """Spell the path of the index of a suite's items; proxies among them are made from held-out documents."""
         return f"{self.corpus(name)}/items/{suite}/items.json"
 
     def run(self, run: Run, file: str = "") -> str:
-        """Spell the folder of a run's outputs, or one `file` of them."""
+        """Spell the path of the folder of a run's outputs, or one `file` of them."""
         return f"{self.work}/runs/{run.key}" + (f"/{file}" if file else "")
 
     def scores(self, run: Run) -> str:
-        """Spell the frame of a run's scores."""
+        """Spell the path of the frame of a run's scores."""
         return f"{self.work}/scores/{run.key}/scores.parquet"
 
     def examples(self, run: Run) -> str:
-        """Spell the frame of a run's result on each evaluation item."""
+        """Spell the path of the frame with a run's result on each evaluation item."""
         return f"{self.work}/scores/{run.key}/examples.parquet"
 
     def probes(self, run: Run) -> str:
-        """Spell the frame of what probes read of a run."""
+        """Spell the path of the frame with the values that probes read of a run."""
         return f"{self.work}/probes/{run.key}/probes.parquet"
 
     def package(self, name: str) -> str:
-        """Spell the archive of a pinned package."""
+        """Spell the path of the archive of a pinned package."""
         return f"{self.work}/packages/{name}{PINS[name].suffix}"
 
     def measurement(self, one: Measurement, ending: str = "parquet") -> str:
-        """Spell the frame of a measurement, or the file beside it that says what it was made with (`ending`
+        """Spell the path of a measurement's frame, or of the file that says what it was made with (`ending`
         ``json``).
         """
         return f"{self.work}/{one.key}.{ending}"

@@ -44,8 +44,8 @@ class Targets:
         )
 
     def files(self, study: str, target: str) -> list[str]:
-        """List the files that a table or figure reads: its runs, their scores and probes,
-        measurements, and printed numbers.
+        """List the files that a table or figure reads: its runs, their scores and probes, measurements, and printed
+        numbers.
         """
         entry = self.configuration.studies[study].sheet["targets"][target]
         runs = self.runs(study, target)
@@ -60,8 +60,9 @@ class Targets:
         return paths + self.measurements.files(study, target) + self.printed_files(study, entry["published"])
 
     def expected(self, study: str, target: str) -> str:
-        """Hash the runs that a target needs, so that its rule runs again when they are others;
-        its job finds out which they are.
+        """Hash the runs that a target needs, so that its rule runs again when they are others.
+
+        The hash alone is in the rule's parameters; the job finds out which runs they are.
         """
         return expected_digest(self.runs(study, target))
 
@@ -118,8 +119,8 @@ class Targets:
         return files + [f"{study}/claims.csv"] * self.has_claims(study) + [f"{study}/deviations.md"]
 
     def everything(self) -> list[str]:
-        """List what the target `all` makes: every product of the configured studies, copies of
-        the main study's, and the audit.
+        """List what the target `all` makes: every product of the configured studies, copies of the main study's, and
+        the audit.
         """
         made = [f"{self.paths.results}/{path}" for study in self.configuration.studies for path in self.products(study)]
         main = self.configuration.config["main_study"]
@@ -146,8 +147,8 @@ class Targets:
         return found
 
     def copies(self, kind: str) -> list[str]:
-        """List the names under results/ (without ending) that are copies: of tables,
-        figures, or pages of numbers (`kind`).
+        """List the names under results/ (without ending) that are copies: of tables, figures, or pages of numbers
+        (`kind`).
         """
         if kind == "page":
             return [
