@@ -54,8 +54,8 @@ _MOST_BYTES = 1e15
 
 
 def measure(plan: Project, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> Calibration:
-    """Measure speed on those of `runs` that `machine` has finished, from their manifests
-    and Snakemake's benchmark files.
+    """Measure speed on those of `runs` that `machine` has finished, from their manifests and Snakemake's benchmark
+    files.
     """
     work = Path(plan.paths.work)
     speeds: dict[tuple[str, str], list[float]] = {}

@@ -42,8 +42,8 @@ class Counted:
 
 
 def key(model: ModelSpec) -> str:
-    """Fingerprint everything that a model's count depends on: its spec, its components'
-    code, and the code that all share.
+    """Fingerprint everything that a model's count depends on: its spec, its components' code, and the code that all
+    share.
     """
     classes = {slot: code_class(slot, model.slot(slot).name) for slot in SLOTS}
     return sha256_text(canonical_json([model.to_dict(), classes, NUMERICS, COUNTING]))

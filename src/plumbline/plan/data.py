@@ -1,5 +1,6 @@
-"""Estimates the data stage roughly: seconds on the longest path, and disk. It runs on
-processors, and once for all runs.
+"""Estimates the data stage roughly: seconds on the longest path, and disk.
+
+It runs on processors, and once for all runs.
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ def disk_bytes(plan: Project, runs: Iterable[Run]) -> float:
 
 
 def corpus_bytes(plan: Project, name: str) -> float:
-    """Estimate the bytes on disk of a corpus: documents, tokenised shards, and a pack
-    for each context; 0 if not known.
+    """Estimate the bytes on disk of a corpus: documents, tokenised shards, and a pack for each context.
 
-    Documents of a hub count twice, as they are while they are shuffled, with the margin that is read of them.
+    0 if its size is not known. Documents of a hub count twice, as they are while they are shuffled, with the margin
+    that is read of them.
     """
     vocabulary = plan.corpora[name].tokenizer.vocabulary
     entry = 2 if vocabulary <= 2**16 else 4

@@ -88,8 +88,8 @@ class Estimator:
         )
 
     def probe_seconds(self, run: Run) -> float:
-        """Estimate the wall seconds of a run's probe job on one device: loading each
-        checkpoint, and its forward passes.
+        """Estimate the wall seconds of a run's probe job on one device: loading each checkpoint, and its forward
+        passes.
         """
         size, context = self.size(run), run.spec.model.context
         tokens = sum(len(probe.at) * probe.sequences * context for probe in run.spec.probes)
@@ -123,8 +123,8 @@ class Estimator:
         return self._limit(self.measure_seconds(one), EVALUATE_MARGIN)
 
     def on_device(self, one: Measurement) -> bool:
-        """Whether a measurement takes one of the machine's devices: always where they are
-        processors, else if it asks for a GPU.
+        """Whether a measurement takes one of the machine's devices: always where they are processors, else if it asks
+        for a GPU.
         """
         return self.machine.device == "cpu" or one.device == "gpu"
 
@@ -156,8 +156,8 @@ class Estimator:
             return False
 
     def digest(self) -> str:
-        """Hash what decides a plan's figures: configuration, machine, what finished runs
-        measured, and what is already done.
+        """Hash what decides a plan's figures: configuration, machine, what finished runs measured, and what is already
+        done.
         """
         runs = [
             [key, run.spec.run_id, run.size, self.trained(run), self.scored(run), self.probed(run)]

@@ -26,8 +26,8 @@ def amount(plan: Project, run: Run) -> tuple[int, float] | None:
 
 
 def inside_evaluation(amount: tuple[int, float], forward: float, flops_per_second: float) -> float:
-    """Estimate the seconds of an evaluation after its start-up: the harness's own for
-    each item, and the forward passes.
+    """Estimate the seconds of an evaluation after its start-up: the harness's own for each item, and the forward
+    passes.
 
     Args:
         amount: items and tokens, as of `amount`.
@@ -71,8 +71,8 @@ def _packaged(plan: Project, suite: Suite) -> dict[str, int]:
 
 
 def bytes_per_token(vocabulary: int) -> float:
-    """Estimate the bytes of English text in a token of byte-level BPE: 3.1 at 4,096
-    entries (counted), 4.4 at 50,000.
+    """Estimate the bytes of English text in a token of byte-level BPE: 3.1 at 4,096 entries (counted), 4.4 at
+    50,000.
     """
     return 3.1 + 0.36 * (log2(vocabulary) - 12)
 

@@ -1,5 +1,5 @@
-"""Finds what fits a time: scale, seeds and tokens of a trial, as a configuration to
-paste, and which gain that resolves.
+"""Finds what fits a time: scale, seeds and tokens of a trial, as a configuration to paste, and which gain that
+resolves.
 
 Everything here is found from the machine's own speed, by the same price as in a plan, and is then said: the pasted
 words hold each number, and nothing else decides what is run.
@@ -67,8 +67,8 @@ def seconds_of(text: str) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """The question of `plumbline plan --fit`: which `method` is to be compared with which baseline
-    (`against`), in how many seconds.
+    """The question of `plumbline plan --fit`: which `method` is to be compared with which baseline (`against`), in how
+    many seconds.
 
     `scale`, `seeds`: None where they are to be found. `gain`: the smallest gain in validation loss (nats) that is to be
     resolved, stated beforehand; 0 if none is.
@@ -261,8 +261,8 @@ class Fit:
         return [one for one in found if one is not None]
 
     def chosen(self) -> Option:
-        """Choose the option to propose: the largest scale whose runs read
-        TOKENS_A_PARAMETER, else the smallest scale.
+        """Choose the option to propose: the largest scale with TOKENS_A_PARAMETER tokens a parameter, else the
+        smallest.
 
         It has the seeds that are asked for, those that resolve the gain that is asked for, or the usual number.
 

@@ -19,8 +19,8 @@ WORD_WIDTH, PUBLISHED_WIDTH = 15, 28
 
 
 def markdown(priced: Estimator, frame: pd.DataFrame) -> str:
-    """Write the plan as Markdown: what it rests on, the whole table rounded and with
-    units, and the papers' own figures.
+    """Write the plan as Markdown: what it rests on, the whole table rounded and with units, and the papers' own
+    figures.
     """
     parts = [*notes(priced, frame), _grid(whole(frame), "pipe"), beside_documents(priced)]
     return "\n\n".join(part for part in parts if part)
@@ -115,7 +115,7 @@ def _price(frame: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def _about(frame: pd.DataFrame, shown: pd.Series) -> pd.Series:
-    """Figures with the word where they rest on a reckoned run."""
+    """Figures with the word where they rest on an estimated run."""
     return shown.where(~(frame["runs_reckoned"] > 0), "about " + shown)
 
 

@@ -1,5 +1,5 @@
-"""Gives operations and parameters of a model: counted from its modules where that was
-done, else estimated from its spec.
+"""Gives operations and parameters of a model: counted from its modules where that was done, else estimated from its
+spec.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ NODE = 8
 
 
 def table(estimator: Estimator) -> pd.DataFrame:
-    """Make the plan's table: a row for each target of each study, each whole study, and all
-    studies where there are several.
+    """Make the plan's table: a row for each target of each study, each whole study, and all studies where there are
+    several.
 
     Targets share runs, so that their rows do not add up; a whole study's row counts each run once.
     """
@@ -65,8 +65,8 @@ def row(
     read: dict[str, dict[str, Run]],
     measured: Mapping[str, Measurement] | None = None,
 ) -> dict[str, object]:
-    """Price a set of runs, the scores and probes that are read of them, and
-    measurements, as a row of the plan's table.
+    """Price a set of runs, the scores and probes that are read of them, and measurements, as a row of the plan's
+    table.
 
     What cannot be estimated is named in `not_counted` and in no sum; `runs_reckoned` says of how many runs the
     operations are estimated rather than counted.
@@ -155,8 +155,9 @@ def speed_in_words(estimator: Estimator) -> str:
 
 
 def memory_in_words(estimator: Estimator) -> str:
-    """Say how much of a device's memory finished runs took at most; empty where none
-    recorded it, since nothing is guessed.
+    """Say how much of a device's memory finished runs took at most.
+
+    Empty where none recorded it, since nothing is guessed.
     """
     memory = estimator.calibration.memory
     return _by_scale({key: f"{most / 1e9:.2f} GB" for key, most in memory.items()})
