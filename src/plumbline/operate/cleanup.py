@@ -12,7 +12,7 @@ what they are, by kind:
     `set-aside`  state that somebody asked to start afresh from
     `damaged`    checkpoints and records that were not as they were written, archives that were not the pinned ones
     `half`       what a trainer that was killed was about to write
-    `fetched`    what was read of a hub's data set: a fetch goes on from it, or from its documents to more of them
+    `fetched`    what was read of a hub's data set: a fetch continues from it, or from its documents to more of them
 
 Nothing is removed unasked, nor from under a trainer that is at work. `--afresh` sets the state of a run aside, so that
 its next start begins at step 0.
