@@ -43,10 +43,9 @@ def page(found: Found) -> Page:
 
 
 def grid(found: Found, study: Study, sources: Sources, *, named: bool = True) -> Grid | None:
-    """Build the table of a study's claims, each verdict linked to the runs that it rests
-    on; None where none were judged.
+    """Build the table of a study's claims, each verdict linked to the runs that it rests on.
 
-    `named`: whether the title names the study.
+    None where no claims were judged. `named`: whether the title names the study.
     """
     rows = read(found, study)
     if not rows:

@@ -24,8 +24,9 @@ STATES = (COMPLETED, DIVERGED, OTHER_SPEC, UNFINISHED, NOT_RUN, MEASURED, MISSIN
 
 @dataclass(frozen=True, kw_only=True)
 class RunFound:
-    """A run (or measurement) that a page names, as it was found on disk. `planned`: the
-    configuration's run, if it has it.
+    """A run (or measurement) that a page names, as it was found on disk.
+
+    `planned`: the configuration's run, if it has it.
     """
 
     key: str
@@ -71,8 +72,8 @@ class Product:
 
     @property
     def made(self) -> bool:
-        """Whether the product is there: a table with the file that says where its cells
-        come from, a figure with its svg.
+        """Whether the product is there: a table with the file that says where its cells come from, a figure with its
+        svg.
         """
         beside = {"table": provenance.beside(self.path), "figure": self.path.with_suffix(".svg")}
         return self.path.exists() and beside.get(self.kind, self.path).exists()
@@ -80,8 +81,9 @@ class Product:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Finds what is there of a project's runs and products. Paths are from the
-    project's root, where reports are made.
+    """Finds what is there of a project's runs and products.
+
+    Paths are from the project's root, where reports are made.
     """
 
     plan: Project
@@ -118,8 +120,9 @@ class Found:
         return [self.run(key) for key in study.runs]
 
     def products(self, study: Study) -> list[Product]:
-        """List a study's tables, figures, claims and interpretations in the study's
-        order; a user's own file has none.
+        """List a study's tables, figures, claims and interpretations in the study's order.
+
+        A user's own file has none.
         """
         if study.name not in self.plan.studies:
             return []
@@ -145,8 +148,9 @@ class Found:
         return made
 
     def command(self, *targets: str | Path, studies: str = "") -> str:
-        """Spell the command that makes missing targets, for a reader to paste; `studies`:
-        the configuration's only studies.
+        """Spell the command that makes missing targets, for a reader to paste.
+
+        `studies`: the names of the only studies that the command is to configure.
         """
         only = f" 'studies=[{studies}]'" if studies else ""
         source = self.plan.config["data"]["source"]

@@ -38,8 +38,8 @@ MARKS = (WITHIN, BEYOND, SAME, OTHER, UNKNOWN, ELSEWHERE, TEXTS)
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far apart runs are that differ by their seed: `sigma`, a standard deviation, and
-    `freedom`, its degrees of freedom.
+    """How far apart runs are that differ by their seed: `sigma`, a standard deviation, and `freedom`, its degrees of
+    freedom.
     """
 
     sigma: float

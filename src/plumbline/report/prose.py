@@ -15,8 +15,8 @@ _READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("ima
 
 
 def html(text: str, *, below: int = 1, prefix: str = "part-") -> Markup:
-    """Turn Markdown into HTML without its title, its headings `below` levels lower and
-    with ids that begin with `prefix`.
+    """Turn Markdown into HTML without its title, its headings `below` levels lower and with ids that begin with
+    `prefix`.
     """
     tokens = _READER.parse(text)
     tokens = tokens[3:] if tokens and tokens[0].tag == "h1" else tokens

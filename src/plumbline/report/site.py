@@ -63,8 +63,8 @@ class Site:
 
 
 def build(planned: Project, out: Path) -> int:
-    """Build the report of what is there of a project, and replace the folder of `out`
-    (the first page) by it as a whole.
+    """Build the report of what is there of a project, and replace the folder of `out` (the first page) by it as a
+    whole.
 
     Returns:
         How many pages it has.

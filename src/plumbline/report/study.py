@@ -97,7 +97,7 @@ def _figure(product: Product, along: dict[str, str]) -> Figure:
 
 
 def _scales(study: Study, preset: str) -> list[dict[str, Any]]:
-    """Name, label here and in the document of each scale that this preset has."""
+    """Name, label here and in the paper of each scale that this preset has."""
     scales = study.sheet["scales"]
     return [
         {"name": name, "here": entry[preset]["label"], "document": entry.get("paper", {}).get("label", "")}
