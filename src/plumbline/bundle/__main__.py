@@ -110,8 +110,8 @@ def pack(planned: Project, out: Path, *, as_it_is: bool = False) -> tuple[conten
 
 
 def require_no_texts(path: Path) -> None:
-    """Refuse a frame of evaluation examples whose items are called by more than ids:
-    texts of benchmarks are not packed.
+    """Refuse a frame of evaluation examples whose items are called by more than ids: texts of benchmarks are not
+    packed.
 
     Raises:
         PlumblineError: there is such an item.

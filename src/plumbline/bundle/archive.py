@@ -204,7 +204,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 class _Hashed:
-    """A file whose SHA-256 is reckoned as it is read."""
+    """A file whose SHA-256 is computed as it is read."""
 
     def __init__(self, handle: IO[bytes]) -> None:
         self._handle, self._hash = handle, hashlib.sha256()

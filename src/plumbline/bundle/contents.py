@@ -166,8 +166,9 @@ def openblas() -> str | None:
 
 
 def checkout(root: Path) -> tuple[str | None, str | None, bool | None]:
-    """Look up a checkout's commit, the commit's date, and whether `SOURCES` were edited
-    since; None without a repository.
+    """Look up a checkout's commit, the commit's date, and whether `SOURCES` were edited since.
+
+    None without a repository.
     """
     said = git(root, "log", "-1", "--format=%H %cI")
     if said is None:

@@ -43,10 +43,10 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Described:
-    """What the crate says beside the list of files. `results`: files that were made; all
-    others are what they were made from.
+    """Everything that the crate says beside the list of its files.
 
-    `date`: an ISO 8601 date or time. `commit`: empty where it is not known.
+    `results`: files that were made; all others are what they were made from. `date`: an ISO 8601 date or time.
+    `commit`: empty where it is not known.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Described:
 
 
 def build(files: Iterable[Entry], said: Described) -> dict[str, Any]:
-    """Build the crate's JSON-LD document for files of these names, sizes and checksums."""
+    """Build the crate's content (JSON-LD) for files of these names, sizes and checksums."""
     files = list(files)
     made = [_at(file.name) for file in files if file.name in said.results]
     read = [_at(file.name) for file in files if file.name not in said.results]
@@ -108,12 +108,12 @@ def build(files: Iterable[Entry], said: Described) -> dict[str, Any]:
 
 
 def text(document: Mapping[str, Any]) -> str:
-    """Write the crate's document as JSON text."""
+    """Write the crate's content as JSON text."""
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def check(document: Any, where: str) -> dict[str, Entry]:
-    """Check a document against what RO-Crate 1.2 asks of every crate, and against what a bundle needs of its files.
+    """Check a crate's content against what RO-Crate 1.2 asks of all crates, and what a bundle needs of its files.
 
     Returns:
         Name -> the file's entry.

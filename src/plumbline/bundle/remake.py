@@ -42,8 +42,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a `Request`: the folder of the package that ran, products that it would make of
-    something else, and errors by product.
+    """The answer to a `Request`: the folder of the package that ran, products that it would make of something else, and
+    errors by product.
     """
 
     package: str
