@@ -43,8 +43,8 @@ def arguments() -> argparse.ArgumentParser:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A run's folder, with the tokenizer and the scores that the workflow made for the
-    run (None where it is not known).
+    """A run's folder, with the tokenizer and the scores that the workflow made for the run (None where it is not
+    known).
     """
 
     folder: Path

@@ -1,5 +1,5 @@
-"""Trains a run of a study without Snakemake, changed at will: ``plumbline train
-STUDY/SCALE/METHOD/sSEED --out DIR``.
+"""Trains a run of a study without Snakemake, changed at will: ``plumbline train STUDY/SCALE/METHOD/sSEED --out
+DIR``.
 
 The packs are those that the workflow makes; what a run leaves in DIR is what it leaves in the workflow's own folder. A
 METHOD may be a variant (``qknorm.x``) or an arm. Exit codes: 0 run to its end (completed or diverged), 75 asked to stop
