@@ -1,5 +1,6 @@
-"""Offers the few names of Plumbline that stay, for use from Python. Whatever else a
-module has may move without notice.
+"""Offers the few names of Plumbline that stay, for use from Python.
+
+Whatever else a module has may move without notice.
 
     from plumbline import api
 
