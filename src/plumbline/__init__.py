@@ -1,4 +1,4 @@
-"""Plumbline: rebuild the tables and figures of five studies of Transformer pretraining."""
+"""Rebuilds the tables and figures of five studies of Transformer pretraining."""
 
 __version__ = "0.1.0"
 

@@ -1,4 +1,4 @@
-"""``python -m plumbline``: the command `plumbline`."""
+"""Runs the command `plumbline` as ``python -m plumbline``."""
 
 from plumbline.cli import NAME, main
 

@@ -1,4 +1,6 @@
-"""Plumbline from Python: the few names that stay. What else a module has may move without notice.
+"""Offers the few names of Plumbline that stay, for use from Python.
+
+Whatever else a module has may move without notice.
 
     from plumbline import api
 

@@ -1,4 +1,4 @@
-"""Release bundles: one archive from which every table and figure of a configuration is made again elsewhere.
+"""Packs release bundles: one archive from which every table and figure of a configuration is made again elsewhere.
 
 `python -m plumbline.bundle` packs, `plumbline rebuild` makes again and compares; docs/bundle.md.
 """

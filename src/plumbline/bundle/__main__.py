@@ -1,5 +1,7 @@
-"""``python -m plumbline.bundle``: pack what a configuration gave, for a rebuild elsewhere. `snakemake bundle` makes the
-products first, and calls it."""
+"""Packs what a configuration gave into a release bundle, for a rebuild elsewhere: ``python -m plumbline.bundle``.
+
+`snakemake bundle` makes the products first, and calls it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ LOCK = "requirements.lock"
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `python -m plumbline.bundle`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle"), description=described(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--study", action="append", metavar="STUDY", help="only this one; may be repeated")
@@ -48,7 +50,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """The verb."""
+    """Run `python -m plumbline.bundle`: write the archive, and name the products that it lacks."""
     given = arguments().parse_args()
     config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
     config |= {"preset": given.preset} if given.preset else {}
@@ -64,12 +66,17 @@ def main() -> None:
 
 
 def pack(planned: Project, out: Path, *, as_it_is: bool = False) -> tuple[contents.Contents, list[Product]]:
-    """Write the archive of a plan; what it says of itself, and the products that are not there.
+    """Write the release bundle of a configuration.
+
+    Args:
+        as_it_is: pack the products that are there, even if some are not.
+
+    Returns:
+        What the bundle says of itself, and the products that are not in it.
 
     Raises:
         PlumblineError: a product is not there (and `as_it_is` does not allow that), does not say what it was made of,
             or what is to be packed holds texts.
-
     """
     folder = planned.root / planned.paths.results
     products = planned.bundles.products
@@ -103,11 +110,11 @@ def pack(planned: Project, out: Path, *, as_it_is: bool = False) -> tuple[conten
 
 
 def require_no_texts(path: Path) -> None:
-    """Refuse a frame of examples whose items are called by more than ids: benchmarks' texts are not ours to pass on.
+    """Refuse a frame of evaluation examples whose items are called by more than ids: texts of benchmarks are not
+    packed.
 
     Raises:
         PlumblineError: there is such an item.
-
     """
     from plumbline.core import frames
 

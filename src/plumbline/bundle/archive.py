@@ -1,7 +1,7 @@
-"""The archive: a tar of plain files under one folder, compressed with xz; the same bytes from the same files.
+"""Writes and reads the archive of a bundle: a tar of plain files under one folder, compressed with xz.
 
-It is read with distrust: nothing is written outside the folder asked for, only what its crate lists is taken, and each
-file's size and SHA-256 must be those that the crate has.
+The same files give the same bytes. An archive is read with distrust: nothing is written outside the folder asked for,
+only what its crate lists is taken, and each file's size and SHA-256 must be those that the crate has.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _PIECE = 1 << 20
 
 
 def write(out: Path, files: Mapping[str, bytes | Path], described: crate.Described) -> None:
-    """Write `files` (name within the archive -> content, or where it lies) with their crate first, by name, without
-    times, owners and modes of this machine.
+    """Write an archive of `files` (name within the archive -> content, or where it lies).
+
+    Their crate comes first, then they by name, without times, owners and modes of this machine.
 
     Raises:
         PlumblineError: a file was changed meanwhile.
@@ -55,7 +56,7 @@ def write(out: Path, files: Mapping[str, bytes | Path], described: crate.Describ
 
 
 def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.Entry]:
-    """Unpack into a folder that is new or empty; nothing of it stays if anything is wrong.
+    """Unpack an archive into a folder that is new or empty; nothing of it stays if anything is wrong.
 
     Args:
         moved: first part of a name -> another one that it gets in the folder.
@@ -81,13 +82,13 @@ def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, c
 
 
 def empty(folder: Path) -> None:
-    """Remove what was unpacked."""
+    """Remove everything in a folder that was unpacked into, and keep the folder."""
     for found in folder.iterdir():
         shutil.rmtree(found) if found.is_dir() else found.unlink()
 
 
 def read_one(archive: Path, name: str) -> bytes:
-    """The content of one file, whose size and SHA-256 are those of the crate.
+    """Read one file of an archive, whose size and SHA-256 must be those of the crate.
 
     Raises:
         PlumblineError: as `unpack`; or there is no such file.
@@ -203,7 +204,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 class _Hashed:
-    """A file whose SHA-256 is reckoned as it is read."""
+    """A file whose SHA-256 is computed as it is read."""
 
     def __init__(self, handle: IO[bytes]) -> None:
         self._handle, self._hash = handle, hashlib.sha256()

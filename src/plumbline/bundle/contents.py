@@ -1,4 +1,4 @@
-"""What a bundle says of itself, `plumbline.json`: what was asked for, at which commit, with which packages."""
+"""Describes a bundle in its `plumbline.json`: what was asked for, at which commit, with which packages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40,64}\Z")]
 
 
 class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A product (see `plumbline.project.bundles.Product`): what it says that it was made of."""
+    """A product of a bundle (see `plumbline.project.bundles.Product`), with the fingerprint of what it was made of."""
 
     study: str
     kind: str
@@ -58,7 +58,7 @@ class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a plan's configuration that a bundle goes by; the others are the plan's to check."""
+    """The parts of a configuration that a rebuild reads; the project checks the others when it loads them."""
 
     preset: str
     studies: list[str]
@@ -66,7 +66,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`configuration` is that of the plan, its `work` the folder within the archive; `called` is what products call
+    """Everything that a bundle says of itself.
+
+    `configuration` is that of the project, its `work` the folder within the archive; `called` is what products call
     that folder of their preset. `results`: the folder of the products. `commit`, `committed` (its date) and `edited`
     (whether `SOURCES` were) are None where there was no repository. `versions`: of this package, Snakemake, and
     `PACKAGES`. `openblas`: the processor that numpy's linear algebra was for, as OPENBLAS_CORETYPE has it: another one
@@ -87,17 +89,17 @@ class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @property
     def asked(self) -> Configuration:
-        """The parts of the configuration that a bundle goes by."""
+        """The parts of the bundle's configuration that a rebuild reads."""
         return msgspec.convert(self.configuration, Configuration)
 
     @property
     def work(self) -> str:
-        """The folder of the preset's frames within the archive."""
+        """The folder within the archive of the preset's frames (runs, scores, probes, measurements)."""
         return f"{self.asked.work}/{self.asked.preset}"
 
 
 def parse(text: bytes, where: str) -> Contents:
-    """A bundle's `plumbline.json`.
+    """Read the text of a bundle's `plumbline.json`; `where` names the bundle in errors.
 
     Raises:
         PlumblineError: it is of another format, or of an early state of this one, and what rebuilds it; or it is none.
@@ -125,8 +127,11 @@ def parse(text: bytes, where: str) -> Contents:
 
 
 def what_rebuilds(commit: Any, edited: Any, where: str) -> str:
-    """Commands that rebuild a bundle with its own commit's code, where this version cannot. They are pasted, so what it
-    calls a commit has to be one."""
+    """Say, for an error message, which commands rebuild a bundle that this version cannot: those of its own commit's
+    code.
+
+    They are pasted into a shell, so `commit` has to be a hash.
+    """
     if edited or not (isinstance(commit, str) and re.fullmatch("[0-9a-f]{40,64}", commit)):
         return "rebuild it with the sources that made it, which are in no commit"
     beside, bundle = f"../plumbline-{commit[:7]}", shlex.quote(str(Path(where).resolve()))
@@ -138,7 +143,10 @@ def what_rebuilds(commit: Any, edited: Any, where: str) -> str:
 
 
 def versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
-    """Installed versions of packages, without the part that names a build; none of those that are not there."""
+    """Look up the installed versions of packages, without the part that names a build.
+
+    Packages that are missing are left out.
+    """
     found = {}
     for name in names:
         try:
@@ -149,7 +157,7 @@ def versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
 
 
 def openblas() -> str | None:
-    """The processor that numpy's OpenBLAS computes for, here; None where it has another library."""
+    """Name the processor that numpy's OpenBLAS computes for on this machine; None where numpy has another library."""
     import numpy  # noqa: F401  # which loads it
     from threadpoolctl import threadpool_info
 
@@ -158,7 +166,10 @@ def openblas() -> str | None:
 
 
 def checkout(root: Path) -> tuple[str | None, str | None, bool | None]:
-    """Commit of a checkout, its date, and whether `SOURCES` were edited since; None without a repository."""
+    """Look up a checkout's commit, the commit's date, and whether `SOURCES` were edited since.
+
+    None without a repository.
+    """
     said = git(root, "log", "-1", "--format=%H %cI")
     if said is None:
         return None, None, None
@@ -168,7 +179,7 @@ def checkout(root: Path) -> tuple[str | None, str | None, bool | None]:
 
 
 def git(root: Path, *words: str) -> str | None:
-    """What git answers in a checkout; None where there is none, or no git."""
+    """Run a git command in a checkout and return what it prints; None where there is no repository, or no git."""
     if not (root / ".git").exists():
         return None
     try:

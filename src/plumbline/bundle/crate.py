@@ -1,4 +1,4 @@
-"""`ro-crate-metadata.json`: what an archive is and which files it has, by RO-Crate 1.2.
+"""Writes and checks `ro-crate-metadata.json`: what an archive is and which files it has, by RO-Crate 1.2.
 
 Its dates are those of commit and runs, not of a clock, so that the same state gives the same bytes.
 """
@@ -34,7 +34,7 @@ _AUTHORS, _ACTION, _SNAKEMAKE = "#authors", "#made", "https://snakemake.readthed
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file: its name within the crate, bytes, and hex SHA-256."""
+    """A file of an archive: its name within the crate, its size in bytes, and its SHA-256 in hex."""
 
     name: str
     size: int
@@ -43,9 +43,10 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Described:
-    """What the crate says beside its files. `results`: files that the action made; all others are what it read.
+    """Everything that the crate says beside the list of its files.
 
-    `date`: an ISO 8601 date or time. `commit`: empty where it is not known.
+    `results`: files that were made; all others are what they were made from. `date`: an ISO 8601 date or time.
+    `commit`: empty where it is not known.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Described:
 
 
 def build(files: Iterable[Entry], said: Described) -> dict[str, Any]:
-    """The document for files of these names, sizes and checksums."""
+    """Build the crate's content (JSON-LD) for files of these names, sizes and checksums."""
     files = list(files)
     made = [_at(file.name) for file in files if file.name in said.results]
     read = [_at(file.name) for file in files if file.name not in said.results]
@@ -107,12 +108,12 @@ def build(files: Iterable[Entry], said: Described) -> dict[str, Any]:
 
 
 def text(document: Mapping[str, Any]) -> str:
-    """The document as it is written."""
+    """Write the crate's content as JSON text."""
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def check(document: Any, where: str) -> dict[str, Entry]:
-    """Hold a document against what RO-Crate 1.2 asks of every crate, and against what a bundle needs of its files.
+    """Check a crate's content against what RO-Crate 1.2 asks of all crates, and what a bundle needs of its files.
 
     Returns:
         Name -> the file's entry.

@@ -1,5 +1,8 @@
-"""``plumbline rebuild BUNDLE.tar.xz --into FOLDER``: every table, figure and page of a bundle made again from what is
-in it, without a GPU, a corpus or training, and compared byte by byte with those that it brought."""
+"""Makes every table, figure and page of a bundle again: ``plumbline rebuild BUNDLE.tar.xz --into FOLDER``.
+
+They are made from what is in the bundle, without a GPU, a corpus or training, and compared byte by byte with those that
+it brought.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,12 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rebuilt:
-    """What came of it: file -> equal, different or missing; why products could not be made; and what is otherwise
-    here than where the bundle was made, in words."""
+    """The outcome of a rebuild: what the bundle says of itself (`said`), and for each file whether it came out equal,
+    different or missing (`verdicts`).
+
+    `failed`: product -> why it could not be made. `otherwise`: what is different here from where the bundle was made,
+    in words.
+    """
 
     said: contents.Contents
     verdicts: dict[str, str]
@@ -48,12 +55,12 @@ class Rebuilt:
 
     @property
     def whole(self) -> bool:
-        """Whether every file came out equal."""
+        """Whether every file of the bundle came out equal."""
         return set(self.verdicts.values()) <= {EQUAL}
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline rebuild`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle.rebuild"), description=described(__doc__))
     parser.add_argument("bundle", type=Path, metavar="BUNDLE.tar.xz")
     parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="a new folder, or an empty one")
@@ -67,7 +74,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """The verb: 0 where all files came out equal, else 1."""
+    """Run `plumbline rebuild`, and return the exit code: 0 where all files came out equal, else 1."""
     given = arguments().parse_args()
     found = rebuild(
         given.bundle,
@@ -122,7 +129,10 @@ def rebuild(
 
 
 def told(found: Rebuilt, folder: Path | None = None) -> str:
-    """What came of it, for a terminal; where it can be looked at, if the folder stays."""
+    """Report the outcome of a rebuild as text for a terminal.
+
+    `folder`, where it is kept, is named as the place to look.
+    """
     said, counts = found.said, Counter(found.verdicts.values())
     studies, commit = ", ".join(said.asked.studies), said.commit or "unknown"
     lines = [f"{said.asked.preset}: {studies}; bundle format {said.format}, made at commit {commit}"]

@@ -1,4 +1,5 @@
-"""``python -m plumbline.bundle.records``: bundles worth keeping, each in a folder of records/ that names its commit.
+"""Keeps bundles that are worth it, each in a folder of records/ that names its commit: ``python -m
+plumbline.bundle.records``.
 
 ``keep NAME BUNDLE.tar.xz --words "..."`` puts one there; ``check [NAME ...]`` makes all its products again with the
 code of its commit, from this repository's history, and compares them byte by byte.
@@ -26,8 +27,10 @@ FOLDER, SAYS = Path("records"), "record.json"
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a record says: what it is of in a person's words, and which archive of which commit it is. `format`: that
-    of the archive (`plumbline.bundle.contents.FORMAT`)."""
+    """The description of a kept bundle: what it shows, in a person's words, and which archive of which commit it is.
+
+    `format`: that of the archive (`plumbline.bundle.contents.FORMAT`).
+    """
 
     words: str
     format: int
@@ -40,7 +43,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `python -m plumbline.bundle.records`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle.records"), description=described(__doc__))
     verbs = parser.add_subparsers(dest="verb", required=True)
     kept = verbs.add_parser("keep", help="a bundle of a commit, as a record")
@@ -56,7 +59,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """The verb: 0 where every record came out equal, else 1."""
+    """Run ``keep`` or ``check``, and return the exit code: 0 where every record came out equal, else 1."""
     given = arguments().parse_args()
     if given.verb == "keep":
         print(keep(given.records / given.name, given.bundle, given.words))
@@ -71,12 +74,12 @@ def main() -> int:
 
 
 def names(records: Path = FOLDER) -> list[str]:
-    """The records that are there."""
+    """List the names of the records in a folder."""
     return sorted(path.parent.name for path in records.glob(f"*/{SAYS}"))
 
 
 def keep(folder: Path, bundle: Path, words: str) -> Path:
-    """Put a bundle into a new record.
+    """Keep a bundle as a new record: copy it into `folder`, and write its description; returns that file's path.
 
     Raises:
         PlumblineError: there is such a record, or the bundle names no commit that has all of its sources.
@@ -103,10 +106,10 @@ def keep(folder: Path, bundle: Path, words: str) -> Path:
 
 
 def read(folder: Path) -> Record:
-    """What a record says, which is true of its archive.
+    """Read a record's description, once it is known to be of the archive beside it.
 
     Raises:
-        PlumblineError: it says nothing, or its archive is another one.
+        PlumblineError: there is no description, or the archive is another one.
     """
     try:
         text = (folder / SAYS).read_bytes()
@@ -129,7 +132,11 @@ def read(folder: Path) -> Record:
 
 
 def check(folder: Path, jobs: int = 1) -> int:
-    """Make a record's products again with its commit's code; 0 where all came out equal, else 1."""
+    """Make a record's products again with its commit's code, and print the outcome.
+
+    Returns:
+        The exit code: 0 where all came out equal, else 1.
+    """
     kept = read(folder)
     print(f"{folder.name}: {kept.words}", flush=True)
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,4 +1,4 @@
-"""Make products of an unpacked bundle again, by the verbs that the rules in workflow/rules/results.smk call.
+"""Makes products of an unpacked bundle again, by the verbs that the rules in workflow/rules/results.smk call.
 
 ``python -m plumbline.bundle.remake REQUEST.json``, in the bundle's folder: `plumbline.bundle.rebuild` starts it, and a
 later version's `--at-commit` too, with the package of this commit. So request and answer are part of the format of
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked: `configuration` to `products` are of `contents.Contents`. `any_commit`: make products even where
-    some would be made of something else here. `answer`: the file that an `Answer` is written to."""
+    """The request that a rebuild writes for this module: which products of a bundle to make, and where to answer.
+
+    `configuration` to `products` are of `contents.Contents`. `any_commit`: make products even where some would be made
+    of something else here. `answer`: the file that an `Answer` is written to.
+    """
 
     configuration: dict[str, Any]
     work: str
@@ -39,7 +42,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it: the package that ran, products that it would make of something else, and errors by product."""
+    """The answer to a `Request`: the folder of the package that ran, products that it would make of something else, and
+    errors by product.
+    """
 
     package: str
     other: list[str]
@@ -47,7 +52,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> None:
-    """The request's products, made one after the other."""
+    """Make the products of the request that the command line names, one after the other."""
     from plumbline.project import load
 
     request = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Request)

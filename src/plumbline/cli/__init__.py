@@ -1,7 +1,7 @@
-"""One command for every verb: ``plumbline VERB ...`` (``python -m plumbline`` is the same).
+"""Runs every verb through one command: ``plumbline VERB ...`` (``python -m plumbline`` is the same).
 
-A verb is a module with ``arguments()``, its command line, and ``main()``. It is imported when it is asked for: a list
-of verbs, or their completion by a shell, waits for no torch.
+A verb is a module with ``arguments()``, which builds its command line, and ``main()``. It is imported when it is asked
+for: a list of verbs, or their completion by a shell, waits for no torch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ NAME = "plumbline"
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """Where a verb is, and what it is for. `part`: the verb within its module, where that has several."""
+    """A verb of the command: the `module` that runs it, and the `words` that the list of verbs says of it.
+
+    `part`: the module has several verbs, and this is one of its subcommands.
+    """
 
     module: str
     words: str
@@ -55,7 +58,7 @@ VERBS = {
 
 
 class OneVerb(click.Command):
-    """Hands its words to the verb's own command line, which also knows its options and its help."""
+    """Hands all words after the verb to the verb's own argparse parser, which knows its options and its help."""
 
     def __init__(self, name: str, verb: Verb) -> None:
         super().__init__(name, short_help=verb.words, add_help_option=False)
@@ -64,23 +67,26 @@ class OneVerb(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
+        """Make click's context with the words kept as they are: click parses none of the verb's options."""
         context = click.Context(self, info_name=info_name, parent=parent, **extra)
         context.args = list(args)
         return context
 
     def invoke(self, ctx: click.Context) -> None:
+        """Import the verb's module and run its `main`, with the words as `sys.argv`."""
         assert self.name is not None
         words = [NAME, self.name] if self.verb.part else [f"{NAME} {self.name}"]
         sys.argv = [*words, *ctx.args]
         command_line.run(import_module(_runnable(self.verb.module)).main)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a word of the verb's command line: the verb's options where it begins with ``-``, else files."""
         if not incomplete.startswith("-"):
             return [CompletionItem(incomplete, type="file")]
         return [CompletionItem(option) for option in sorted(self.options()) if option.startswith(incomplete)]
 
     def options(self) -> set[str]:
-        """The options that the verb's command line takes."""
+        """List the options (``--name`` and ``-n``) that the verb's parser knows."""
         parser = import_module(_runnable(self.verb.module)).arguments()
         if self.verb.part:
             (parts,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))

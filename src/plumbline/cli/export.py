@@ -1,4 +1,4 @@
-"""``plumbline export RUN --to hf``: a finished run as a folder that other tools load, without Plumbline.
+"""Writes a finished run as a folder that other tools load, without Plumbline: ``plumbline export RUN --to hf``.
 
 A Llama becomes a Llama. Any other model takes the code along that it runs, and is loaded by
 ``AutoModelForCausalLM.from_pretrained(FOLDER, trust_remote_code=True)``. Before the folder takes its place it is loaded
@@ -18,7 +18,7 @@ from plumbline.specs.config import PRESETS, load_config
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline export`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline export"),
         description=command_line.described(__doc__),
@@ -43,7 +43,9 @@ def arguments() -> argparse.ArgumentParser:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A run's folder, and what the workflow made beside it."""
+    """A run's folder, with the tokenizer and the scores that the workflow made for the run (None where it is not
+    known).
+    """
 
     folder: Path
     tokenizer: Path | None = None
@@ -51,10 +53,10 @@ class Found:
 
 
 def find(run: str, preset: str | None) -> Found:
-    """A run by its folder or by its name.
+    """Find a run by its folder, or by its name such as ``transfer/base/qknorm/s42``.
 
     Raises:
-        PlumblineError: it is neither, or has not finished.
+        PlumblineError: it is neither, or the run has not finished.
     """
     folder = Path(run)
     if folder.is_dir():
@@ -81,7 +83,7 @@ def find(run: str, preset: str | None) -> Found:
 
 
 def main() -> None:
-    """The verb."""
+    """Run `plumbline export`: write the folder, and say where it is."""
     given = arguments().parse_args()
     found = find(given.run, given.preset)
     from plumbline.export.write import export_hf

@@ -1,4 +1,5 @@
-"""``plumbline init FOLDER``: write a project: Snakefile, workflow, configuration, profiles, examples and documentation.
+"""Writes a project (``plumbline init FOLDER``): Snakefile, workflow, configuration, profiles, examples,
+documentation.
 
 What is written is what travels with the package, so that a wheel needs no copy of the repository. Nothing is ever
 overwritten: a folder that holds anything but .git and .venv is refused. After a newer package was installed,
@@ -38,7 +39,7 @@ IGNORED = [
 
 
 def contents() -> dict[str, Path | str]:
-    """Every file of a new project: where it is copied from, or its text."""
+    """List every file of a new project: its path in the project -> the file that it is copied from, or its text."""
     root = package_data.folder()
     found: dict[str, Path | str] = {path.as_posix(): root / path for path in package_data.files(root)}
     if "Snakefile" not in found:
@@ -77,7 +78,8 @@ def write(folder: Path) -> int:
 
 
 def upgrade(folder: Path) -> list[str]:
-    """Bring a project up to the package that is installed; returns what was done, and what is left to do, in lines.
+    """Bring a project up to date with the installed package; returns lines about what was done and what is left to
+    do.
 
     Raises:
         PlumblineError: the folder is no project that `init` wrote.
@@ -151,7 +153,7 @@ def _recorded(folder: Path) -> dict[str, Any]:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline init`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline init"),
         description=command_line.described(__doc__),
@@ -163,7 +165,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """The verb."""
+    """Run `plumbline init`: write a new project, or bring one up to date with ``--upgrade``."""
     given = arguments().parse_args()
     if given.upgrade:
         for line in upgrade(given.folder) or ["nothing to do"]:

@@ -1,4 +1,4 @@
-"""``plumbline ls``: what there is to name in a command, one thing a line."""
+"""Lists what can be named in a command, one thing a line: ``plumbline ls``."""
 
 from __future__ import annotations
 
@@ -65,10 +65,11 @@ OF_A_STUDY: dict[str, Callable[[Study], list[Row]]] = {
 
 
 def rows(what: str, study: str | None, preset: str) -> list[Row]:
-    """The lines of a list.
+    """Collect the rows that `plumbline ls` prints, one for each thing that can be named in a command.
 
     Args:
-        study: one of them; None: all that have something at the preset.
+        what: ``studies``, ``presets`` or a key of `OF_A_STUDY`.
+        study: the study that is listed; None: all that have something at the preset.
 
     Raises:
         PlumblineError: there is no such study.
@@ -95,7 +96,7 @@ def _presets(study: str) -> str:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline ls`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline ls"), description=command_line.described(__doc__)
     )
@@ -107,7 +108,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """The verb."""
+    """Run `plumbline ls`: print the list as a table or as JSON."""
     given = arguments().parse_args()
     found = rows(given.what, given.study, given.preset)
     if given.json:

@@ -1,4 +1,4 @@
-"""``plumbline sample RUN --tokenizer tokenizer.json``: what a finished run writes, to be read by a person.
+"""Prints what a finished run writes, to be read by a person: ``plumbline sample RUN --tokenizer tokenizer.json``.
 
 Evidence of nothing: a look at whether a model has learned words.
 """
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 def continuation(
     model: Decoder, prompt: list[int], tokens: int, temperature: float, generator: torch.Generator, end: int | None
 ) -> list[int]:
-    """Tokens that a model puts after a prompt, one at a time, through its cache.
+    """Let a model continue a prompt, one token at a time, through its key-value cache; the ids of the new tokens.
 
     Args:
-        prompt: at least one token.
+        prompt: ids of at least one token.
+        tokens: how many new tokens at most.
         temperature: of the softmax that a token is drawn from; 0: the likeliest.
-        end: a token after which nothing follows; it is left out.
+        end: id of a token after which nothing follows; it is left out.
     """
     import torch
 
@@ -50,7 +51,7 @@ def continuation(
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline sample`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline sample"), description=command_line.described(__doc__)
     )
@@ -67,7 +68,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """The verb."""
+    """Run `plumbline sample`: print the samples that were asked for."""
     given = arguments().parse_args()
     for name, least in (("tokens", 1), ("samples", 1), ("temperature", 0)):
         if getattr(given, name) < least:

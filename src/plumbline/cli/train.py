@@ -1,8 +1,9 @@
-"""``plumbline train STUDY/SCALE/METHOD/sSEED --out DIR``: a run of a study without Snakemake, changed at will.
+"""Trains a run of a study without Snakemake, changed at will: ``plumbline train STUDY/SCALE/METHOD/sSEED --out
+DIR``.
 
-The packs are those that the workflow makes; what a run leaves in DIR is what it leaves in the workflow's own folder.
-A METHOD may be a reading (``qknorm.x``) or an arm. Exit codes: 0 carried out (completed or diverged), 75 asked to stop
-and saved (the same command goes on), anything else a fault.
+The packs are those that the workflow makes; what a run leaves in DIR is what it leaves in the workflow's own folder. A
+METHOD may be a variant (``qknorm.x``) or an arm. Exit codes: 0 run to its end (completed or diverged), 75 asked to stop
+and saved (the same command continues), anything else a fault.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from plumbline.train.settings import Settings
 
 
 def changed(spec: RunSpec, words: list[str]) -> RunSpec:
-    """A spec with ``part.key=value`` words on top, checked as the YAML is; another component takes its own defaults.
+    """Change a run's spec by ``part.key=value`` words, checked as the study's YAML is.
+
+    Another component takes its own defaults.
 
     Raises:
-        PlumblineError: a word is not of that form, or says what cannot be meant.
+        PlumblineError: a word is not of that form, or asks for something that the schema does not allow.
     """
     content = {key: value for key, value in spec.to_dict().items() if key != "components"}
     for word in words:
@@ -54,7 +57,7 @@ def changed(spec: RunSpec, words: list[str]) -> RunSpec:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline train`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline train"),
         description=command_line.described(__doc__),
@@ -94,7 +97,7 @@ def _require_own_folder(out: Path, spec: RunSpec) -> None:
 
 
 def main() -> int:
-    """The verb. SIGTERM is caught before anything slow is imported."""
+    """Run `plumbline train`, and return the exit code. SIGTERM is caught before anything slow is imported."""
     stop = StopRequest().install()
     given = arguments().parse_args()
     config = load_config()

@@ -1,4 +1,4 @@
-"""`plumbline verdict results.csv`: a verdict on numbers from any program, with its power and the ledger.
+"""Judges numbers from any program, with the power of the comparison and the ledger: `plumbline verdict results.csv`.
 
 Reads .csv, .tsv and .jsonl: a table (method, seed, metric), or the log of a sequential search (commit, metric, status).
 Writes a page and its numbers beside the file, and enters what was tried in the ledger. See docs/verdict.md.
@@ -24,7 +24,7 @@ from plumbline.experiment.terms import ALPHA, Terms
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline verdict`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.experiment"), description=described(__doc__))
     add, columns = parser.add_argument, Columns()
     add("results", type=Path, nargs="?", metavar="RESULTS", help="file of numbers: .csv, .tsv or .jsonl")
@@ -55,7 +55,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Carry out the command line `words` (default: this process's)."""
+    """Run `plumbline verdict` with the command line `words` (default: this process's), and return the exit code."""
     words = sys.argv[1:] if words is None else words
     given = arguments().parse_args(words)
     if given.check_page is not None:
@@ -73,12 +73,12 @@ def _shown(word: str) -> str:
 
 
 def default_page(results: Path) -> Path:
-    """``results.verdict.md`` beside ``results.csv``."""
+    """Name the page of a file of numbers: ``results.verdict.md`` beside ``results.csv``."""
     return results.with_name(f"{results.stem}.verdict.md")
 
 
 def request(given: argparse.Namespace, repeat: str) -> numbers.Request:
-    """What the flags ask.
+    """Turn the flags of the command line into a request.
 
     Raises:
         PlumblineError: no file is named, it is not said which direction is better, or a value is out of range.
@@ -118,7 +118,8 @@ def request(given: argparse.Namespace, repeat: str) -> numbers.Request:
 
 
 def check(page: Path, ledger: Path | None) -> int:
-    """Hold a page against its ledger: 0 if it stands, 1 if tries came since and it is to be made again.
+    """Compare a page with its ledger; exit code 0 if it still holds, 1 if more was tried since and it has to be made
+    again.
 
     Raises:
         PlumblineError: there is no such page, or the ledger is not what it was made with.

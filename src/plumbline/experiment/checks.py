@@ -1,7 +1,8 @@
-"""``python -m plumbline.experiment.checks my/cosine.yaml``: what is looked at before anything of a file is trained.
+"""Checks the methods of a user's own file before any is trained: ``python -m plumbline.experiment.checks
+my/cosine.yaml``.
 
-Small models on the CPU, a few seconds. What does not hold is named with the smallest input that shows it, and ends
-with 1: nothing is trained then. Parity is only flagged.
+Small models on the CPU, a few seconds. What does not hold is named with the smallest input that shows it, and ends with
+1: nothing is trained then. Parity is only flagged.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from plumbline.specs.mine import Mine, load, models
 
 
 def report(mine: Mine) -> dict[str, Any]:
-    """What was found, by method: `failed` and `flagged` (name -> words), those of the checks that could not be made
-    because something was `raised`, `parity` by scale, and whether it starts with its baseline's logits (`starts_as`;
-    None where it cannot be built)."""
+    """Make all checks of a user's own file, and return what was found by method.
+
+    Of each method: `failed` and `flagged` (name of a check -> words), the checks that could not be made because
+    something was `raised`, `parity` by scale, and whether it starts with its baseline's logits (`starts_as`; None where
+    it cannot be built).
+    """
     from plumbline.experiment import parity, properties  # torch, which who only reads a report goes without
 
     found: dict[str, Any] = {}
@@ -52,19 +56,22 @@ def report(mine: Mine) -> dict[str, Any]:
 
 
 def kept(path: Path, made_of: str) -> dict[str, Any] | None:
-    """The report that a file holds, if it is of this code and these models, and every check could be made."""
+    """Read the report of a file, if it is of this code and these models, and every check could be made; else None."""
     content = read(path)
     return content if content is not None and content.get("made_of") == made_of and to_keep(content) else None
 
 
 def to_keep(found: dict[str, Any]) -> bool:
-    """Whether every check could be made: what was raised may come from the environment (a package that is not there, no
-    memory), which no hash of the code tells apart from a later one where all is well."""
+    """Whether every check could be made, so that the report may be kept.
+
+    What was raised may come from the environment (a package that is not there, no memory), which no hash of the code
+    tells apart from a later one where all is well.
+    """
     return not any(entry.get("raised") for entry in found["methods"].values())
 
 
 def sentences(found: dict[str, Any], path: str, kind: str) -> list[str]:
-    """A sentence for everything `failed`, or `flagged`, in a report."""
+    """Write a sentence for each check of a report that failed (`kind` ``failed``) or was only flagged (``flagged``)."""
     return [
         f"{path}: {method}: {name}: {words}"
         for method, entry in found["methods"].items()
@@ -73,7 +80,7 @@ def sentences(found: dict[str, Any], path: str, kind: str) -> list[str]:
 
 
 def require(found: dict[str, Any], path: str) -> None:
-    """Refuse what does not hold.
+    """Refuse a report in which a check failed.
 
     Raises:
         PlumblineError: naming every check that failed.
@@ -83,7 +90,7 @@ def require(found: dict[str, Any], path: str) -> None:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `python -m plumbline.experiment.checks`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.experiment.checks"), description=described(__doc__))
     parser.add_argument("mine", metavar="FILE.yaml", help="a file of your own that says `extends:`")
     parser.add_argument("--preset", choices=PRESETS, default="demo")
@@ -95,7 +102,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Check, write what was found, and say it."""
+    """Check a user's own file, print what is flagged, and write the report that ``--out`` asks for."""
     given = arguments().parse_args()
     found = report(load(given.mine, given.preset, source=given.source))
     if given.out is not None and to_keep(found):

@@ -1,4 +1,4 @@
-"""Fingerprints the checks of a file of one's own: their code, the models' code, and the models that are checked."""
+"""Fingerprints the checks of a user's own file: their code, the models' code, and the models that are checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from plumbline.specs.mine import Mine, models
 
 
 def of_checks(mine: Mine) -> str:
-    """Changes with the code of the checks and of the models, and with the models that are checked."""
+    """Fingerprint the checks of a user's own file.
+
+    It changes with their code, the models' code, and the models checked.
+    """
     files = code.product_files(code.PACKAGE / "experiment" / "checks.py")
     asked: list[Any] = [mine.against, mine.asked["parity"]]
     for method, (small, whole) in models(mine).items():

@@ -1,4 +1,4 @@
-"""What the pages that a user has made so far know of two scales: decision accuracy from their own runs."""
+"""Computes decision accuracy between two scales from the runs of the pages that a user has made so far."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ KEY = "at_both"
 
 
 def entry(study: str, metric: str, scales: Sequence[str], means: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """What a page keeps: its methods' means of what decides, at the scale and at the larger one."""
+    """Make the entry that a page keeps: each method's means of the deciding measure, at the scale and at the larger
+    one.
+    """
     return {"study": study, "metric": metric, "scales": list(scales), "means": {m: list(v) for m, v in means.items()}}
 
 
 def known(folder: Path, but: str) -> list[dict[str, Any]]:
-    """The entries of all pages in a folder but one, in the order of their names.
+    """Read the entries of all pages in a folder but the one named `but`, in the order of their names.
 
     Raises:
         PlumblineError: a page's numbers cannot be read.
@@ -40,7 +42,10 @@ def known(folder: Path, but: str) -> list[dict[str, Any]]:
 
 
 def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> Order | None:
-    """Over the pairs of methods of each page, each pair once; None where there are not two of them."""
+    """Compute decision accuracy over the pairs of methods of each page, each pair once.
+
+    None where there are no two methods. `label`: what the result is called on a page.
+    """
     pairs: dict[tuple[Any, ...], float] = {}
     methods = set()
     for one in entries:
@@ -56,6 +61,6 @@ def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> Order | None:
 
 
 def alike(entries: Sequence[Mapping[str, Any]], study: str, metric: str, scale: str) -> list[Mapping[str, Any]]:
-    """Those that order methods of the same study, by the same measure, from the same scale."""
+    """Choose the entries that order methods of the same study, by the same measure, from the same scale."""
     asked = (study, metric, scale)
     return [one for one in entries if (one["study"], one["metric"], one["scales"][0]) == asked]

@@ -1,4 +1,4 @@
-"""How numbers, names and p-values are written on a page."""
+"""Writes numbers, names and p-values as they stand on a page."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from tabulate import tabulate
 
 
 def name(text: str) -> str:
-    """A name from a file, which may hold anything, as code in a line or a cell."""
+    """Write a name from a file, which may hold anything, as code in a line or a cell of Markdown."""
     return f"`{cell(text).replace('`', chr(39))}`"
 
 
 def cell(text: str) -> str:
-    """Any text in one line, as a cell of a table takes it."""
+    """Write any text in one line, as a cell of a Markdown table takes it."""
     return re.sub(r"\s+", " ", text).replace("|", "\\|")
 
 
 def fixed(value: float, sigma: float) -> str:
-    """A value in the metric's units: as many decimals as two digits of sigma have."""
+    """Write a value in the metric's units, with as many decimals as two digits of sigma have."""
     if not math.isfinite(value):
         return "none"
     return f"{value:.{min(12, max(0, 1 - math.floor(math.log10(sigma))))}f}"
 
 
 def moved(gain: float, metric: str, sigma: float, *, higher: bool) -> str:
-    """What a method does to a metric by a gain that counts upwards: ``gains 0.02 in``, or ``lowers ... by 0.02``."""
+    """Say what a method does to a metric: ``gains 0.02 in``, or ``lowers ... by 0.02``. `gain` counts upwards."""
     size = fixed(abs(gain), sigma)
     if higher:
         return f"{'gains' if gain >= 0 else 'loses'} {size} in {name(metric)}"
@@ -35,31 +35,33 @@ def moved(gain: float, metric: str, sigma: float, *, higher: bool) -> str:
 
 
 def p(value: float) -> str:
-    """A p-value with two digits."""
+    """Write a p-value with two digits."""
     if math.isnan(value):
         return "none"
     return f"{value:.2g}" if value >= 1e-12 else "below 1e-12"
 
 
 def percent(share: float) -> str:
+    """Write a share between 0 and 1 as a percentage, with a decimal only near 0 and 100 %."""
     return f"{100 * share:.0f} %" if 0.005 < share < 0.995 else f"{100 * share:.1f} %"
 
 
 def counted(number: int, one: str, more: str | None = None) -> str:
-    """``1 seed``, ``3 seeds``."""
+    """Write a number with its noun: ``1 seed``, ``3 seeds``."""
     return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def listed(words: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """Join words as in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def freedom(value: float) -> str:
+    """Write degrees of freedom; ``known`` where they are infinite, since sigma was given."""
     return "known" if math.isinf(value) else f"{value:g}"
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, words to the left and numbers to the right."""
+    """Write a Markdown table, its first column to the left and the others to the right."""
     align = ["left", *["right"] * (len(columns) - 1)]
     return tabulate([list(row) for row in rows], list(columns), "pipe", disable_numparse=True, colalign=align)

@@ -1,4 +1,4 @@
-"""What decides: one test of the difference of two means, and the words for what it says.
+"""Judges a method against a baseline: one test of the difference of two means, and the words for its result.
 
 The test is Student's t with the noise pooled over the seeds of the method and of the baseline,
 
@@ -8,7 +8,7 @@ because it is the only one of the usual ones that keeps its promise with the few
 method does nothing, its runs and the baseline's are drawn from one law; if that is normal, t follows Student's law
 exactly, whatever the numbers of seeds. With one seed of the method it *is* the prediction t of
 `plumbline.stats.noise_floor`. Welch's test has no value for one seed, and is approximate, and weak, for three; it is
-shown beside, since a method that spreads wider than the baseline is outside what is assumed. The z of the documents
+shown beside, since a method that spreads wider than the baseline is outside what is assumed. The z of the papers
 takes mean and sigma as known: with three seeds of a reference it crowns far more often than it says.
 
 Pairing is a choice that is made beforehand (`Terms.paired`) and not derived from seed numbers being the same: with
@@ -49,7 +49,7 @@ Seeds = Mapping[str, float]
 
 
 class Outcome(StrEnum):
-    """What is said of a method."""
+    """The verdict on a method, in the words of a page."""
 
     SURVIVES = "survives"
     FAILS = "does not survive"
@@ -58,7 +58,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
-    """A method against the baseline. Gains count upwards when better, in the units of the metric.
+    """The judgement of a method against the baseline. Gains count upwards when better, in the units of the metric.
 
     Attributes:
         n, n_baseline: seeds that decided (the pairs, twice, if paired).
@@ -100,22 +100,28 @@ class Judgement:
 
     @property
     def resolved(self) -> float:
-        """The smallest gain that these seeds find with a chance of POWER."""
+        """The smallest gain, in units of the metric, that these seeds find with a chance of POWER."""
         return self.terms.minimum_gain + self.sigma * self.design.resolved(POWER)
 
     @property
     def seeds_to_decide(self) -> int | None:
-        """Seeds of each that find a gain of the size that was seen; None if there is none, or no end of them."""
+        """Seeds of each side that find a gain as large as the seen one.
+
+        None if there is no gain, or they would be too many.
+        """
         return self.seeds_for(self.gain)
 
     def seeds_for(self, gain: float) -> int | None:
-        """Seeds of each that find a gain of this size."""
+        """Compute how many seeds of each side find a gain of this size (units of the metric) with a chance of POWER."""
         beyond = gain - self.terms.minimum_gain
         return seeds_each(beyond, self.sigma, self.design, POWER, paired=self.terms.paired)
 
     @property
     def prediction(self) -> tuple[float, float] | None:
-        """t and p with the baseline's sigma alone; None where it has no spread of its own."""
+        """t and p of the prediction test, which takes sigma from the baseline alone.
+
+        None if the baseline has no spread.
+        """
         floor = noise_floor(_sorted(self.baseline))
         if not floor.usable:
             return None
@@ -125,13 +131,16 @@ class Judgement:
 
     @property
     def welch(self) -> WelchResult:
-        """Without the assumption of one sigma, against the minimum gain; its fields are NaN with one seed."""
+        """Welch's test against the minimum gain, which does not assume one sigma; its fields are NaN with one seed."""
         ours, theirs = (self.terms.sign * _sorted(side) for side in (self.method, self.baseline))
         return welch(ours - self.terms.minimum_gain, theirs)
 
     @property
     def pairs(self) -> PairedResult | None:
-        """Over the seeds that both have, beyond the minimum gain; None of fewer than two, or if all differ alike."""
+        """The paired test over the seeds that both sides have, beyond the minimum gain.
+
+        None of fewer than two shared seeds, or if all differences are the same.
+        """
         shared = sorted(self.method.keys() & self.baseline.keys())
         if len(shared) < 2:
             return None
@@ -142,7 +151,7 @@ class Judgement:
 
 
 def judge(name: str, method: Seeds, baseline: Seeds, terms: Terms, *, tries: int = 1) -> Judgement:
-    """Judge one method.
+    """Judge one method against a baseline by their seeds' values; `tries`: what p is multiplied by.
 
     Raises:
         PlumblineError: there is no noise to judge by: too few seeds, or no spread.
@@ -205,7 +214,9 @@ def _outcome(t: float, corrected: float, face: float, high: float, terms: Terms)
 def judge_all(
     values: Mapping[str, Seeds], baseline: str, terms: Terms, *, tries: int | None = None
 ) -> dict[str, Judgement]:
-    """Judge every method of a table against one of them; `tries` is the number of the others if not given.
+    """Judge every method of a table against the one that is the baseline.
+
+    `tries`: what every p is multiplied by; by default the number of the other methods.
 
     Raises:
         PlumblineError: the baseline is not there, or is alone; or as `judge`.
@@ -257,7 +268,9 @@ def _rounding(*sides: np.ndarray | pd.Series) -> float:
 
 
 def sigma_interval(sigma: float, freedom: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Between what and what the true sigma lies, for normal runs."""
+    """Compute the interval of the true sigma from an estimate with these degrees of freedom, for normally distributed
+    runs.
+    """
     if math.isinf(freedom):
         return sigma, sigma
     tail = (1 - confidence) / 2

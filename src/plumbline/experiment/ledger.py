@@ -1,8 +1,8 @@
-"""The ledger: everything that was tried, one line an entry, each line bound to the one before by its hash.
+"""Keeps the ledger of everything that was tried, one line an entry, each line bound to the one before by its hash.
 
 An entry is one look: this method's numbers (or spec) beside this baseline's, in this metric, by this test. The same
-look again is the same entry. What a p-value is corrected for is the number of different entries against a baseline in
-a metric, so that trying twenty costs twenty, whether in one file or over a year. Announcing more tries than before is
+look again is the same entry. What a p-value is corrected for is the number of different entries against a baseline in a
+metric, so that trying twenty costs twenty, whether in one file or over a year. Announcing more tries than before is
 written down too: the entry again with another `planned`, a line but no further try.
 
 What is noticed: a line that was edited, removed from the middle, repeated or put in (the chain breaks there, and the
@@ -35,7 +35,7 @@ NO_HEAD = "0" * 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One try.
+    """One entry of the ledger: a look at a method's numbers next to a baseline's, in one metric, by one test.
 
     Attributes:
         kind: what was tried: "numbers", "search" or "spec".
@@ -57,17 +57,18 @@ class Entry:
 
     @property
     def identity(self) -> tuple[str, ...]:
+        """Everything that makes two entries different; equal ones are one try."""
         return (self.kind, self.name, self.fingerprint, self.baseline, self.metric, self.test)
 
     @property
     def family(self) -> tuple[str, str]:
-        """What tries are counted in."""
+        """The baseline and the metric, within which tries are counted."""
         return (self.baseline, self.metric)
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """A ledger as read: its entries, and the hash of each line."""
+    """A ledger as it was read from its file: its entries, and the hash of each line."""
 
     path: Path
     entries: tuple[Entry, ...]
@@ -75,29 +76,34 @@ class Ledger:
 
     @property
     def head(self) -> str:
+        """The hash of the last line; `NO_HEAD` where the ledger is empty."""
         return self.hashes[-1] if self.hashes else NO_HEAD
 
     def __len__(self) -> int:
         return len(self.entries)
 
     def tries(self, baseline: str, metric: str) -> int:
-        """What a p-value is multiplied by: different entries against the baseline in the metric, or what was planned.
+        """Count what a p-value is multiplied by: different entries against the baseline in the metric, or announced
+        tries.
 
-        Numbers that were announced count from the first of them on, and stay: a plan is never made smaller.
+        The larger number counts. Numbers that were announced count from the first of them on, and stay: a plan is never
+        made smaller.
         """
         return max(self.made(baseline, metric), self.planned(baseline, metric))
 
     def made(self, baseline: str, metric: str) -> int:
-        """Different entries against the baseline in the metric."""
+        """Count the different entries against the baseline in the metric."""
         return len({entry.identity for entry in self.entries if entry.family == (baseline, metric)})
 
     def planned(self, baseline: str, metric: str) -> int:
-        """The most tries that were ever announced against the baseline in the metric; 0 if none were."""
+        """Find the most tries that were ever announced against the baseline in the metric; 0 if none were."""
         return max((entry.planned for entry in self.entries if entry.family == (baseline, metric)), default=0)
 
 
 def read(path: Path) -> Ledger:
-    """A ledger, every line checked; empty where there is no file. A torn last line is put aside, as by `append`.
+    """Read a ledger and check every line; empty where there is no file.
+
+    A torn last line is put aside, as by `append`.
 
     Raises:
         PlumblineError: a line is broken, or does not follow the one before; it is named. Or a torn last line cannot
@@ -119,7 +125,7 @@ def read(path: Path) -> Ledger:
 
 
 def append(path: Path, entries: Sequence[Entry]) -> Ledger:
-    """Put entries at the end that are not there yet, or that announce more tries; return the ledger as it then is.
+    """Append entries that are not there yet, or that announce more tries, and return the ledger as it then is.
 
     A last line that was torn by a power cut is put aside beside the ledger, with a word on stderr: whoever wrote it
     made no page of it.
@@ -159,7 +165,9 @@ def append(path: Path, entries: Sequence[Entry]) -> Ledger:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stated:
-    """What a page says of its ledger."""
+    """The ledger's state that a page states: how many entries it had, the hash of its last line, and the ledger's file
+    name.
+    """
 
     length: int
     head: str
@@ -167,13 +175,13 @@ class Stated:
 
 
 def statement(ledger: Ledger, beside: Path) -> str:
-    """The line of a page that is to lie in `beside`, from which `stated` reads."""
+    """Write the line that binds a page in the folder `beside` to the ledger; `stated` reads it."""
     name = os.path.relpath(ledger.path, beside)
     return f"Ledger: `{name}`, length {len(ledger)}, head `{ledger.head}`"
 
 
 def stated(page: Path) -> Stated | None:
-    """What a page says of its ledger; None if there is no page, or it says nothing."""
+    """Read the ledger's state that a page states; None if there is no page, or it states none."""
     try:
         text = page.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -185,7 +193,7 @@ def stated(page: Path) -> Stated | None:
 
 
 def compare(ledger: Ledger, page: Path, said: Stated) -> int:
-    """How many entries the ledger has got since the page was made.
+    """Count the entries that were added to the ledger since the page was made.
 
     Raises:
         PlumblineError: the ledger is not the page's with entries at its end: its tail was cut, or it was written anew.
@@ -205,7 +213,7 @@ def compare(ledger: Ledger, page: Path, said: Stated) -> int:
 
 
 def fingerprint(value: Any) -> str:
-    """Hash of what was looked at, by its canonical JSON."""
+    """Hash a value that was looked at, by its canonical JSON."""
     return sha256_text(canonical_json(value))
 
 

@@ -1,4 +1,4 @@
-"""From a file of numbers to a verdict: read, entered in the ledger, judged, written."""
+"""Makes a verdict from a file of numbers: reads it, enters it in the ledger, judges, writes the page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from plumbline.experiment.terms import Terms
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """A verdict as it is written: its first sentence, the page, and every number of it as JSON."""
+    """A verdict as it is written: its first sentence, the whole page, and every number of it as JSON."""
 
     sentence: str
     page: str
@@ -34,7 +34,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """A file, and what is asked of it.
+    """A file of numbers, and how it is to be judged.
 
     Attributes:
         kind: "table", "search", or None to see from the columns.
@@ -71,7 +71,11 @@ def verdict(request: Request) -> Verdict:
 
 
 def write(request: Request) -> Verdict:
-    """As `verdict`, and write the page and, beside it, its numbers as .json."""
+    """Judge a file as `verdict` does, and write the page and, beside it, its numbers as .json.
+
+    Raises:
+        PlumblineError: as `verdict`; or the page's name does not end in .md, or is that of another file.
+    """
     if request.page.suffix != ".md":
         raise PlumblineError(
             f"--out {request.page} must end in .md; the numbers go beside it, in a file ending in .json"
@@ -112,8 +116,10 @@ def _of_table(request: Request, rows: Rows) -> Verdict:
 
 
 def table_entries(table: Table, baseline: str, terms: Terms, *, planned: int = 0) -> list[Entry]:
-    """What a table costs: an entry for each method, in the order of their names. The baseline's seeds are part of each:
-    who adds some and looks again has looked twice."""
+    """Make the ledger's entries of a table: one for each method, in the order of their names.
+
+    The baseline's seeds are part of each: who adds some and looks again has looked twice.
+    """
     return [
         Entry(
             kind="numbers",
@@ -154,7 +160,10 @@ def _of_search(request: Request, rows: Rows) -> Verdict:
 
 
 def search_entry(steps: list[Step], metric: str, terms: Terms, *, planned: int = 0) -> Entry:
-    """What a log costs: one entry, whose p pays for the search itself. A log that has grown is another look."""
+    """Make the ledger's entry of a search's log.
+
+    It is one entry, whose p pays for the search itself. A log that has grown is another entry.
+    """
     start = next(step for step in steps if step.value is not None)
     return Entry(
         kind="search",
@@ -210,6 +219,7 @@ def _common(request: Request, ledger: Ledger, baseline: str, metric: str) -> dic
 
 
 def of_judgement(judged: Judgement) -> dict[str, Any]:
+    """Convert a judgement to JSON values, with its power and the tests that decide nothing."""
     beside = ("resolved", "seeds_to_decide", "prediction", "welch", "pairs")
     more = {key: getattr(judged, key) for key in beside}
     return {key: value for key, value in plain(judged).items() if key != "terms"} | plain(more)
@@ -220,7 +230,9 @@ def _of_search_judgement(judged: SearchJudgement) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it: no infinity (a sigma that is known has no degrees of freedom, null) and no NaN (null)."""
+    """Convert a value to JSON: no infinity (a sigma that is known has no degrees of freedom, null) and no NaN
+    (null).
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):

@@ -1,5 +1,9 @@
-"""Decision accuracy: of all pairs of methods whose order is known at the larger scale, the share that the smaller one
-orders alike. From a document's printed tables (``config/studies/<study>/orders.yaml``), and from runs at hand."""
+"""Computes decision accuracy: of the pairs of methods with a known order at the larger scale, the share ordered
+alike.
+
+It is the smaller scale that orders them alike or not. The numbers are from a paper's printed tables
+(``config/studies/<study>/orders.yaml``), or from runs at hand.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,10 @@ from plumbline.specs.config import ROOT, read_yaml
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """`alike` of `pairs`; a pair that is tied at either scale counts half. `source` says whose they are."""
+    """Decision accuracy: `alike` of `pairs` of methods; a pair that is tied at either scale counts half.
+
+    `source` says whose numbers they are.
+    """
 
     source: str
     metric: str
@@ -26,11 +33,12 @@ class Order:
 
     @property
     def share(self) -> float:
+        """The share of pairs that both scales order alike; NaN without pairs."""
         return self.alike / self.pairs if self.pairs else math.nan
 
 
 def ordered(base: Mapping[str, float], larger: Mapping[str, float], *, source: str, metric: str) -> Order:
-    """Pairs of methods with a value at both scales."""
+    """Compare the order of every pair of methods that have a value at both scales."""
     both = [name for name in base if math.isfinite(base[name]) and math.isfinite(larger.get(name, math.nan))]
     alike, pairs = 0.0, 0
     for one, other in itertools.combinations(both, 2):
@@ -40,13 +48,13 @@ def ordered(base: Mapping[str, float], larger: Mapping[str, float], *, source: s
 
 
 def pair(one: float, one_larger: float, other: float, other_larger: float) -> float:
-    """1 where both scales order two methods alike, 0 where they do not, a half where one of them has a tie."""
+    """Compare the order of two methods at both scales: 1 where it is the same, 0 where it is not, a half with a tie."""
     product = (one - other) * (one_larger - other_larger)
     return 1.0 if product > 0 else 0.5 if product == 0 else 0.0
 
 
 def files(study: str, root: Path = ROOT) -> list[Path]:
-    """What `printed` reads."""
+    """List the files that `printed` reads for a study; none where it has no `orders.yaml`."""
     path = root / "config" / "studies" / study / "orders.yaml"
     entries = read_yaml(path) if path.exists() else []
     tables = {path.parent / "published" / f"{entry['table']}.csv" for entry in entries}
@@ -54,7 +62,7 @@ def files(study: str, root: Path = ROOT) -> list[Path]:
 
 
 def printed(study: str, root: Path = ROOT) -> list[Order]:
-    """What the tables of a study's document say; nothing where it has no such table.
+    """Compute decision accuracy from the tables that a study's paper prints; nothing where it has no such table.
 
     Raises:
         PlumblineError: `orders.yaml` names a table or a column that is not there.

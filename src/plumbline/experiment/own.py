@@ -1,5 +1,5 @@
-"""``python -m plumbline.experiment.own my/cosine.yaml``: the verdict on a modification of one's own, of its finished
-runs.
+"""Writes the verdict on a user's own modification from its finished runs: ``python -m plumbline.experiment.own
+my/cosine.yaml``.
 
 ``snakemake results/verdict/cosine.md --config mine=my/cosine.yaml`` makes the runs that are missing, and calls this.
 What decides is the same test as of any numbers (`plumbline.experiment.judge`); each method is entered in the ledger.
@@ -33,13 +33,13 @@ from plumbline.specs.config import PRESETS
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What the page is made from.
+    """Everything that the page of a verdict is made from.
 
     Attributes:
         work: the preset's folder of runs and scores.
-        checks: what was found before the runs; made anew where it is of another state of the code.
-        planned: digest of the runs that the job was planned with; "" to go by those of the file as it is now.
-
+        checks: the report of the checks before the runs; made again where it is of another state of the code.
+        planned: digest of the runs that the job was planned with; "" to use those of the file as it is now.
+        made_of: the page's fingerprint, to be recorded.
     """
 
     mine: own.Mine
@@ -52,13 +52,13 @@ class Request:
 
 
 def write(request: Request) -> str:
-    """Judge, enter every method in the ledger, and write the page and its numbers; the page's first sentence.
+    """Judge every method, enter it in the ledger, and write the page and its numbers.
 
-    Nothing is entered where a check fails, a run is missing, or there is no noise to judge by.
+    Returns the page's first sentence. Nothing is entered where a check fails, a run is missing, or there is no noise to
+    judge by.
 
     Raises:
-        PlumblineError: one of these; or the page to be replaced was made with a ledger that this one does not go on.
-
+        PlumblineError: one of these; or the page to be replaced was made with a ledger that this one does not continue.
     """
     mine = request.mine
     groups = list(mine.study.sheet["runs"])
@@ -104,7 +104,10 @@ def write(request: Request) -> str:
 
 
 def judged(seen: Seen, lost: dict[str, list[str]], corrected: dict[str, int]) -> dict[str, Judgement]:
-    """Every method of which no run diverged, by the measure that decides; `corrected`: tries by baseline."""
+    """Judge every method without a diverged run by the deciding measure.
+
+    `corrected`: baseline -> what p is multiplied by.
+    """
     return {
         method: seen.judged(method, seen.deciding, tries_=corrected.get(tries.baseline(seen.mine, method), 1))
         for method in seen.mine.against
@@ -179,7 +182,7 @@ def _numbers(result: own_page.Result, sentence: str) -> dict[str, Any]:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `python -m plumbline.experiment.own`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.experiment.own"), description=described(__doc__))
     add = parser.add_argument
     add("mine", metavar="FILE.yaml", help="a file of your own that says `extends:`")
@@ -195,7 +198,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Make the page, and print its first sentence."""
+    """Write the page of a user's own file, and print its first sentence."""
     given = arguments().parse_args()
     if given.out.suffix != ".md":
         raise PlumblineError(f"--out {given.out} must end in .md; the numbers go beside it, in a file ending in .json")

@@ -1,4 +1,6 @@
-"""The page of a verdict on a modification of one's own: a sentence to quote, what was checked, the evidence, limits."""
+"""Writes the page of a verdict on a user's own modification: a sentence to quote, what was checked, evidence,
+limits.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,14 @@ from plumbline.specs.mine import Mine
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """Everything that the page says.
+    """Everything that the page shows.
 
     Attributes:
         judged: method -> judgement by the measure that decides; without those of which a run diverged.
-        lost: those, with their diverged runs.
+        lost: the methods of which a run diverged, with their diverged runs.
         found: the report of the checks before the runs.
         tries: baseline, as the ledger has it -> what every p is multiplied by.
         statement: the line that binds the page to the ledger.
-
     """
 
     seen: Seen
@@ -48,7 +49,7 @@ class Result:
     page: Path
 
     def groups(self) -> dict[str, dict[str, Judgement]]:
-        """Baseline -> what was judged against it."""
+        """Group the judgements by the baseline that the methods were compared with."""
         against = self.seen.mine.against
         return {
             baseline: {method: each for method, each in self.judged.items() if against[method] == baseline}
@@ -58,7 +59,7 @@ class Result:
 
 
 def first(result: Result) -> str:
-    """The page's first sentence: what is said of all methods, and at which size."""
+    """Write the page's first sentence: the verdict on each method, and the size at which it was reached."""
     mine, metric = result.seen.mine, result.seen.deciding.name
     label = f"{mine.study.scale_label(mine.scale)} (preset {mine.study.preset}, scale {mine.scale})"
     said = [pages.headline(judged, baseline, metric) for baseline, judged in result.groups().items()]
@@ -82,7 +83,7 @@ def _diverged_larger(seen: Seen) -> list[str]:
 
 
 def page(result: Result) -> str:
-    """The whole page."""
+    """Write the whole page as Markdown."""
     seen = result.seen
     groups = result.groups()
     sections: list[str] = ["# Verdict", first(result), *_each(result), "## Before the runs", _checks(result)]

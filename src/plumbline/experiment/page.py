@@ -1,4 +1,4 @@
-"""The page of a table of methods and seeds: a sentence to quote, the evidence, the power, the limits."""
+"""Writes the page of a table of methods and seeds: a sentence to quote, the evidence, the power, the limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GAINS = (1.0, 2.0, 3.0)
 
 
 def sentence(judged: Judgement, baseline: str, metric: str) -> str:
-    """What is said of one method, to be quoted as it is."""
+    """Write the verdict on one method in a sentence, to be quoted as it is."""
     terms, sigma = judged.terms, judged.sigma
     seeds = f"{judged.n} pairs of seeds with {name(baseline)}"
     if not terms.paired:
@@ -55,7 +55,7 @@ def sentence(judged: Judgement, baseline: str, metric: str) -> str:
 
 
 def headline(judged: Mapping[str, Judgement], baseline: str, metric: str) -> str:
-    """The page's first sentence."""
+    """Write the page's first sentence: the verdict on one method, or how many methods got which."""
     if len(judged) == 1:
         return sentence(next(iter(judged.values())), baseline, metric)
     parts = []
@@ -81,12 +81,11 @@ def _below_claim(judged: Judgement) -> bool:
 
 
 def table_page(judged: Mapping[str, Judgement], baseline: str, metric: str, *, read: str, ledger: str) -> str:
-    """The whole page but its last section, how to repeat it.
+    """Write the whole page of a table but its last section, how to repeat it.
 
     Args:
-        read: what was read from where, a sentence.
-        ledger: the ledger's section.
-
+        read: a sentence that says what was read from where.
+        ledger: the section about the ledger.
     """
     every = list(judged.values())
     terms = every[0].terms
@@ -111,10 +110,12 @@ def table_page(judged: Mapping[str, Judgement], baseline: str, metric: str, *, r
 
 
 def direction(terms: Terms) -> str:
+    """Say whether higher or lower values are better."""
     return "Higher is better" if terms.higher else "Lower is better"
 
 
 def decides(judged: Judgement) -> str:
+    """Say which test decides, at which level, and how many tries it is corrected for."""
     terms = judged.terms
     test = {
         "pooled t": "Student's t, two-sided, with sigma pooled over the seeds of the method and the baseline",
@@ -128,6 +129,7 @@ def decides(judged: Judgement) -> str:
 
 
 def evidence(every: Sequence[Judgement], baseline: str) -> str:
+    """Write the table of the deciding test: a row a method, with its seeds, means, gain, p and verdict."""
     rows = [
         (
             name(each.name),
@@ -151,6 +153,9 @@ def evidence(every: Sequence[Judgement], baseline: str) -> str:
 
 
 def beside(every: Sequence[Judgement]) -> str:
+    """Write the table of what decides nothing: the interval of sigma, the prediction test, p if sigma were known,
+    Welch's p.
+    """
     rows = []
     for each in every:
         low, high = sigma_interval(each.sigma, each.freedom)
@@ -170,7 +175,10 @@ def beside(every: Sequence[Judgement]) -> str:
 
 
 def same_seeds(every: Sequence[Judgement], spelt: str = "--paired") -> str:
-    """What the pairs say where seeds are shared; `spelt`: how they are let decide."""
+    """Say what the paired test finds where both sides have the same seeds.
+
+    `spelt`: the option or key that lets it decide.
+    """
     said = []
     for each in every:
         if each.pairs is not None:
@@ -186,6 +194,7 @@ def same_seeds(every: Sequence[Judgement], spelt: str = "--paired") -> str:
 
 
 def power(every: Sequence[Judgement]) -> str:
+    """Write the table of power: the smallest gain that the seeds find, chances of finding others, and seeds needed."""
     rows = []
     for each in every:
         asked = each.terms.minimum_gain
@@ -213,6 +222,7 @@ def power(every: Sequence[Judgement]) -> str:
 
 
 def limits(every: Sequence[Judgement], terms: Terms) -> list[str]:
+    """List the sentences about what the verdict does not say and what it assumes."""
     limits = [
         "A verdict is on these runs: other data, scale, or tuning are not in it. What was not put into the ledger is "
         "not corrected for, and whoever looks at numbers before their verdict has looked.",

@@ -1,4 +1,4 @@
-"""What a method has more or less of than its baseline: parameters, and operations of a training step."""
+"""Compares a method's cost with its baseline's: parameters, and operations of a training step."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from plumbline.specs.spec import ModelSpec
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Count:
-    """Parameters, and operations of forward and backward on one sequence, each weight used once.
+    """A model's parameters, and its operations of forward and backward on one sequence, each weight used once.
 
     Attributes:
         run: operations of a forward pass as torch sees them run, a weight as often as it is used; None where the model
-            does not run without memory.
+            does not run without memory (on the meta device).
     """
 
     parameters: int
@@ -27,12 +27,12 @@ class Count:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parity:
-    """A method beside its baseline at one scale.
+    """The costs of a method and of its baseline at one scale.
 
     Attributes:
         tolerance: percent.
         ffn_width: the width of the FFN that would restore parity; None where none is needed, or none does.
-        restored: what the method has at that width.
+        restored: the method's cost at that width.
     """
 
     scale: str
@@ -54,24 +54,28 @@ class Parity:
 
     @property
     def run(self) -> float:
-        """Percent more operations than the baseline as they run; 0 where that is less, for a mixer that works in chunks
-        reads fewer keys than the baseline's fused kernel is counted with."""
+        """Percent more operations than the baseline as torch sees them run, 0 where they are fewer.
+
+        Fewer say nothing: a mixer that works in chunks reads fewer keys than the baseline's fused kernel is counted
+        with.
+        """
         if self.method.run is None or self.baseline.run is None:
             return 0.0
         return max(0.0, _more(self.method.run, self.baseline.run))
 
     @property
     def excess(self) -> float:
-        """The largest of the three, by its size."""
+        """The largest of the three percentages (parameters, operations, operations as run), by its size."""
         return max(self.parameters, self.operations, self.run, key=abs)
 
     @property
     def flagged(self) -> bool:
+        """Whether the largest excess is beyond the tolerance."""
         return abs(self.excess) > self.tolerance
 
     @property
     def words(self) -> str:
-        """What is flagged, and what would restore parity; empty where nothing is."""
+        """A sentence that says what is flagged, and what would restore parity; empty where nothing is."""
         if not self.flagged:
             return ""
         said = (
@@ -90,7 +94,7 @@ class Parity:
 
 
 def count(spec: ModelSpec) -> Count:
-    """Of a model without memory, at any size."""
+    """Count parameters and operations of a model of any size, on the meta device."""
     model = on_meta(spec)
     try:
         run = measured(spec)
@@ -101,7 +105,10 @@ def count(spec: ModelSpec) -> Count:
 
 
 def compare(scale: str, method: ModelSpec, baseline: ModelSpec, tolerance: float) -> Parity:
-    """Count both; beyond the tolerance, look for the FFN's width at which the larger of the two excesses is gone."""
+    """Compare the costs of a method and its baseline at one scale.
+
+    Beyond the tolerance (percent), the FFN's width is looked for at which the largest excess is gone.
+    """
     mine, theirs = count(method), count(baseline)
     found = Parity(scale=scale, method=mine, baseline=theirs, tolerance=tolerance)
     if not found.flagged:

@@ -1,4 +1,4 @@
-"""What a comparison of so many seeds can see: the smallest gain it resolves, and how many seeds another gain needs.
+"""Computes what a comparison of so many seeds can find: the smallest gain, and how many seeds another gain needs.
 
 Gains are in the units of sigma. The deciding test is two-sided at level alpha; what counts as found is a method called
 better, its upper tail. Equal numbers of seeds and both tails: `plumbline.stats.power_of_gain`.
@@ -19,7 +19,8 @@ FAR = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A comparison before its numbers: the standard error of a difference in units of sigma, and what sigma is from.
+    """A comparison before its numbers are known: the standard error of a difference in units of sigma, and sigma's
+    freedom.
 
     Attributes:
         error: sqrt(1/n + 1/n') of two sets of seeds, sqrt(1/n) of n differences.
@@ -33,11 +34,11 @@ class Design:
 
     @property
     def critical(self) -> float:
-        """What |t| has to reach."""
+        """The critical value: what |t| has to reach."""
         return float(stats.t.isf(self.alpha / 2, self.freedom))
 
     def power(self, gain: float) -> float:
-        """The chance that a method with this gain is called better."""
+        """Compute the chance that a method with this gain (in units of sigma) is called better."""
         shift = gain / self.error
         if math.isinf(self.freedom):
             return float(stats.norm.sf(self.critical - shift))
@@ -46,7 +47,7 @@ class Design:
         return float(stats.nct.sf(self.critical, self.freedom, shift))
 
     def resolved(self, power: float) -> float:
-        """The smallest gain that is found with this chance."""
+        """Compute the smallest gain (in units of sigma) that is found with the chance `power`."""
         high = self.critical * self.error
         while self.power(high) < power:
             high *= 2
@@ -54,9 +55,10 @@ class Design:
 
 
 def seeds_each(gain: float, sigma: float, design: Design, power: float, *, paired: bool) -> int | None:
-    """Seeds of both the method and the baseline that find a gain of this size with this chance; None above a million.
+    """Compute how many seeds of both the method and the baseline find a gain with the chance `power`.
 
-    Of pairs, it is their number, and sigma that of a difference.
+    None above a million. `gain` and `sigma` are in units of the metric. Of pairs, it is their number, and sigma that of
+    a difference.
     """
     if gain <= 0:
         return None

@@ -1,9 +1,9 @@
-"""What must hold of a model before it is trained: that it repeats itself, causality, prefill = decode, padding, rows of
-a batch, gradients, its start.
+"""Checks a model before it is trained: repeatability, causality, prefill = decode, padding, rows of a batch, gradients,
+start.
 
 Each check is a function of a method's small model and of its baseline's. It returns None, or words for what does not
-hold with the smallest input that shows it: inputs are tried from two tokens on, in the order of their length, up to
-the context.
+hold with the smallest input that shows it: inputs are tried from two tokens on, in the order of their length, up to the
+context.
 
 Models are moved off their start (`lively`), so that nothing is switched off by a gate at zero. What a component may do
 in training only is looked at in training mode too.
@@ -34,7 +34,7 @@ Check = Callable[[ModelSpec, ModelSpec], str | None]
 
 
 def lively(spec: ModelSpec) -> Decoder:
-    """A model with every parameter off its start."""
+    """Build a model with every parameter moved off its start."""
     model = create(spec, init_seed=5)
     generator = torch.Generator().manual_seed(6)
     for value in model.parameters():
@@ -43,7 +43,9 @@ def lively(spec: ModelSpec) -> Decoder:
 
 
 def repeatable(spec: ModelSpec, baseline: ModelSpec) -> str | None:
-    """A model gives one input the same logits, bit by bit, whatever it read between: no noise, no state of calls."""
+    """Check that a model gives one input the same logits, bit by bit, whatever it read between: no noise, no state of
+    calls.
+    """
     model, others = lively(spec), _tokens(spec, 9, seed=8)
     for length in (2, 9):
         tokens_BT = _tokens(spec, length)
@@ -68,7 +70,7 @@ def repeatable(spec: ModelSpec, baseline: ModelSpec) -> str | None:
 
 
 def causality(spec: ModelSpec, baseline: ModelSpec) -> str | None:
-    """A token changes nothing at the tokens before it."""
+    """Check that a token changes nothing at the tokens before it."""
     model = lively(spec)
     for tokens_BT in _inputs(spec):
         length = tokens_BT.shape[1]
@@ -86,7 +88,9 @@ def causality(spec: ModelSpec, baseline: ModelSpec) -> str | None:
 
 
 def decoding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
-    """Tokens read one at a time, or a few, give the logits that they give all at once, to the end of the context."""
+    """Check that tokens read one at a time, or a few, give the logits that they give all at once, to the end of the
+    context.
+    """
     model = lively(spec)
     for tokens_BT in _inputs(spec, LONG, spec.context):
         length = tokens_BT.shape[1]
@@ -106,7 +110,7 @@ def decoding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
 
 
 def padding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
-    """Padding, on the left or on the right, changes nothing at real tokens."""
+    """Check that padding, on the left or on the right, changes nothing at real tokens."""
     model = lively(spec)
     for tokens_BT in _inputs(spec, LONG, spec.context - 3):  # with its padding no longer than a model has to take
         expected = model(tokens_BT)
@@ -125,7 +129,7 @@ def padding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
 
 
 def rows(spec: ModelSpec, baseline: ModelSpec) -> str | None:
-    """A row of a batch has the logits that it has alone."""
+    """Check that a row of a batch has the logits that it has alone."""
     model = lively(spec)
     for length in sorted({1, 2, 9, spec.context}):
         rows_BT = torch.cat([_tokens(spec, length, seed=seed) for seed in (7, 8, 9)])
@@ -142,8 +146,11 @@ def rows(spec: ModelSpec, baseline: ModelSpec) -> str | None:
 
 
 def gradients(spec: ModelSpec, baseline: ModelSpec) -> str | None:
-    """Every parameter gets a finite gradient, at the start and off it, in float32 and under bfloat16 autocast; off the
-    start that of each has an element that is not zero."""
+    """Check that every parameter gets a finite gradient, at the start and off it, in float32 and under bfloat16
+    autocast.
+
+    Off the start, the gradient of each has an element that is not zero.
+    """
     for where, model in (("at the start", create(spec, init_seed=5)), ("off its start", lively(spec))):
         model.train()
         moved: set[str] = set()
@@ -174,7 +181,9 @@ def gradients(spec: ModelSpec, baseline: ModelSpec) -> str | None:
 
 
 def start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
-    """One seed gives one model, bit by bit, and what a method shares with its baseline starts the same in both."""
+    """Check that one seed gives one model, bit by bit, and that what a method shares with its baseline starts the
+    same.
+    """
     tokens_BT = _tokens(spec, 9)
     model, lived = create(spec, init_seed=5).eval(), lively(spec)
     with _other_random_state():
@@ -220,10 +229,10 @@ def starts_as(spec: ModelSpec, baseline: ModelSpec) -> bool:
 
 
 def made(spec: ModelSpec, baseline: ModelSpec) -> tuple[dict[str, str], list[str]]:
-    """Every check that does not hold, with words, and the names of those that could not be made: something was raised,
-    by the component or by what it needs of its environment. What several raise alike is said once.
+    """Make every check; returns words for those that do not hold, and the names of those that could not be made.
 
-    A model that cannot be built fails as `build`, and no check is made of it.
+    A check cannot be made if something was raised, by the component or by what it needs of its environment. What
+    several raise alike is said once. A model that cannot be built fails as `build`, and no other check is made of it.
     """
     found: dict[str, str] = {}
     raised: list[str] = []
@@ -244,7 +253,10 @@ def made(spec: ModelSpec, baseline: ModelSpec) -> tuple[dict[str, str], list[str
 
 
 def failed(spec: ModelSpec, baseline: ModelSpec) -> dict[str, str]:
-    """Every check that does not hold, with words; a component's own exception is one of the check that met it."""
+    """Make every check, and return words for those that do not hold.
+
+    An exception of a component counts as its check's.
+    """
     return made(spec, baseline)[0]
 
 

@@ -1,4 +1,4 @@
-"""What somebody prints of the methods of a file of one's own, beside what was reproduced: a CSV of theirs."""
+"""Sets the numbers that somebody prints of the methods of a user's own file (a CSV) next to the reproduced ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Printed:
-    """A printed number, as text, and the mean over the seeds of the runs here; NaN where there are none."""
+    """A number that somebody prints of a method, as text, and the mean over the seeds of the runs here.
+
+    The mean is NaN without runs.
+    """
 
     method: str
     metric: str
@@ -26,7 +29,7 @@ class Printed:
 
 
 def beside(mine: Mine, seen: Seen) -> list[Printed]:
-    """The rows of the file with what was reproduced.
+    """Read the printed numbers of a user's own file, each with the mean that was reproduced.
 
     Raises:
         PlumblineError: as `Mine.printed`.

@@ -1,4 +1,4 @@
-"""Numbers of any program: a file of rows, the place of each, and which of two shapes it has.
+"""Reads numbers of any program: a file of rows, the place of each, and which of two shapes it has.
 
 - a table: method, seed and a metric (or method, seed, metric, value, with a metric's name in each row);
 - the log of a sequential search: commit, a metric, status (keep, discard, crash), one run each, in the order of time.
@@ -23,7 +23,10 @@ STATUSES = ("keep", "discard", "crash")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
-    """Which column is which. `metric` is a column of numbers, or a metric's name where each row has its own."""
+    """The names of the columns that are read.
+
+    `metric` is a column of numbers, or a metric's name where each row has its own.
+    """
 
     method: str = "method"
     seed: str = "seed"
@@ -35,22 +38,34 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """A row of a file: the number of its line, and its cells by column, as text."""
+
     line: int
     cells: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A file as it was read: the columns, and a row a line; all cells are text."""
+    """A file as it was read: its columns, and a row for each line; all cells are text."""
 
     path: Path
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
 
     def fail(self, row: Row, column: str, what: str) -> NoReturn:
+        """Raise the error about a cell, with file, line and column.
+
+        Raises:
+            PlumblineError: always.
+        """
         raise PlumblineError(f"{self.path}, line {row.line}, column {column!r}: {what}")
 
     def require(self, columns: Iterable[str], flags: Iterable[str]) -> None:
+        """Check that the file has these columns.
+
+        Raises:
+            PlumblineError: naming the missing column, the nearest one, and the flag that names another.
+        """
         for column, flag in zip(columns, flags, strict=True):
             if column not in self.columns:
                 raise PlumblineError(
@@ -59,11 +74,21 @@ class Rows:
                 )
 
     def text(self, row: Row, column: str) -> str:
+        """Return the text of a cell.
+
+        Raises:
+            PlumblineError: the cell is empty.
+        """
         if not (cell := row.cells[column]):
             self.fail(row, column, "is empty; every row needs one")
         return cell
 
     def number(self, row: Row, column: str) -> float:
+        """Return the number in a cell.
+
+        Raises:
+            PlumblineError: the cell is empty, or holds no finite number.
+        """
         cell = self.text(row, column)
         try:
             value = float(cell) if "_" not in cell else math.nan
@@ -81,7 +106,7 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """Method -> seed -> value, of one metric."""
+    """The values of one metric: method -> seed -> value."""
 
     metric: str
     values: dict[str, dict[str, float]]
@@ -89,7 +114,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One run of a search's log; `value` is None for a crash."""
+    """One run in the log of a search; `value` is None where it crashed."""
 
     line: int
     commit: str
@@ -99,7 +124,7 @@ class Step:
 
 
 def read_rows(path: Path) -> Rows:
-    """Rows of a .csv, .tsv or .jsonl file.
+    """Read the rows of a .csv, .tsv or .jsonl file.
 
     Raises:
         PlumblineError: another ending, not text, no header or rows, a column twice, a row of another length.
@@ -168,7 +193,7 @@ def _cell(path: Path, line: int, key: str, value: Any) -> str:
 
 
 def shape(rows: Rows, columns: Columns) -> Literal["table", "search"]:
-    """Which of the two shapes the columns are those of.
+    """Tell from a file's columns whether it is a table of methods and seeds or the log of a search.
 
     Raises:
         PlumblineError: both or neither.
@@ -188,7 +213,7 @@ def shape(rows: Rows, columns: Columns) -> Literal["table", "search"]:
 
 
 def read_table(rows: Rows, columns: Columns) -> Table:
-    """Values by method and seed.
+    """Read a table's values by method and seed.
 
     Raises:
         PlumblineError: a missing column, a cell that is no finite number, two metrics, a (method, seed) twice.
@@ -221,7 +246,7 @@ def read_table(rows: Rows, columns: Columns) -> Table:
 
 
 def read_search(rows: Rows, columns: Columns) -> list[Step]:
-    """The runs of a search's log, in its order.
+    """Read the runs of a search's log, in its order.
 
     Raises:
         PlumblineError: a missing column, a status that is none, a kept or discarded run without a finite number.

@@ -1,4 +1,4 @@
-"""In what, beside the model, a run is trained otherwise than another: a gain may be that's."""
+"""Finds how a run's training differs from a baseline's apart from the model, since a gain may come from that."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NO_RECIPE = ("study", "method", "init_seed", "model", "components", "probes", "
 
 
 def differences(spec: RunSpec, baseline: RunSpec) -> list[str]:
-    """A phrase for each key that differs, such as ```optimizer.learning_rate` is 0.1 (baseline: 0.01)``."""
+    """Write a phrase for each key that differs, such as ```optimizer.learning_rate` is 0.1 (baseline: 0.01)``."""
     ours, theirs = _flat(spec.to_dict()), _flat(baseline.to_dict())
     keys = [key for key in ours | theirs if key.split(".")[0] not in _NO_RECIPE and ours.get(key) != theirs.get(key)]
     return [f"`{key}` is {ours.get(key, 'none')} (baseline: {theirs.get(key, 'none')})" for key in keys]

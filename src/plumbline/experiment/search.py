@@ -1,4 +1,4 @@
-"""The log of a sequential search that keeps a change whenever the metric improves, and what selection alone gives.
+"""Judges the log of a search that keeps a change whenever the metric improves, against what selection alone gives.
 
 Who keeps the best of a hundred runs has a gain though no change does anything: the best of a hundred draws of the
 noise. How large it is, is simulated: every change does nothing, all runs are independent draws from one normal law, and
@@ -48,15 +48,21 @@ class Null:
     high_S: np.ndarray
 
     def p_total(self, seen: float) -> float:
-        """Share of searches whose total gain, in units of their own sigma, is at least this."""
+        """Compute the share of simulated searches whose total gain, in units of their own sigma, is at least the `seen`
+        one.
+        """
         return _share(self.total_W / self.sigma_W, seen)
 
     def p_face(self, seen: float) -> float:
-        """The same, were sigma known."""
+        """Compute the share of simulated searches whose total gain, in units of the true sigma, is at least the `seen`
+        one.
+        """
         return _share(self.total_W, seen)
 
     def p_jump(self, seen: float) -> float:
-        """Share of searches with a kept step at least this much above the best before it."""
+        """Compute the share of simulated searches with a kept step at least `seen` above the best before it (own
+        sigma).
+        """
         return _share(self.jump_W / self.sigma_W, seen)
 
 
@@ -71,7 +77,7 @@ def null_searches(
     worlds: int = WORLDS,
     seed: int = 0,
 ) -> Null:
-    """Searches over noise.
+    """Simulate searches over noise alone.
 
     Args:
         steps: changes that were run.
@@ -79,6 +85,8 @@ def null_searches(
         elsewhere: degrees of freedom of sigma from repeats of other commits.
         known: degrees of freedom of a sigma that was given, used instead of all repeats; infinite if it is exact.
         threshold: what a change has to be better by, in units of sigma.
+        worlds: how many searches are simulated.
+        seed: of the random numbers.
     """
     rng = np.random.default_rng([seed, steps, start_runs])
     start_WR = rng.standard_normal((worlds, start_runs))
@@ -104,7 +112,7 @@ def null_searches(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """A change that was kept. Gains count upwards when better, in the units of the metric.
+    """A change that a search kept. Gains count upwards when better, in the units of the metric.
 
     Attributes:
         number: how many changes had been run with it, the start not counted.
@@ -129,7 +137,7 @@ class Kept:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchJudgement:
-    """What a search's log says. Gains as in `Kept`.
+    """The judgement of a search's log. Gains count upwards when better, in the units of the metric.
 
     Attributes:
         steps, crashes: changes that gave a number, and runs that gave none.
@@ -173,17 +181,19 @@ class SearchJudgement:
 
     @property
     def decided_by(self) -> Judgement | None:
-        """The fresh runs of the last kept change, where there are some."""
+        """The judgement of the last kept change by its later runs, which decides; None where it has none."""
         return self.kept[-1].rerun if self.kept else None
 
     def runs_for(self, gain: float, comparisons: int = 1) -> int | None:
-        """Runs of each of two configurations that find a gain (in the metric's units), one of so many comparisons."""
+        """Compute how many runs of each of two configurations find a gain (in the metric's units), one of so many
+        comparisons.
+        """
         design = Design(self.design.error, self.design.freedom, self.design.alpha / comparisons)
         return seeds_each(gain, self.sigma, design, POWER, paired=False)
 
 
 def judge_search(path: Path, steps: Sequence[Step], terms: Terms, *, tries: int = 1) -> SearchJudgement:
-    """Judge a log.
+    """Judge the log of a search; `path` names it in errors, `tries`: what p is multiplied by.
 
     Raises:
         PlumblineError: it does not begin with a kept run, no change was run, or there is no noise floor.

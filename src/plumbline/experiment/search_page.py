@@ -1,4 +1,4 @@
-"""The page of a search's log: what selection alone would have given, which steps are beyond it, what to run again."""
+"""Writes the page of a search's log: what selection alone would have given, which steps beat it, what to run again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plumbline.experiment.terms import POWER
 
 
 def search_sentence(judged: SearchJudgement, metric: str) -> str:
-    """The page's first sentence."""
+    """Write the page's first sentence: the verdict on the search, to be quoted as it is."""
     if judged.decided_by is not None:
         return "The last kept change, by its runs after it was kept: " + sentence(
             judged.decided_by, judged.start.commit, metric
@@ -43,7 +43,7 @@ def search_sentence(judged: SearchJudgement, metric: str) -> str:
 
 
 def search_page(judged: SearchJudgement, metric: str, *, read: str, ledger: str) -> str:
-    """The whole page but its last section; arguments as of `table_page`."""
+    """Write the whole page of a search but its last section, how to repeat it; arguments as of `table_page`."""
     sections = [
         "# Verdict on a search",
         search_sentence(judged, metric),

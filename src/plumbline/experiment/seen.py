@@ -1,4 +1,4 @@
-"""What the runs of a file of one's own gave: values by measure, tasks, the larger scale, stability and cost."""
+"""Reads what the runs of a user's own file gave: values by measure, tasks, the larger scale, stability and cost."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ from plumbline.stats import StoufferResult, stouffer, task_correlation, welch_pe
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tasks:
-    """Downstream, task by task: Welch's test of each, and Stouffer's sum of them; `joint` with the tasks' correlation
-    over seeds, None where that cannot be estimated."""
+    """The comparison of a method and its baseline task by task: Welch's test of each, and Stouffer's sum of them.
+
+    `joint`: the sum with the tasks' correlation over seeds, None where that cannot be estimated.
+    """
 
     each: pd.DataFrame
     sources: dict[str, str]
@@ -33,7 +35,10 @@ class Tasks:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Larger:
-    """The deciding measure at the larger scale; `gain` counts upwards. `judged` where there are seeds enough."""
+    """The comparison of a method and its baseline by the deciding measure at the larger scale.
+
+    `gain` counts upwards. `judged`: the test, where there are seeds enough.
+    """
 
     mean: float
     mean_baseline: float
@@ -45,7 +50,7 @@ class Larger:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """Of a method's finished runs at the scale: medians over seeds, NaN where nothing was recorded.
+    """What a method's finished runs at a scale took: medians over seeds, NaN where nothing was recorded.
 
     Attributes:
         parameters: of the model.
@@ -64,13 +69,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class Seen:
-    """The finished runs of `mine`, read."""
+    """Answers questions about the finished runs of a user's own file (`mine`)."""
 
     mine: Mine
     frames: RunFrames
 
     def require_there(self) -> None:
-        """Refuse to judge what was not run.
+        """Refuse to judge where a run of the file is missing.
 
         Raises:
             PlumblineError: naming a run.
@@ -85,20 +90,24 @@ class Seen:
 
     @property
     def measures(self) -> list[Measure]:
-        """Those that these runs have, the deciding one first."""
+        """The measures that these runs have, the deciding one first."""
         there = [one for one in MEASURES.values() if one.name == "validation_loss" or self.mine.study.suite is not None]
         return sorted(there, key=lambda one: one.name != self.mine.asked["decides"])
 
     @property
     def deciding(self) -> Measure:
+        """The measure that decides the verdict, as the file says."""
         return MEASURES[self.mine.asked["decides"]]
 
     def keys(self, scale: str, method: str) -> list[str]:
-        """The runs of a method at a scale; those of the file's own seeds alone where it is judged, not a reference."""
+        """List the runs of a method at a scale.
+
+        Of a method that is judged, not a reference, they are those of the file's own seeds alone.
+        """
         return [run.key for run in self.mine.runs(scale, method)]
 
     def values(self, measure: Measure, scale: str, method: str) -> dict[str, float]:
-        """Seed -> value, of the runs that completed and have one."""
+        """Collect seed -> value of a measure, of the runs that completed and have one."""
         found = {}
         for key in self.keys(scale, method):
             value = self._value(measure, key)
@@ -107,11 +116,11 @@ class Seen:
         return found
 
     def diverged(self, scale: str, method: str) -> list[str]:
-        """The runs of a method that diverged."""
+        """List the runs of a method at a scale that diverged."""
         return [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == DIVERGED]
 
     def lost_larger(self, method: str) -> list[str]:
-        """The runs of a method that diverged at the larger scale; none where none was asked for."""
+        """List the runs of a method that diverged at the larger scale; none where the file asks for no larger scale."""
         return self.diverged(self.mine.larger, method) if self.mine.larger else []
 
     def _value(self, measure: Measure, key: str) -> float:
@@ -134,7 +143,7 @@ class Seen:
         return found
 
     def judged(self, method: str, measure: Measure, *, tries_: int = 1, scale: str | None = None) -> Judgement:
-        """A method against its baseline by one measure.
+        """Judge a method against its baseline by one measure; `tries_`: what p is multiplied by.
 
         Raises:
             PlumblineError: there is no noise to judge by.
@@ -149,7 +158,10 @@ class Seen:
         return judge(method, ours, theirs, terms, tries=tries_)
 
     def tasks(self, method: str) -> Tasks | None:
-        """Task by task; None without two finished seeds of both, or without a suite."""
+        """Compare a method with its baseline task by task.
+
+        None without two finished seeds of both, or without a suite.
+        """
         sides = [self._of_tasks(name) for name in (method, self.mine.against[method])]
         if any(len(side) < 2 for side in sides) or set(sides[0].columns) != set(sides[1].columns):
             return None
@@ -171,8 +183,11 @@ class Seen:
         return pd.DataFrame({key: row for key, row in rows.items() if len(row)}).T
 
     def larger(self, method: str) -> Larger | None:
-        """At the larger scale; None where none was asked for, a side has no finished run, or a seed of either diverged:
-        a gain of the others would choose among its runs."""
+        """Compare a method with its baseline at the larger scale.
+
+        None where no larger scale was asked for, a side has no finished run, or a seed of either diverged: a gain of
+        the others would choose among its runs.
+        """
         scale = self.mine.larger
         if scale is None or self.lost_larger(method) or self.lost_larger(self.mine.against[method]):
             return None
@@ -195,7 +210,7 @@ class Seen:
         )
 
     def cost(self, scale: str, method: str) -> Cost:
-        """What a method's runs took."""
+        """Summarise what a method's runs at a scale took: step time, memory, spikes, divergence."""
         keys = self.keys(scale, method)
         manifests = [self.frames.manifests[key] for key in keys]
         seconds = [one["wall_seconds"] / max(1, self.frames.outcomes[key]["step"]) for key, one in zip(keys, manifests)]
@@ -209,7 +224,7 @@ class Seen:
         )
 
     def hours(self, scale: str, method: str) -> float:
-        """Mean wall time of a method's completed runs at a scale, in hours."""
+        """Compute the mean wall time of a method's completed runs at a scale, in hours."""
         keys = [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == COMPLETED]
         return sum(float(self.frames.manifests[key]["wall_seconds"]) for key in keys) / max(1, len(keys)) / 3600
 

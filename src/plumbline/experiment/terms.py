@@ -1,4 +1,4 @@
-"""What is asked of the numbers, said before they are looked at."""
+"""Defines the terms of a comparison, which are stated before the numbers are looked at."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POWER = 0.8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """What is asked; gains and sigma are in the units of the metric.
+    """The terms of a comparison; gains and sigma are in the units of the metric.
 
     Attributes:
         higher: whether higher is better.
@@ -52,17 +52,17 @@ class Terms:
 
     @property
     def sign(self) -> int:
-        """What turns a difference into a gain."""
+        """The sign that turns a difference of values into a gain: 1 if higher is better, else -1."""
         return 1 if self.higher else -1
 
     @property
     def sigma_freedom(self) -> float:
-        """Degrees of freedom of a sigma that was given."""
+        """Degrees of freedom of a sigma that was given; infinite if it is taken as known."""
         return math.inf if self.sigma_runs is None else self.sigma_runs - 1
 
     @property
     def test(self) -> str:
-        """What decides, as the ledger records it."""
+        """The name of the test that decides, as the ledger records it."""
         if self.paired:
             return "paired t"
         if self.sigma is None:

@@ -17,7 +17,7 @@ from plumbline.specs import study_config, trial
 
 
 def main() -> None:
-    """Read the runs, write PAGE.csv and PAGE.md."""
+    """Read the trial's runs, and write the page as PAGE.csv and PAGE.md."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.experiment.trial", description=__doc__)
     parser.add_argument("--configuration", required=True, metavar="JSON", help="the whole configuration")
     parser.add_argument("--work", required=True, help="the folder of the preset's runs")

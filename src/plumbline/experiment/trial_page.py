@@ -1,4 +1,4 @@
-"""The page of a trial: which size it is of, every run's loss, the difference, and what these seeds could have found."""
+"""Writes the page of a trial: its size, every run's loss, the difference, and what these seeds could have found."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rows(trial: Trial, frames: RunFrames) -> pd.DataFrame:
 
 
 def markdown(trial: Trial, frames: RunFrames, csv: Path) -> str:
-    """The page, no line wider than `WIDTH` but for commands and the table."""
+    """Write the page as Markdown, no line wider than `WIDTH` but for commands and the table."""
     losses = {name: _losses(trial, frames, name) for name in (trial.against, trial.method)}
     title = f"# A first look, not a verdict: {_label(trial, trial.method)} against {_label(trial, trial.against)}"
     said = [_size(trial, frames), _grid(trial, losses), *_found(trial, losses), _limits(trial)]
@@ -50,7 +50,8 @@ def markdown(trial: Trial, frames: RunFrames, csv: Path) -> str:
 
 
 def judged(trial: Trial, losses: dict[str, dict[str, float]]) -> Judgement:
-    """The method's seeds against the other's: the pooled test that a verdict of a single try would rest on.
+    """Judge the method's seeds against the baseline's by the pooled test that a verdict of a single try would rest
+    on.
 
     Raises:
         PlumblineError: the seeds have no spread.

@@ -1,4 +1,4 @@
-"""What a file of one's own costs in the ledger: an entry for each method, known before any of its runs."""
+"""Counts what a user's own file costs in the ledger: an entry for each method, known before any of its runs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,25 @@ if TYPE_CHECKING:
 
 
 def terms(mine: Mine, *, higher: bool) -> Terms:
-    """What is asked of a measure."""
+    """State the terms of the comparison that a user's own file asks for.
+
+    `higher`: whether the measure is better higher.
+    """
     asked = mine.asked
     return Terms(higher=higher, alpha=asked["alpha"], minimum_gain=asked["minimum_gain"], paired=asked["paired"])
 
 
 def baseline(mine: Mine, method: str) -> str:
-    """What a method is compared with, as the ledger has it: ``study/scale/method``."""
+    """Name a method's baseline as the ledger has it: ``study/scale/method``."""
     return mine.runs(mine.scale, mine.against[method])[0].key.rpartition("/")[0]
 
 
 def entries(mine: Mine) -> list[Entry]:
-    """An entry for each method: its specs with all seeds and those of its baseline, and how the measure is read. Who
-    adds seeds and looks again has looked twice."""
+    """Make a ledger entry for each method of the file: its specs with all seeds, its baseline's, and how the measure is
+    read.
+
+    Who adds seeds and looks again has looked twice.
+    """
     found = []
     for method, against in mine.against.items():
         ids = [[run.spec.run_id for run in mine.runs(mine.scale, name)] for name in (method, against)]
@@ -45,6 +51,6 @@ def entries(mine: Mine) -> list[Entry]:
 
 
 def counted(ledger: Ledger, more: Sequence[Entry]) -> dict[str, int]:
-    """Baseline -> what every p is multiplied by once these entries are there too."""
+    """Count, by baseline, what every p is multiplied by once these entries are in the ledger too."""
     whole = Ledger(ledger.path, (*ledger.entries, *more), ledger.hashes)
     return {entry.baseline: whole.tries(entry.baseline, entry.metric) for entry in more}

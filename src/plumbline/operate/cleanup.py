@@ -12,7 +12,7 @@ what they are, by kind:
     `set-aside`  state that somebody asked to start afresh from
     `damaged`    checkpoints and records that were not as they were written, archives that were not the pinned ones
     `half`       what a trainer that was killed was about to write
-    `fetched`    what was read of a hub's data set: a fetch goes on from it, or from its documents to more of them
+    `fetched`    what was read of a hub's data set: a fetch continues from it, or from its documents to more of them
 
 Nothing is removed unasked, nor from under a trainer that is at work. `--afresh` sets the state of a run aside, so that
 its next start begins at step 0.
@@ -40,8 +40,11 @@ KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leftover:
-    """One of them. `bytes` is what removing it frees: a file that outputs share is not counted. `state` is the
-    directory whose lease says whether a trainer is at work there; empty where there is none."""
+    """A file or folder that nothing needs any more.
+
+    `bytes` is what removing it frees: a file that outputs share is not counted. `state`: the run's state directory,
+    whose lease says whether a trainer is at work there; empty where there is none.
+    """
 
     kind: str
     path: str
@@ -50,7 +53,7 @@ class Leftover:
 
 
 def collect(work: Path) -> list[Leftover]:
-    """All leftovers below ``work/<preset>/``, by kind and path."""
+    """List all leftovers below ``work/<preset>/``, by kind and path."""
     found = [*_packages(work), *_fetched(work)]
     for place in sorted(work.glob("*/state/*/*/*/*")):
         if not place.is_dir():
@@ -106,7 +109,7 @@ def _size(path: Path) -> int:
 
 
 def remove(leftover: Leftover) -> str | None:
-    """Remove one; what is in the way, if it was not removed."""
+    """Remove a leftover; returns what prevents that, None if it was removed."""
     path, state = Path(leftover.path), leftover.state
     if state:
         holder = records.holder(Path(state))
@@ -120,10 +123,10 @@ def remove(leftover: Leftover) -> str | None:
 
 
 def afresh(state: Path) -> Path:
-    """Set the state of a run aside; returns where it is.
+    """Set the state of a run aside, so that its next start begins at step 0; returns where the state is now.
 
     Raises:
-        PlumblineError: there is none, or a trainer is at work in it.
+        PlumblineError: there is no such state, or a trainer is at work in it.
     """
     if not state.is_dir() or records.is_aside(state.name):
         raise PlumblineError(f"--afresh: {state} is no state of a run; give work/<preset>/state/<study>/.../s<seed>")
@@ -139,7 +142,7 @@ def _human(size: float) -> str:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline leftovers`."""
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.operate.cleanup"),
         description=described(__doc__),
@@ -156,7 +159,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """The verb."""
+    """Run `plumbline leftovers`: list what is there, remove the kinds that are named, or set a run's state aside."""
     given = arguments().parse_args()
     if given.afresh is not None:
         print(f"{given.afresh}: set aside as {afresh(given.afresh)}; the run's next start begins at step 0")

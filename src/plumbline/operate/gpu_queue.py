@@ -37,7 +37,7 @@ SHUTDOWN = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 
 
 def devices() -> list[str]:
-    """Names of the devices that jobs may use, as CUDA_VISIBLE_DEVICES takes them.
+    """Name the devices that jobs may use, as CUDA_VISIBLE_DEVICES takes them.
 
     Raises:
         PlumblineError: there is none.
@@ -66,7 +66,7 @@ def devices() -> list[str]:
 
 
 def lock_folder() -> Path:
-    """The folder of the lock files: one a user and host.
+    """Make the folder of the lock files, one a user and host, and return it.
 
     Raises:
         PlumblineError: the folder belongs to somebody else.
@@ -121,14 +121,16 @@ def _lock(path: Path) -> int | None:
 
 
 def needed(wildcards: Any) -> int:
-    """How many devices of this machine the run of a job's wildcards gets: one, or all where its size is whole nodes."""
+    """Choose how many devices of this machine a run gets that a job's wildcards name: one, or all if its size is whole
+    nodes.
+    """
     from plumbline.project.profiles import size_of
 
     return 1 if size_of(wildcards) == "one_gpu" else len(devices())
 
 
 def launch(wildcards: Any) -> str:
-    """What stands before `-m plumbline.train` in the job of that run (profiles/gpus)."""
+    """Spell what comes before `-m plumbline.train` in the command of a run's job (profiles/gpus)."""
     number = needed(wildcards)
     if number == 1:
         return "python -m plumbline.operate.gpu_queue python"
@@ -136,7 +138,7 @@ def launch(wildcards: Any) -> str:
 
 
 def main() -> None:
-    """Take devices and become the command."""
+    """Wait for as many free devices as the command line asks for, then replace this process by the command."""
     parser = argparse.ArgumentParser(
         prog="python -m plumbline.operate.gpu_queue", description="Run a command with GPUs of its own."
     )

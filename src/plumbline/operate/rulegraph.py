@@ -23,7 +23,11 @@ BLOCK = re.compile(r"```mermaid\n.*?```\n", flags=re.S)
 
 
 def read(target: str) -> nx.DiGraph:
-    """The rule graph of a target, as Snakemake prints it, without arrows that follow from others."""
+    """Read the rule graph of a target, as Snakemake prints it, without arrows that follow from others.
+
+    Raises:
+        PlumblineError: Snakemake fails.
+    """
     command = [sys.executable, "-m", "snakemake", target, "--rulegraph", "dot", "--quiet", "all", "--forceall"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -40,7 +44,9 @@ def read(target: str) -> nx.DiGraph:
 
 
 def block(graph: nx.DiGraph) -> str:
-    """The graph as a block of Markdown: arrows in the order in which the rules run, rules without any at the end."""
+    """Write the graph as a block of Markdown: arrows in the order in which the rules run, rules without any at the
+    end.
+    """
     order = list(nx.lexicographical_topological_sort(graph))
     arrows = [f"{before} --> {after}" for before in order for after in sorted(graph.successors(before))]
     alone = [name for name in order if graph.degree(name) == 0]
@@ -48,7 +54,7 @@ def block(graph: nx.DiGraph) -> str:
 
 
 def main() -> None:
-    """Print the block, or put it into a file."""
+    """Print the graph's block, or put it into the file that ``--into`` names."""
     parser = argparse.ArgumentParser(
         prog="python -m plumbline.operate.rulegraph", description="The graph of the rules, as a Mermaid block."
     )

@@ -2,12 +2,12 @@
 
 Snakemake compares parameters with what it wrote down in `.snakemake`, which may be lost, or may never have come along
 with `work/`. Products say themselves what they were made of (`plumbline.core.fingerprint_file`), and that is compared
-here, for the jobs that a plan asks for: those that disagree are made anew, with a sentence on stderr. Nothing is
-written or removed.
+here, for the jobs that are asked for: those that disagree are rebuilt, with a sentence on stderr. Nothing is written or
+removed.
 
 A corpus made with edited code may well come out the same, and runs on it are weeks of work. So what reads a corpus
-waits for its bytes (`held`): pretraining, probing and evaluation compare the fingerprints of what they read, at the
-next plan, rather than being planned because a corpus is.
+waits for its bytes (`held`): pretraining, probing and evaluation compare the fingerprints of what they read, when
+Snakemake next lists its jobs, rather than being listed because a corpus is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMED = 3
 
 
 def watch(workflow: Any) -> None:
-    """Let a plan of `workflow` see them: called once, when its rules are read."""
+    """Make a workflow run again the jobs whose files are stale, and say which; called once, when its rules are read."""
 
     def disagreeing(jobs: list[Any]) -> list[Any]:
         # Who says --rerun-triggers mtime does not want parameters compared, here neither.
@@ -48,8 +48,11 @@ def watch(workflow: Any) -> None:
 
 
 def remark(workflow: Any) -> None:
-    """After a success: say which products there are that the same command would make anew, now that what they are made
-    from is. Nothing where it would not: parameters are not compared, or files were only touched."""
+    """Say, after a success, which products the same command would now rebuild, since what they are made from has
+    changed.
+
+    Nothing is said where it would not: parameters are not compared, or files were only touched.
+    """
     if not snakemake_internals.compares_parameters(workflow) or snakemake_internals.only_touches(workflow):
         return
     _fingerprint.cache_clear()
@@ -63,7 +66,7 @@ def remark(workflow: Any) -> None:
 
 
 def names(jobs: Iterable[Any]) -> str:
-    """``3 of pretrain, 1 of table: <first outputs>, ...``"""
+    """Write jobs in words, as in ``3 of pretrain, 1 of table (<first outputs>, ...)``."""
     jobs = list(jobs)
     counts = Counter(job.rule.name for job in jobs)
     first = sorted(str(job.output[0]) for job in jobs)
@@ -74,9 +77,8 @@ def names(jobs: Iterable[Any]) -> str:
 def stale(job: Any, is_known: Callable[[Any], bool]) -> bool:
     """Whether what a job makes is there, and was made with something else than it would be made with now.
 
-    `is_known`: whether Snakemake remembers what it was made with. If it does not, and the product does not say either
-    (it is older than this), it is made anew, unless it is a run's.
-
+    `is_known`: whether Snakemake remembers what a job's output was made with. If it does not, and the product does not
+    say either (it is older than this), it is rebuilt, unless it is a run's.
     """
     if not job.output or not Path(job.output[0]).exists():
         return False
@@ -87,12 +89,12 @@ def stale(job: Any, is_known: Callable[[Any], bool]) -> bool:
 def held(
     product: str, made_of: str, files: Iterable[str] = (), facts: str | Path = "", *, own_code: bool = False
 ) -> bool:
-    """Whether what reads a product waits for its bytes: it is there, and is asked for as it was when it was made.
+    """Whether jobs that read a product may wait for its bytes, since it is there and was made as it would be asked for
+    now.
 
     `made_of`: what it would be made of now, ``<code>-<asked>``. `files`: those of the user's own that it comes from;
     one that is newer must have a checksum that documents.json (`facts`) recorded: it was touched, or copied.
     `own_code`: its own code must be the same too.
-
     """
     place = _place(product)
     if not Path(product).exists() or not place.exists():
@@ -175,7 +177,7 @@ def _differs(said: str | None, now: str | None) -> bool:
 
 
 def run_id(spec: str) -> str:
-    """The identity of a run, from its canonical JSON."""
+    """Hash the canonical JSON of a run's spec to the run's id."""
     return sha256_text(spec)[:16]
 
 

@@ -1,4 +1,4 @@
-"""Lists every run that was ever started and how it is doing: ``python -m plumbline.operate.status``.
+"""Lists every run that was ever started with its state: ``python -m plumbline.operate.status``.
 
 Read from the state directories under ``work/<preset>/state`` and the outcomes under ``work/<preset>/runs``; nothing is
 asked of Snakemake or SLURM, so it works on any machine that sees the files.
@@ -28,8 +28,10 @@ _NAME = 35
 
 
 def collect(work: Path) -> list[dict[str, Any]]:
-    """One row a run, by state and key. Times are in seconds, memory (the largest of starts that ended) in bytes; None
-    where nothing is known."""
+    """Collect one row a run, by state and key.
+
+    Times are in seconds, memory (the largest of starts that ended) in bytes; None where nothing is known.
+    """
     rows = [row(state, _outputs(state, work)) for state in records.claimed(work)]
     known = {(entry["preset"], entry["run"]) for entry in rows}
     for path in sorted(work.glob("*/runs/*/*/*/*/outcome.json")):
@@ -43,7 +45,7 @@ def collect(work: Path) -> list[dict[str, Any]]:
 
 
 def row(state: Path, outputs: Path) -> dict[str, Any]:
-    """What one state directory and the run's outputs tell."""
+    """Make the row of a run from its state directory and its outputs."""
     identity = records.identity(state) or {}
     starts = records.starts(state)
     last = starts[-1] if starts else {}
@@ -106,7 +108,7 @@ def _outputs(state: Path, work: Path) -> Path:
 
 
 def view(rows: list[dict[str, Any]]) -> Any:
-    """The rows as text of at most WIDTH columns: one or two lines a run, below its study and scale."""
+    """Write the rows as text of at most WIDTH columns: one or two lines a run, below its study and scale."""
     from rich.text import Text
 
     counts = {state: sum(entry["state"] == state for entry in rows) for state in STATES}
@@ -167,7 +169,7 @@ def _details(entry: dict[str, Any]) -> str:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline status`."""
     prog = command_line.prog("python -m plumbline.operate.status")
     parser = argparse.ArgumentParser(prog=prog, description="The runs and how they do.")
     parser.add_argument("--work", type=Path, default=Path("work"), help="where presets keep their work (default: work)")
@@ -178,7 +180,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Run the verb."""
+    """Run `plumbline status`: print the runs once, as a table or as JSON, or again and again with ``--watch``."""
     given = arguments().parse_args()
     if given.json:
         print(json.dumps(collect(given.work), indent=2))

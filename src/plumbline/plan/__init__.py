@@ -1,7 +1,8 @@
-"""What targets cost, before they are run and while they are; and the time limits of jobs, from the same model.
+"""Estimates what targets cost, before they are run and while they are, and from the same model the time limits of
+jobs.
 
 Seconds of a job = start-up + operations x relative step time / (operations a second x devices). The speed and the
 start-up are measured on finished runs where there are any, else stated in config/machines.yaml. Operations are counted
-from the modules where that was done (`plumbline.plan.counts`), else reckoned. Nothing here imports torch, except to
+from the modules where that was done (`plumbline.plan.counts`), else estimated. Nothing here imports torch, except to
 count.
 """

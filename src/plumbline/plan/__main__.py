@@ -1,5 +1,8 @@
-"""``plumbline plan``: what each target costs before it is run, on a named machine; with ``--fit TIME``, which tokens,
-seeds and scale of one method against another one fit a time, as words for --config to paste."""
+"""Says what each target costs before it is run, on a named machine (``plumbline plan``).
+
+With ``--fit TIME`` it says which tokens, seeds and scale of one method against another one fit a time, as words for
+--config to paste.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from plumbline.specs.study_config import Study
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline plan`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.plan"), description=described(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--machine", help="an entry of config/machines.yaml (default: config/config.yaml's)")
@@ -46,7 +49,10 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Print the plan for a terminal; with --out also write it, with all columns, as csv and md; or what fits a time."""
+    """Run `plumbline plan`: print the plan for a terminal, or with ``--fit`` what fits a time.
+
+    With ``--out`` the plan is also written, with all columns, as csv and md.
+    """
     given = arguments().parse_args()
     config = _configuration(given)
     if given.fit:

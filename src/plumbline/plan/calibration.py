@@ -1,4 +1,4 @@
-"""What finished runs say about speed: operations a second of training, and seconds of everything around it."""
+"""Measures speed on finished runs: operations a second of training, and seconds of everything around it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plumbline.specs.trial import own_scale
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calibration:
-    """Medians over finished runs; None, or no entry, where there is none.
+    """Speeds, start-up times and memory, as medians over finished runs; None, or no entry, where there is none.
 
     `speed` by study and scale: operations a second of a baseline on one device. `pretrain_start`, `evaluate_start`:
     seconds of a job outside its steps (interpreter, imports, loading, saving). `runs`: how many runs the speed rests
@@ -54,7 +54,9 @@ _MOST_BYTES = 1e15
 
 
 def measure(plan: Project, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> Calibration:
-    """Read manifests and Snakemake's benchmark files of those of `runs` that `machine` has finished."""
+    """Measure speed on those of `runs` that `machine` has finished, from their manifests and Snakemake's benchmark
+    files.
+    """
     work = Path(plan.paths.work)
     speeds: dict[tuple[str, str], list[float]] = {}
     memory: dict[tuple[str, str], int] = {}
@@ -93,12 +95,12 @@ def measure(plan: Project, machine: Machine, sizes: Sizes, runs: Iterable[Run]) 
 
 
 def group(run: Run) -> tuple[str, str]:
-    """Runs that share a speed: those of one study's scale, however many steps they make."""
+    """Name the group of runs that share a run's speed: its study and scale, however many steps they make."""
     return run.spec.study, own_scale(run.spec.scale)
 
 
 def finished(run: Run, work: Path) -> dict[str, Any] | None:
-    """The manifest of a run that was carried out under this very spec, or None.
+    """Read the manifest of a run that was trained under this very spec; None where it was not.
 
     A damaged manifest is a warning, and the run counts as one that is to be done.
     """
@@ -130,8 +132,10 @@ def _impossible(manifest: dict[str, Any]) -> str:
 
 
 def job_seconds(work: Path, rule: str, run: Run) -> float | None:
-    """Wall seconds of a run's job, from the file that Snakemake's `benchmark:` left; None if there is none, with a
-    warning if it is damaged."""
+    """Read the wall seconds of a run's job from the file that Snakemake's `benchmark:` left; None if there is none.
+
+    A damaged file is a warning, and gives None.
+    """
     path = work / "benchmarks" / rule / f"{run.key.replace('/', '.')}.jsonl"
     if not path.exists():
         return None

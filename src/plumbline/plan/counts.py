@@ -1,6 +1,6 @@
-"""Counts of models, from their real modules on the meta device, kept in one file for all presets.
+"""Counts operations and parameters of models from their real modules on the meta device, and keeps them in one file.
 
-A dry run reads them without importing torch; `python -m plumbline.plan` counts what is missing and adds it.
+A dry run reads the file without importing torch; `python -m plumbline.plan` counts what is missing and adds it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Known = dict[str, dict[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Sizes of models: exact where `known` has a count, else reckoned."""
+    """Gives the sizes of models: exact where `known` has a count, else estimated."""
 
     known: Mapping[str, Mapping[str, int]]
     _sizes: dict[str, Size] = field(default_factory=dict)
 
     def __call__(self, model: ModelSpec) -> Size:
-        """The size of a model."""
+        """Look up the size of a model: counted where it is known, else estimated."""
         text = canonical_json(model.to_dict())
         if text not in self._sizes:
             count = self.known.get(key(model))
@@ -42,13 +42,15 @@ class Counted:
 
 
 def key(model: ModelSpec) -> str:
-    """What a count depends on: the model's spec, its components' code, and the code that all models share."""
+    """Fingerprint everything that a model's count depends on: its spec, its components' code, and the code that all
+    share.
+    """
     classes = {slot: code_class(slot, model.slot(slot).name) for slot in SLOTS}
     return sha256_text(canonical_json([model.to_dict(), classes, NUMERICS, COUNTING]))
 
 
 def read(path: Path) -> Known:
-    """The counts of a file; none, with a warning, where it is damaged."""
+    """Read a file of counts; none, with a warning, where it is damaged."""
     if not path.exists():
         return {}
     try:
@@ -63,9 +65,9 @@ def read(path: Path) -> Known:
 
 
 def update(path: Path, runs: Iterable[Run]) -> Known:
-    """The counts of a file with those of the models of `runs` that it lacks, which are counted and added to it.
+    """Count the models of `runs` that a file of counts lacks, add them to the file, and return all its counts.
 
-    A model that cannot be built here is a warning, and is reckoned; so is a file that cannot be written.
+    A model that cannot be built here is a warning, and is estimated; a file that cannot be written is a warning too.
     """
     known = read(path)
     missing = {name: run for run in runs if (name := key(run.spec.model)) not in known}

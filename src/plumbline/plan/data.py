@@ -1,4 +1,7 @@
-"""The data stage, roughly: seconds on the longest path, and disk. It runs on processors, and once for all runs."""
+"""Estimates the data stage roughly: seconds on the longest path, and disk.
+
+It runs on processors, and once for all runs.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ START_SECONDS = 15.0
 
 
 def tokens(plan: Project, name: str) -> float | None:
-    """Tokens of a corpus that its packs need; None if the configuration does not tell."""
+    """Estimate how many tokens of a corpus its packs need; None if the configuration does not tell."""
     corpus = plan.corpora[name]
     sizes = [*corpus.packs.values(), corpus.validation]
     known = [size for size in sizes if size is not None]
@@ -30,9 +33,10 @@ def tokens(plan: Project, name: str) -> float | None:
 
 
 def seconds(plan: Project, runs: Iterable[Run]) -> float | None:
-    """From nothing to the packs of `runs`, the tokenising scattered as the preset says; 0 once they are there.
+    """Estimate the wall seconds from nothing to the packs of `runs`; 0 once they are there.
 
-    Corpora are made side by side, so that the longest counts. None if the size of one is not known.
+    Tokenising is scattered over as many jobs as the preset says. Corpora are made side by side, so that the longest
+    counts. None if the size of one is not known.
     """
     stages = [0.0]
     for name, theirs in _by_corpus(runs).items():
@@ -46,13 +50,16 @@ def seconds(plan: Project, runs: Iterable[Run]) -> float | None:
 
 
 def disk_bytes(plan: Project, runs: Iterable[Run]) -> float:
-    """What the corpora of `runs` take; one of unknown size is not in it."""
+    """Estimate the bytes on disk of all corpora of `runs`; a corpus of unknown size is left out."""
     return sum(corpus_bytes(plan, name) for name in _by_corpus(runs))
 
 
 def corpus_bytes(plan: Project, name: str) -> float:
-    """Documents, tokenised shards, and a pack for each context, of a corpus; 0 where its size is not known. Documents
-    of a hub twice, as they are while they are shuffled, with the margin that is read of them."""
+    """Estimate the bytes on disk of a corpus: documents, tokenised shards, and a pack for each context.
+
+    0 if its size is not known. Documents of a hub count twice, as they are while they are shuffled, with the margin
+    that is read of them.
+    """
     vocabulary = plan.corpora[name].tokenizer.vocabulary
     entry = 2 if vocabulary <= 2**16 else 4
     copies = 1 + len(plan.contexts[name])

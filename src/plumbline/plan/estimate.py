@@ -1,4 +1,4 @@
-"""What a run costs on a machine: seconds of its jobs, and the time limits they ask for. Imports no torch."""
+"""Estimates what a run costs on a machine: seconds of its jobs, and the time limits they ask for. Imports no torch."""
 
 from __future__ import annotations
 
@@ -39,12 +39,15 @@ class Estimator:
 
     @property
     def work(self) -> Path:
-        """The preset's folder of runs and scores."""
+        """The preset's folder of runs and scores (below work/)."""
         return Path(self.plan.paths.work)
 
     def speed(self, run: Run) -> float:
-        """Operations a second on one device: measured at the run's scale, else at others (of its study, if there are
-        any), else as stated."""
+        """Look up the operations a second of a run's training on one device.
+
+        Measured at the run's scale, else at others (of its study, if there are any), else as config/machines.yaml
+        states it.
+        """
         measured, key = self.calibration.speed, group(run)
         if key in measured:
             return measured[key]
@@ -52,27 +55,29 @@ class Estimator:
         return sum(near) / len(near) if near else self.machine.flops_per_second
 
     def size(self, run: Run) -> Size:
-        """Operations and parameters of the run's model."""
+        """Look up the operations a token and the parameters of the run's model."""
         return self.sizes(run.spec.model)
 
     def exact(self, runs: Iterable[Run]) -> bool:
-        """Whether the operations of all these runs are counted; where one is reckoned, say *about*."""
+        """Whether the operations of all these runs are counted; where one is estimated, a page says *about*."""
         return all(self.size(run).exact for run in runs)
 
     def training_flops(self, run: Run) -> float:
-        """Operations of a run, its validations included."""
+        """Estimate the floating-point operations of a run's training, its validations included."""
         return training_tokens(run) * self.size(run).training
 
     def pretrain_seconds(self, run: Run) -> float:
-        """Wall seconds of a run's training job, were it one job."""
+        """Estimate the wall seconds of a run's training, as if it were one job."""
         start = self.calibration.pretrain_start
         start = self.machine.start_seconds["pretrain"] if start is None else start
         effort = self.training_flops(run) * self.machine.relative(run)
         return start + effort / (self.speed(run) * self.machine.devices_of(run))
 
     def evaluate_seconds(self, run: Run) -> float | None:
-        """Wall seconds of a run's evaluation job, on one device: 0 where its study has no suite, None where the size
-        of a task is not known."""
+        """Estimate the wall seconds of a run's evaluation job on one device.
+
+        0 where its study has no suite, None where the size of a task is not known.
+        """
         if not run.spec.suite:
             return 0.0
         there = amount(self.plan, run)
@@ -83,7 +88,9 @@ class Estimator:
         )
 
     def probe_seconds(self, run: Run) -> float:
-        """Wall seconds of a run's probe job, on one device: at each point a checkpoint, and so many sequences."""
+        """Estimate the wall seconds of a run's probe job on one device: loading each checkpoint, and its forward
+        passes.
+        """
         size, context = self.size(run), run.spec.model.context
         tokens = sum(len(probe.at) * probe.sequences * context for probe in run.spec.probes)
         reading = probe_points(run) * size.parameters * WEIGHT_BYTES / CHECKPOINT_SPEED
@@ -96,27 +103,29 @@ class Estimator:
         return self.machine.start_seconds["evaluate"] if measured is None else measured
 
     def pretrain_minutes(self, run: Run) -> int:
-        """The time limit of one training job: at most a slice, over which the run is chained."""
+        """Choose the time limit (minutes) of one training job: at most a slice, into which a longer run is cut."""
         return self._limit(self.pretrain_seconds(run), PRETRAIN_MARGIN)
 
     def evaluate_minutes(self, run: Run) -> int:
-        """The time limit of an evaluation job."""
+        """Choose the time limit (minutes) of a run's evaluation job."""
         return self._limit(self.evaluate_seconds(run), EVALUATE_MARGIN)
 
     def probe_minutes(self, run: Run) -> int:
-        """The time limit of a probe job."""
+        """Choose the time limit (minutes) of a run's probe job."""
         return self._limit(self.probe_seconds(run), EVALUATE_MARGIN)
 
     def measure_seconds(self, one: Measurement) -> float:
-        """Wall seconds of a measurement, as its entry in the study's YAML says."""
+        """Give the wall seconds of a measurement, as its entry in the study's YAML states them."""
         return 60 * one.minutes
 
     def measure_minutes(self, one: Measurement) -> int:
-        """The time limit of a measurement's job."""
+        """Choose the time limit (minutes) of a measurement's job."""
         return self._limit(self.measure_seconds(one), EVALUATE_MARGIN)
 
     def on_device(self, one: Measurement) -> bool:
-        """Whether a measurement takes one of the machine's devices: of processors always, of GPUs if it asks for it."""
+        """Whether a measurement takes one of the machine's devices: always where they are processors, else if it asks
+        for a GPU.
+        """
         return self.machine.device == "cpu" or one.device == "gpu"
 
     def _limit(self, seconds: float | None, margin: float) -> int:
@@ -124,19 +133,19 @@ class Estimator:
         return whole if seconds is None else min(whole, ceil(margin * seconds / 60) + SPARE_MINUTES)
 
     def trained(self, run: Run) -> bool:
-        """Whether a run has been carried out."""
+        """Whether a run has been trained to its end under its present spec."""
         return finished(run, self.work) is not None
 
     def scored(self, run: Run) -> bool:
-        """Whether a run has been carried out and evaluated."""
+        """Whether a run has been trained and evaluated."""
         return self.trained(run) and Path(self.plan.paths.scores(run)).exists()
 
     def probed(self, run: Run) -> bool:
-        """Whether a run has been carried out and its probes were read."""
+        """Whether a run has been trained and its probes were read."""
         return self.trained(run) and Path(self.plan.paths.probes(run)).exists()
 
     def measured(self, one: Measurement) -> bool:
-        """Whether a measurement was made, of its present code and options."""
+        """Whether a measurement was made with its present code and options."""
         path = Path(self.plan.paths.measurement(one))
         if not path.exists():
             return False
@@ -147,7 +156,9 @@ class Estimator:
             return False
 
     def digest(self) -> str:
-        """Changes when what a plan says may have changed: configuration, machine, measurements, what is done."""
+        """Hash what decides a plan's figures: configuration, machine, what finished runs measured, and what is already
+        done.
+        """
         runs = [
             [key, run.spec.run_id, run.size, self.trained(run), self.scored(run), self.probed(run)]
             for key, run in self.plan.runs.items()
@@ -167,11 +178,11 @@ def estimator(
     calibrate_on: Iterable[Run] | None = None,
     root: Path = ROOT,
 ) -> Estimator:
-    """An estimator for a configuration.
+    """Make an estimator for a configuration.
 
     Args:
         machine: the default is the configuration's.
-        sizes: by default counted where `counts.update` has been here, else reckoned; neither imports torch.
+        sizes: by default counted where `counts.update` has been here, else estimated; neither imports torch.
         calibrate_on: the runs whose measurements count; by default all that are finished.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How much there is to evaluate: items and tokens of a suite, at a preset's limit and a run's context."""
+"""Estimates how much there is to evaluate: items and tokens of a suite, at a preset's limit and a run's context."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HARNESS_SECONDS_PER_ITEM = 0.002
 
 
 def amount(plan: Project, run: Run) -> tuple[int, float] | None:
-    """Items and tokens of the evaluation of a run whose study has a suite; None: a task's size is not known."""
+    """Estimate items and tokens of a run's evaluation, if its study has a suite; None: a task's size is not known."""
     model, limit = run.spec.model, plan.preset["evaluation"]["limit"]
     items = Path(plan.paths.items(run.spec.data.corpus, run.spec.suite))
     suite = suites.suite(run.spec.suite, plan.root)
@@ -26,7 +26,13 @@ def amount(plan: Project, run: Run) -> tuple[int, float] | None:
 
 
 def inside_evaluation(amount: tuple[int, float], forward: float, flops_per_second: float) -> float:
-    """Seconds of an evaluation after its start-up: the harness's own for each item, and the forward passes."""
+    """Estimate the seconds of an evaluation after its start-up: the harness's own for each item, and the forward
+    passes.
+
+    Args:
+        amount: items and tokens, as of `amount`.
+        forward: operations a token of a forward pass.
+    """
     items, tokens = amount
     return items * HARNESS_SECONDS_PER_ITEM + tokens * forward / flops_per_second
 
@@ -34,7 +40,7 @@ def inside_evaluation(amount: tuple[int, float], forward: float, flops_per_secon
 def suite_size(
     suite: Suite, limit: int, items: Path, context: int, vocabulary: int, known: dict[str, int] | None = None
 ) -> tuple[int, float] | None:
-    """Items of a suite, and the tokens that are read for them. None: a task's size is not known.
+    """Count the items of a suite, and the tokens that are read for them. None: a task's size is not known.
 
     An item is read in `rows` passes of `text` bytes (`Task.size`), the question repeated for each answer.
 
@@ -65,7 +71,9 @@ def _packaged(plan: Project, suite: Suite) -> dict[str, int]:
 
 
 def bytes_per_token(vocabulary: int) -> float:
-    """Bytes of English text in a token of byte-level BPE, roughly: 3.1 at 4,096 entries (counted), 4.4 at 50,000."""
+    """Estimate the bytes of English text in a token of byte-level BPE: 3.1 at 4,096 entries (counted), 4.4 at
+    50,000.
+    """
     return 3.1 + 0.36 * (log2(vocabulary) - 12)
 
 

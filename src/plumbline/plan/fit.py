@@ -1,4 +1,5 @@
-"""What fits a time: scale, seeds and tokens of a trial, as a configuration to paste, and which gain that resolves.
+"""Finds what fits a time: scale, seeds and tokens of a trial, as a configuration to paste, and which gain that
+resolves.
 
 Everything here is found from the machine's own speed, by the same price as in a plan, and is then said: the pasted
 words hold each number, and nothing else decides what is run.
@@ -44,10 +45,10 @@ _UNITS = {"h": 3600.0, "hour": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
 
 
 def seconds_of(text: str) -> float:
-    """A time such as ``2h``, ``90min``, ``1h30m`` or ``45s`` in seconds.
+    """Read a time such as ``2h``, ``90min``, ``1h30m`` or ``45s``, in seconds.
 
     Raises:
-        PlumblineError: it is none.
+        PlumblineError: the text is no time.
     """
     parts = re.findall(r"([0-9.]+) *(hours?|h|minutes?|min|m|seconds?|s)", text)
     if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
@@ -66,8 +67,12 @@ def seconds_of(text: str) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What is to be compared, in which time (seconds). `scale`, `seeds`: None where it is to be found. `gain`: the
-    smallest gain in validation loss (nats) that is to be resolved, stated beforehand; 0 if none is."""
+    """The question of `plumbline plan --fit`: which `method` is to be compared with which baseline (`against`), in how
+    many seconds.
+
+    `scale`, `seeds`: None where they are to be found. `gain`: the smallest gain in validation loss (nats) that is to be
+    resolved, stated beforehand; 0 if none is.
+    """
 
     seconds: float
     study: str
@@ -80,7 +85,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """So many seeds of each method at a scale, and the steps that then fit."""
+    """One answer to the question: so many seeds of each method at a scale, and the steps that then fit the time."""
 
     fit: Fit
     scale: str
@@ -89,34 +94,34 @@ class Option:
 
     @property
     def tokens(self) -> int:
-        """Of a run."""
+        """Training tokens of one run."""
         return self.steps * int(self.fit.train(self.scale)["batch_tokens"])
 
     @property
     def per_parameter(self) -> float:
-        """Tokens a parameter of the baseline."""
+        """Training tokens of one run for each parameter of the baseline."""
         return self.tokens / self.fit.parameters(self.scale)
 
     @cached_property
     def noise(self) -> Noise | None:
-        """The noise of a run of this many tokens, as far as anything is known of it."""
+        """The seed noise of runs of this many tokens; None where nothing is known of it."""
         return self.fit.noise(self.scale, self.tokens)
 
     @property
     def resolved(self) -> float:
-        """The smallest gain in nats that is found with a chance of POWER; NaN where the noise is not known."""
+        """The smallest gain in nats that these seeds find with a chance of POWER; NaN where the noise is not known."""
         if self.noise is None:
             return math.nan
         return self.noise.sigma * Design(math.sqrt(2 / self.seeds), 2 * self.seeds - 2, ALPHA).resolved(POWER)
 
     @cached_property
     def given(self) -> dict[str, Any]:
-        """The words of `config.trial`."""
+        """The key `trial` of the configuration that asks for this option."""
         return self.fit.given(self.scale, self.steps, self.seeds)
 
     @property
     def passes(self) -> float:
-        """How often a run goes over its pack; NaN where the pack is all of a corpus of unknown size."""
+        """How often a run reads its whole pack; NaN where the pack is all of a corpus of unknown size."""
         size = self.fit.packs[self.given["pack"]]
         return math.nan if size is None else self.tokens / (size * self.fit.context(self.scale))
 
@@ -135,7 +140,10 @@ class _Price:
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """Prices trials of `asked` with `estimator`; `sigmas` is what finished runs say of the noise."""
+    """Finds the options that fit the time of `asked`, priced by `estimator`.
+
+    `sigmas`: what finished runs say of the baseline's seed noise.
+    """
 
     estimator: Estimator
     asked: Asked
@@ -143,20 +151,20 @@ class Fit:
 
     @cached_property
     def study(self) -> Study:
-        """The study that is named."""
+        """The study that the question names."""
         return self.estimator.plan.study(self.asked.study)
 
     @cached_property
     def packs(self) -> dict[str, int | None]:
-        """Packs of its corpus and their sequences."""
+        """The packs of the study's corpus: name -> number of sequences, None for all that there are."""
         return self.estimator.plan.corpora[self.study.corpus].packs
 
     @cached_property
     def scales(self) -> list[str]:
-        """The scales that come into question.
+        """The scales to choose from: all that the study has at this preset, or the one that is asked for.
 
         Raises:
-            PlumblineError: the one that is asked for is not there.
+            PlumblineError: the scale that is asked for is not there.
         """
         known = [name for name, presets in self.study.sheet["scales"].items() if self.study.preset in presets]
         if self.asked.scale is None:
@@ -169,26 +177,29 @@ class Fit:
         return [self.asked.scale]
 
     def parts(self, scale: str) -> dict[str, Any]:
-        """What the study says of a scale."""
+        """Look up what the study's YAML says of a scale at this preset."""
         parts: dict[str, Any] = self.study.sheet["scales"][scale][self.study.preset]
         return parts
 
     def train(self, scale: str) -> dict[str, Any]:
-        """How it trains there, steps and tokens of a batch among them."""
+        """Look up the settings of training at a scale, steps and tokens of a batch among them."""
         recipe: dict[str, Any] = self.study.sheet["recipe"].get("train", {})
         return recipe | self.parts(scale).get("train", {})
 
     def context(self, scale: str) -> int:
-        """Tokens of a sequence."""
+        """Look up the context length at a scale: tokens of a sequence."""
         return int(self.parts(scale)["model"]["context"])
 
     def parameters(self, scale: str) -> int:
-        """Parameters of the baseline."""
+        """Look up the number of parameters of the baseline at a scale."""
         return self._prices[scale].parameters
 
     def given(self, scale: str, steps: int, seeds: int) -> dict[str, Any]:
-        """The words of `config.trial` for so many steps: the scale's own share of warm-up, its own pack or the
-        smallest that holds what a run reads, and the whole held-out pack where its size is stated."""
+        """Spell the key `trial` of the configuration for a trial of so many steps and seeds.
+
+        It has the scale's own share of warm-up, the scale's own pack or the smallest that holds what a run reads, and
+        the whole held-out pack where its size is stated.
+        """
         parts, recipe = self.parts(scale), self.study.sheet["recipe"]
         train, schedule = self.train(scale), recipe.get("schedule", {}) | parts.get("schedule", {})
         own = (recipe.get("data", {}) | parts.get("data", {}))["pack"]
@@ -207,17 +218,20 @@ class Fit:
         }
 
     def trial(self, scale: str, steps: int, seeds: int) -> Trial:
-        """The trial that these words ask for."""
+        """Load the trial of so many steps and seeds at a scale, with its runs."""
         plan = self.estimator.plan
         return load(self.given(scale, steps, seeds), self.study, plan.root, plan.config["data"]["source"])
 
     def noise(self, scale: str, tokens: int) -> Noise | None:
-        """The known noise of this scale whose runs are nearest in tokens; else what is assumed."""
+        """Choose the seed noise measured at this scale whose runs are nearest in tokens.
+
+        Where none was measured at this scale it is the assumed one; None without that.
+        """
         mine = [one for one in self.sigmas if one.scale == scale] or [one for one in self.sigmas if not one.scale]
         return min(mine, key=lambda one: abs(math.log(one.tokens / tokens)), default=None)
 
     def option(self, scale: str, seeds: int) -> Option | None:
-        """The steps that fit with so many seeds; None if too few do."""
+        """Find the steps that fit the time with so many seeds at a scale; None if fewer than FEWEST_STEPS do."""
         steps = self._steps(scale, seeds, SHARE * self.asked.seconds)
         if steps >= FEWEST_STEPS and (stage := self._data(scale, steps)):
             steps = self._steps(scale, seeds, SHARE * self.asked.seconds - stage)
@@ -241,14 +255,16 @@ class Fit:
         return data.seconds(self.estimator.plan, runs) or 0.0
 
     def options(self) -> list[Option]:
-        """All that is compared: the scales with the numbers of seeds, or those asked for."""
+        """Find every option that fits: each scale with each number of seeds, or those that are asked for."""
         counts = SEEDS if self.asked.seeds is None else (self.asked.seeds,)
         found = [self.option(scale, seeds) for scale in self.scales for seeds in counts]
         return [one for one in found if one is not None]
 
     def chosen(self) -> Option:
-        """Of scales whose runs read TOKENS_A_PARAMETER with so many seeds the largest, else the smallest; with the
-        seeds that are asked for, that resolve the gain asked for, or the usual number.
+        """Choose the option to propose: the largest scale with TOKENS_A_PARAMETER tokens a parameter, else the
+        smallest.
+
+        It has the seeds that are asked for, those that resolve the gain that is asked for, or the usual number.
 
         Raises:
             PlumblineError: nothing fits, or nothing that resolves the gain.
@@ -308,14 +324,14 @@ class Fit:
 
 
 def roughly(seconds: float) -> str:
-    """A time in words."""
+    """Write seconds as minutes or hours for people."""
     if seconds < 5400:
         return f"{seconds / 60:.3g} minutes"
     return f"{number(seconds / 3600, 3)} hours"
 
 
 def number(value: float, digits: int) -> str:
-    """A number with so many digits, and no exponent where it is large."""
+    """Write a number with so many significant digits, and without an exponent where it is large."""
     return f"{value:.{digits}g}" if value < 10**digits - 0.5 else f"{value:,.0f}"
 
 

@@ -1,4 +1,4 @@
-"""What fits a time, for a terminal: what was compared, what is proposed and why, and the words to paste."""
+"""Shows what fits a time on a terminal: what was compared, what is proposed and why, and the words to paste."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from plumbline.specs.config import load_config
 
 
 def terminal(fit: Fit, profiles: Sequence[str] = ()) -> str:
-    """The whole page; `profiles` are those that the configuration was changed with, for the command to repeat."""
+    """Write the whole page; `profiles`: the Snakemake profiles that were given, for the pasted command to repeat."""
     one = fit.chosen()
     plan, asked = fit.estimator.plan, fit.asked
     study = fit.study
@@ -54,8 +54,11 @@ def terminal(fit: Fit, profiles: Sequence[str] = ()) -> str:
 
 
 def command(fit: Fit, one: Option, profiles: Sequence[str] = ()) -> str:
-    """The command that makes the page of this trial; every number of it is in `--config`, and so is whatever else of
-    the configuration is not what config/config.yaml says, whether a word, a profile or a file said it."""
+    """Spell the command that trains an option's trial and makes its page.
+
+    Every number of it is in `--config`, and so is whatever else of the configuration is not what config/config.yaml
+    says, whether a word, a profile or a file said it.
+    """
     config = fit.estimator.plan.config
     other = _differing(config, load_config())
     # `main_study` was put in for this page: results/ holds copies of its products, and a trial is none of them.
@@ -91,7 +94,7 @@ def _word(key: str, value: Any) -> str:
 
 
 def flow(given: Mapping[str, Any]) -> str:
-    """A mapping of plain values and lists as YAML writes it in one line."""
+    """Write a mapping of plain values and lists in one line of YAML."""
     return "{" + ", ".join(f"{key}: {value}" for key, value in given.items()) + "}"
 
 

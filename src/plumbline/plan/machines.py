@@ -1,4 +1,4 @@
-"""Machines a plan can be made for, from config/machines.yaml."""
+"""Reads the machines that a plan can be made for, from config/machines.yaml."""
 
 from __future__ import annotations
 
@@ -33,23 +33,26 @@ class Machine:
 
     @property
     def flops_per_second(self) -> float:
-        """Useful operations a second of training on one device, as stated."""
+        """Useful operations a second of training on one device, as config/machines.yaml states them."""
         return self.peak_tflops * 1e12 * self.mfu
 
     @property
     def evaluation_speed(self) -> float:
-        """How fast a device evaluates, relative to how fast it trains, as stated."""
+        """How fast a device evaluates relative to how fast it trains, as config/machines.yaml states it."""
         return self.evaluation_tflops * self.evaluation_mfu / (self.peak_tflops * self.mfu)
 
     def relative(self, run: Run) -> float:
-        """Time of a run's step relative to a baseline's of as many operations: what each component adds, added up."""
+        """Estimate the time of a run's step relative to a step of the baseline with as many operations.
+
+        What each component and the precision add is stated in config/machines.yaml, and is added up.
+        """
         chosen = {slot: run.spec.model.slot(slot).name for slot in self.relative_step_time if slot != "precision"}
         chosen["precision"] = run.spec.train.precision
         times = [known.get(chosen[slot], 1.0) for slot, known in self.relative_step_time.items()]
         return 1.0 + sum(time - 1.0 for time in times)
 
     def devices_of(self, run: Run) -> int:
-        """Devices that work on a run.
+        """Look up how many devices train a run.
 
         Raises:
             PlumblineError: the machine has no number for runs of this size.
@@ -62,12 +65,12 @@ class Machine:
         return self.devices[run.size]
 
     def made(self, manifest: dict[str, object]) -> bool:
-        """Whether a run's manifest says that this machine made it."""
+        """Whether a run's manifest names this machine's device."""
         return manifest["device"] == self.device and self.device_name in str(manifest["device_name"])
 
 
 def load(name: str, root: Path = ROOT) -> Machine:
-    """A machine by name.
+    """Read a machine of config/machines.yaml by its name.
 
     Raises:
         PlumblineError: no such machine, or an entry of the file that its schema does not allow.
@@ -83,7 +86,7 @@ def load(name: str, root: Path = ROOT) -> Machine:
 
 
 def priced(machine: Machine, price: float) -> Machine:
-    """The machine at another price for a device-hour.
+    """Copy a machine with another price for a device-hour.
 
     Raises:
         PlumblineError: the price is negative.

@@ -1,4 +1,4 @@
-"""How far two seeds of a baseline land apart: what finished runs say of it, else what a pilot found at another size."""
+"""Estimates how far apart two seeds of a baseline are: from finished runs, else from a pilot at another size."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ PILOT_TOKENS, PILOT_WORDS = 0.32e6, "a baseline of 1.58 M parameters after 0.32 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Noise:
-    """Standard deviation (nats of validation loss) of `runs` seeds that read `tokens` each, at the study's own `scale`;
-    that is empty where they are of another size, and the number is an assumption."""
+    """The noise floor: standard deviation (nats of validation loss) over `runs` seeds that read `tokens` each.
+
+    `scale`: the study's scale at which they were measured; empty where they are of another size, so that the number is
+    an assumption.
+    """
 
     scale: str
     tokens: float
@@ -34,7 +37,7 @@ class Noise:
     runs: int
 
     def words(self, scale: str, elsewhere: Iterable[Noise] = ()) -> str:
-        """Where the number is from, for runs at `scale`; `elsewhere` was measured, and is of other scales."""
+        """Say where the number is from, for runs at `scale`; `elsewhere`: noise that was measured at other scales."""
         low, high = sigma_interval(self.sigma, self.runs - 1)
         unsure = f"by itself it is known to between {low:.2g} and {high:.2g} (95 %)"
         if self.scale:
@@ -49,7 +52,7 @@ class Noise:
 
 
 def unknown(scale: str, elsewhere: Iterable[Noise] = ()) -> str:
-    """That nothing was measured at a scale, and what was at others."""
+    """Say that no noise was measured at a scale, and which was measured at others."""
     others = ", ".join(
         f"{one.sigma:.3g} nats at scale {one.scale} after {one.tokens / 1e6:.2f} M tokens" for one in elsewhere
     )
@@ -58,7 +61,7 @@ def unknown(scale: str, elsewhere: Iterable[Noise] = ()) -> str:
 
 
 def earlier(plan: Project, study: str) -> list[Run]:
-    """The runs of a study's trials that are finished here, whatever the configuration says now."""
+    """Find the finished runs of a study's trials in the work folder, whatever the configuration says now."""
     found = []
     for path in sorted((Path(plan.paths.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
         try:
@@ -72,7 +75,7 @@ def earlier(plan: Project, study: str) -> list[Run]:
 
 
 def measured(plan: Project, runs: Iterable[Run], against: str) -> tuple[Noise, ...]:
-    """The noise of `against` wherever two seeds or more of one spec completed."""
+    """Measure the noise of the baseline `against` wherever at least two seeds of one spec completed."""
     work = Path(plan.paths.work)
     alike: dict[str, dict[str, tuple[Run, float]]] = defaultdict(dict)
     for run in runs:
@@ -92,7 +95,7 @@ def measured(plan: Project, runs: Iterable[Run], against: str) -> tuple[Noise, .
 
 
 def assumed(root: Path) -> tuple[Noise, ...]:
-    """What the pilot found; nothing where it is not there."""
+    """Read the noise that the pilot found (benchmarks/pilot.json); nothing where that file is not there."""
     path = root / "benchmarks" / "pilot.json"
     try:
         read = json.loads(path.read_text(encoding="utf-8"))["validation_loss"]

@@ -1,4 +1,4 @@
-"""A plan for people: a page of Markdown with everything, and tables for a terminal of 80 columns."""
+"""Shows a plan to people: a page of Markdown with everything, and tables for a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ WORD_WIDTH, PUBLISHED_WIDTH = 15, 28
 
 
 def markdown(priced: Estimator, frame: pd.DataFrame) -> str:
-    """What the plan rests on, the whole table rounded and with units, and the document's own figures."""
+    """Write the plan as Markdown: what it rests on, the whole table rounded and with units, and the papers' own
+    figures.
+    """
     parts = [*notes(priced, frame), _grid(whole(frame), "pipe"), beside_documents(priced)]
     return "\n\n".join(part for part in parts if part)
 
 
 def beside_documents(priced: Estimator) -> str:
-    """What documents say that they cost, beside the plan, as a section of a page; nothing where none says it."""
+    """Write the section that sets what the papers say they cost next to the plan; empty where none says it."""
     beside = published(priced, ROOT)
     if not len(beside):
         return ""
@@ -34,7 +36,7 @@ def beside_documents(priced: Estimator) -> str:
 
 
 def terminal(priced: Estimator, frame: pd.DataFrame) -> str:
-    """The same with fewer columns, a table a study; no line is longer than `WIDTH`."""
+    """Write the plan for a terminal: a table with few columns for each study; no line is longer than `WIDTH`."""
     parts = [textwrap.fill(note, WIDTH) for note in notes(priced, frame)]
     for study, rows in frame.groupby("study", sort=False):
         parts += [f"{study}\n{_grid(_narrow(rows), 'simple', [WORD_WIDTH])}"]
@@ -46,7 +48,7 @@ def terminal(priced: Estimator, frame: pd.DataFrame) -> str:
 
 
 def notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
-    """What the plan rests on, and what its figures mean."""
+    """Say in a few sentences what the plan rests on, and what its figures mean."""
     machine = priced.machine
     relative = (
         "Methods differ by the step times measured for this machine."
@@ -75,7 +77,7 @@ def notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
 
 
 def whole(frame: pd.DataFrame) -> pd.DataFrame:
-    """The plan as people read it: rounded, with units."""
+    """Round the plan's table for people, and name its columns with their units."""
     columns = {
         "study": frame["study"],
         "target": frame["target"],
@@ -113,7 +115,7 @@ def _price(frame: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def _about(frame: pd.DataFrame, shown: pd.Series) -> pd.Series:
-    """Figures with the word where they rest on a reckoned run."""
+    """Figures with the word where they rest on an estimated run."""
     return shown.where(~(frame["runs_reckoned"] > 0), "about " + shown)
 
 

@@ -1,4 +1,6 @@
-"""Operations and parameters of a model: counted from its modules where that was done, else reckoned from its sizes."""
+"""Gives operations and parameters of a model: counted from its modules where that was done, else estimated from its
+spec.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,11 @@ from plumbline.specs.study_config import Run
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """`training` operations a token; `forward` ones of evaluation, where few positions go through the head. `exact`:
-    counted from the modules, rather than reckoned."""
+    """A model's cost: `training`, operations a token of training; `forward`, those of a forward pass in evaluation,
+    where few positions go through the head.
+
+    `exact`: counted from the modules, rather than estimated.
+    """
 
     training: float
     forward: float
@@ -25,9 +30,11 @@ Sizes = Callable[[ModelSpec], Size]
 
 
 def reckoned(model: ModelSpec) -> Size:
-    """From the sizes alone, without torch and whatever the components are: embeddings, and in each layer four attention
-    projections and a gated FFN. Operations are 6 for each weight of a matrix, the head's included, and all pairs of
-    attention, scores and values; they are those of the transfer study's baseline.
+    """Estimate a model's size from its spec alone, without torch and whatever the components are.
+
+    It counts embeddings, and in each layer four attention projections and a gated FFN. Operations are 6 for each weight
+    of a matrix, the head's included, and all pairs of attention, scores and values; they are those of the transfer
+    study's baseline.
     """
     inner = model.heads * model.head_width
     attention = 2 * model.width * (inner + model.key_value_heads * model.head_width)
@@ -43,18 +50,18 @@ def reckoned(model: ModelSpec) -> Size:
 
 
 def sized(model: ModelSpec, *, training: float, parameters: int, exact: bool) -> Size:
-    """A size from the operations of training, of which a third are the forward pass."""
+    """Make a model's size from the operations a token of training, of which a third are the forward pass."""
     head = 2 * model.vocabulary * model.width
     return Size(training=training, forward=training / 3 - head, parameters=parameters, exact=exact)
 
 
 def training_tokens(run: Run) -> float:
-    """Tokens of a whole run, those of its validations at the third of the price that a forward pass has."""
+    """Count the tokens of a whole run; those of its validations weigh a third, since they have only a forward pass."""
     train, context = run.spec.train, run.spec.model.context
     passes = train.steps // train.validate_every + (train.steps % train.validate_every > 0)
     return train.steps * train.batch_tokens + passes * train.validation_sequences * context / 3
 
 
 def probe_points(run: Run) -> int:
-    """How many checkpoints of a run its probes read."""
+    """Count the checkpoints of a run that its probes read."""
     return len({fraction for probe in run.spec.probes for fraction in probe.at})

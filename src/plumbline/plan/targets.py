@@ -1,4 +1,4 @@
-"""What targets cost: one row a target, from the estimates of its runs."""
+"""Adds up what targets cost: one row a target, from the estimates of its runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ NODE = 8
 
 
 def table(estimator: Estimator) -> pd.DataFrame:
-    """A row for each target of each study, for each whole study, and for all studies where there are several.
+    """Make the plan's table: a row for each target of each study, each whole study, and all studies where there are
+    several.
 
     Targets share runs, so that their rows do not add up; a whole study's row counts each run once.
     """
@@ -52,7 +53,7 @@ def table(estimator: Estimator) -> pd.DataFrame:
 
 
 def trial_row(estimator: Estimator, trial: Trial) -> dict[str, object]:
-    """The price of a trial's page: its runs, of which neither scores nor probes are read."""
+    """Price a trial's page: its runs alone, since their scores and probes are not needed."""
     return row(estimator, trial.study.name, TRIAL, list(trial.runs.values()), {"scores": {}, "probes": {}})
 
 
@@ -64,11 +65,16 @@ def row(
     read: dict[str, dict[str, Run]],
     measured: Mapping[str, Measurement] | None = None,
 ) -> dict[str, object]:
-    """The price of a set of runs, and of what is read of them: the runs whose `scores` and whose `probes` are. And of
-    what is `measured` beside them.
+    """Price a set of runs, the scores and probes that are read of them, and measurements, as a row of the plan's
+    table.
 
-    What cannot be estimated is named in `not_counted` and in no sum; `runs_reckoned` is of how many runs the operations
-    are reckoned rather than counted.
+    What cannot be estimated is named in `not_counted` and in no sum; `runs_reckoned` says of how many runs the
+    operations are estimated rather than counted.
+
+    Args:
+        runs: the runs that have to be trained.
+        read: ``scores`` and ``probes`` -> the runs, by key, of which those are read.
+        measured: the measurements that are needed, by name.
     """
     machine, plan = estimator.machine, estimator.plan
     to_do = [run for run in runs if not estimator.trained(run)]
@@ -125,7 +131,8 @@ def row(
 
 
 def makespan(jobs: Sequence[tuple[float, int]], devices: int) -> float:
-    """Seconds that jobs of (seconds, devices) take on so many devices, the longest first, each as soon as it can.
+    """Compute the seconds that jobs of (seconds, devices) take on so many devices, the longest first, each as soon as
+    it can.
 
     The last round may leave devices idle.
     """
@@ -138,7 +145,7 @@ def makespan(jobs: Sequence[tuple[float, int]], devices: int) -> float:
 
 
 def speed_in_words(estimator: Estimator) -> str:
-    """Where the speed comes from: measured or stated, as a share of the machine's peak (MFU)."""
+    """Say where the plan's speed comes from: measured or stated, as a share of the machine's peak (MFU)."""
     machine, calibration = estimator.machine, estimator.calibration
     peak = f"{machine.peak_tflops:g} TFLOP/s"
     if not calibration.speed:
@@ -148,7 +155,10 @@ def speed_in_words(estimator: Estimator) -> str:
 
 
 def memory_in_words(estimator: Estimator) -> str:
-    """What finished runs took of a device's memory at their most; empty where none recorded it: nothing is guessed."""
+    """Say how much of a device's memory finished runs took at most.
+
+    Empty where none recorded it, since nothing is guessed.
+    """
     memory = estimator.calibration.memory
     return _by_scale({key: f"{most / 1e9:.2f} GB" for key, most in memory.items()})
 
@@ -161,18 +171,18 @@ def _by_scale(words: Mapping[tuple[str, str], str]) -> str:
 
 
 def runs_bytes(estimator: Estimator, runs: list[Run]) -> float:
-    """What runs and their probe points take when all are done."""
+    """Estimate the bytes on disk that runs and their probe checkpoints take when all are done."""
     return sum(
         estimator.size(run).parameters * (KEPT * STATE_BYTES + (1 + probe_points(run)) * WEIGHT_BYTES) for run in runs
     )
 
 
 def published(estimator: Estimator, root: Path) -> pd.DataFrame:
-    """Hours of a run that a study's document prints beside the estimate for this machine, a row a scale.
+    """Set the hours of a run that a study's paper prints next to the estimate for this machine, a row a scale.
 
-    Read from the document's running text, where it has `nodes_<scale>` and `hours_<scale>` or `days_<scale>`; they are
-    taken to be of the reference, or of the first method. Empty unless the preset is `paper`. The document's
-    accelerators are anonymous: `implied_mfu` is the share of this machine's peak that its hours would need.
+    Read from the paper's running text, where it has `nodes_<scale>` and `hours_<scale>` or `days_<scale>`; they are
+    taken to be of the reference, or of the first method. Empty unless the preset is `paper`. The paper's accelerators
+    are anonymous: `implied_mfu` is the share of this machine's peak that its hours would need.
     """
     paper = estimator.plan.name == "paper"
     studies = estimator.plan.studies.values() if paper else []

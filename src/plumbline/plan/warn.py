@@ -1,4 +1,4 @@
-"""What a plan goes on without is said, once in a process."""
+"""Prints warnings about what a plan does without, each once in a process."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from functools import cache
 
 @cache
 def warn(words: str) -> None:
-    """Print a warning that names a file and the remedy."""
+    """Print a warning on standard error, once in a process; `words` name a file and the remedy."""
     print(f"warning: {words}", file=sys.stderr)

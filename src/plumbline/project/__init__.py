@@ -1,4 +1,4 @@
-"""Knows a configuration: its runs, paths, targets, fingerprints and command lines."""
+"""Loads a configuration as a project: its runs, paths, targets, fingerprints and command lines."""
 
 from plumbline.project.project import Project, load, use_this_interpreter
 

@@ -32,10 +32,10 @@ OTHER_TIMINGS = ("verdict", "trial")
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A table, figure, verdict on claims, page of deviations (a study's) or audit (of all documents: `study` empty).
+    """A product that a bundle holds: a table, figure, verdict on claims, page of interpretations, or the audit.
 
-    `target`: the table's or figure's name, empty for the others. `path`: the files below the preset's folder of
-    results, without their endings.
+    The audit is of all papers: its `study` is empty. `target`: the table's or figure's name, empty for the others.
+    `path`: the files below the preset's folder of results, without their endings.
     """
 
     study: str
@@ -48,19 +48,19 @@ class Product:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Its files, below the preset's folder of results."""
+        """The product's files, below the preset's folder of results."""
         return tuple(f"{self.path}{ending}" for ending in FILES[self.kind])
 
 
 class Bundles:
-    """What the release bundle of a configuration holds."""
+    """Names what the release bundle of a configuration holds."""
 
     def __init__(self, configuration: Configuration, paths: Paths, targets: Targets) -> None:
         self.configuration, self.paths, self.targets = configuration, paths, targets
 
     @property
     def products(self) -> list[Product]:
-        """Everything that a rebuild makes again."""
+        """The products that a rebuild makes again: tables, figures, claims, interpretations and the audit."""
         found = []
         for study, asked in self.configuration.studies.items():
             for name, entry in asked.sheet["targets"].items():
@@ -70,12 +70,14 @@ class Bundles:
         return [*found, Product("", "audit", "", "audit")]
 
     def inputs(self) -> list[str]:
-        """What the archive waits for."""
+        """List the files that Snakemake has to make before the archive is packed: the first file of each product."""
         return [f"{self.paths.results}/{product.files[0]}" for product in self.products]
 
     def work_files(self) -> list[str]:
-        """Of what is below work/: what the products read, what that was made of, facts of the corpora, timings. Those
-        that are there; a product says itself what it lacks."""
+        """List the light files below work/ that go into the bundle, as far as they are there.
+
+        They are what the products read, the fingerprints of that, facts of the corpora, and timings.
+        """
         paths = set()
         for study, asked in self.configuration.studies.items():
             for target in asked.sheet["targets"]:
@@ -90,7 +92,9 @@ class Bundles:
         return sorted(path for path in paths | self._timings() if (self.configuration.root / path).is_file())
 
     def configuration_files(self) -> list[str]:
-        """The files that say what was asked for, those of every document among them: the audit reads them all."""
+        """List the files of configuration that go into the bundle: those of every paper, since the audit reads them
+        all.
+        """
         named = [self.configuration.root / name for name in CONFIGURATION]
         found = [path for place in named for path in (place, *place.rglob("*"))]
         shown = [path.relative_to(self.configuration.root) for path in found if path.is_file()]

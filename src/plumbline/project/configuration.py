@@ -17,9 +17,9 @@ from plumbline.specs.trial import Trial
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """Everything that a configuration names, read.
+    """A checked configuration, with every study, corpus and run that it names loaded.
 
-    `mine`: the file of one's own that asks for a verdict, if there is one. It is none of `studies`, but its runs are
+    `mine`: the user's own file that asks for a verdict, if there is one. It is none of `studies`, but its runs are
     among `runs`.
     """
 
@@ -33,22 +33,22 @@ class Configuration:
 
     @property
     def name(self) -> str:
-        """The preset's name."""
+        """The name of the preset."""
         return self.config["preset"]
 
     @cached_property
     def runs(self) -> dict[str, Run]:
-        """All runs of all studies, of a file of one's own, and those of the trial, by key."""
+        """All runs by key: those of all studies, of the user's own file (`mine`), and of the trial."""
         runs = {key: run for study in self.planned_studies for key, run in study.runs.items()}
         return runs | (self.trial.runs if self.trial else {})
 
     @property
     def planned_studies(self) -> list[Study]:
-        """The studies, and a file of one's own as one."""
+        """The studies, and the user's own file (`mine`) as one more."""
         return [*self.studies.values(), *([self.mine.study] if self.mine else [])]
 
     def run(self, study: str, scale: str, method: str, seed: str | int) -> Run:
-        """The run that a rule's wildcards name.
+        """Look up the run that a rule's wildcards name.
 
         Raises:
             PlumblineError: no study of the configuration has such a run.
@@ -62,7 +62,7 @@ class Configuration:
         return self.runs[key]
 
     def study(self, name: str) -> Study:
-        """A study of the configuration.
+        """Look up a study of the configuration by its name.
 
         Raises:
             PlumblineError: the configuration does not name it.
@@ -73,7 +73,7 @@ class Configuration:
 
     @property
     def contexts(self) -> dict[str, list[int]]:
-        """Context lengths that runs train at, by corpus."""
+        """The context lengths (tokens) that runs train at, by corpus."""
         found: dict[str, set[int]] = {name: set() for name in self.corpora}
         for run in self.runs.values():
             found[run.spec.data.corpus].add(run.spec.model.context)
@@ -81,6 +81,6 @@ class Configuration:
 
     @property
     def evaluation_source(self) -> str:
-        """Where evaluation items come from, after `preset` is resolved."""
+        """The source of evaluation items; where the configuration says `preset`, the preset's."""
         source = self.config["evaluation"]["source"]
         return self.preset["evaluation"]["source"] if source == "preset" else source

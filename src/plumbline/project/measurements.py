@@ -1,4 +1,4 @@
-"""Finds what a configuration measures beside its runs."""
+"""Finds what a configuration measures apart from its runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plumbline.specs.measurement import Measurement
 
 
 class Measurements:
-    """The measurements of a configuration. A study that extends another one has the other one's."""
+    """The measurements of a configuration. A study that extends another one has that one's measurements."""
 
     def __init__(self, configuration: Configuration, paths: Paths) -> None:
         self.configuration, self.paths = configuration, paths
@@ -22,7 +22,7 @@ class Measurements:
         return {one.key: one for study in self.configuration.studies.values() for one in study.measurements.values()}
 
     def one(self, study: str, name: str) -> Measurement:
-        """The measurement that a rule's wildcards name.
+        """Look up the measurement that a rule's wildcards name.
 
         Raises:
             PlumblineError: no study of the configuration has it.
@@ -37,8 +37,11 @@ class Measurements:
         return known[key]
 
     def of_target(self, study: str, target: str | None = None) -> dict[str, Measurement]:
-        """What a target reads of the measurements of this preset, or what all targets of a study read. (A file of one's
-        own has no targets.)"""
+        """Find the measurements, by name, that a target reads at this preset.
+
+        Without a target they are those that all targets of the study read. A user's own file has no targets, and none
+        are found for it.
+        """
         if study not in self.configuration.studies:
             return {}
         whole = self.configuration.studies[study]
@@ -47,12 +50,12 @@ class Measurements:
         return {name: one for name, one in whole.measurements.items() if name in names}
 
     def files(self, study: str, target: str) -> list[str]:
-        """The files of the measurements that a target reads."""
+        """List the files of the measurements that a target reads."""
         read = self.of_target(study, target).values()
         return [self.paths.measurement(one, ending) for one in read for ending in ("parquet", "json")]
 
     def refuse(self, path: str) -> list[str]:
-        """Answer a path of a measurement that is not there with the nearest one.
+        """Refuse a path of a measurement that is not there, and name the nearest one.
 
         Raises:
             PlumblineError: always, naming both.
@@ -62,6 +65,6 @@ class Measurements:
         raise PlumblineError(f"nothing makes {self.paths.work}/{path}")
 
     def unknown(self) -> str:
-        """A pattern of the paths below work/<preset>/ that are of no measurement."""
+        """Make a regular expression of the paths below work/<preset>/measured/ that are of no measurement."""
         known = "|".join(sorted(re.escape(key.partition("/")[2]) for key in self.all)) or "(?!)"
         return rf"measured/(?!(?:{known})\.(?:parquet|json)$).+"

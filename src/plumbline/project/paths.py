@@ -22,7 +22,7 @@ BUNDLE = "bundle.tar.xz"
 
 
 class Paths:
-    """Where everything of a configuration lies."""
+    """Spells the path of everything that a configuration reads and writes."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -39,62 +39,64 @@ class Paths:
 
     @property
     def logs(self) -> str:
-        """The folder of the jobs' logs."""
+        """The folder of the logs of Snakemake's jobs."""
         return f"logs/{self.configuration.name}"
 
     @property
     def counts(self) -> str:
-        """Parameters and operations of the models that were counted, one file for all presets."""
+        """The file of the models' counted parameters and operations, one for all presets."""
         return f"{self.configuration.config['work']}/counts.json"
 
     def corpus(self, name: str) -> str:
-        """Documents, tokenizer, packs and items of a corpus."""
+        """Spell the path of the folder with a corpus's documents, tokenizer, packs and items."""
         return f"{self.work}/corpora/{name}"
 
     def tokenizer(self, name: str) -> str:
-        """The tokenizer of a corpus."""
+        """Spell the path of a corpus's tokenizer."""
         return f"{self.corpus(name)}/tokenizer/tokenizer.json"
 
     def packs(self, name: str, context: int | str, split: str) -> str:
-        """Shards and manifests of one side of a corpus, cut at one context."""
+        """Spell the path of the folder of a corpus's packs: one side (`split`), cut at one context length."""
         return f"{self.corpus(name)}/packs/context{context}/{split}"
 
     def pack_manifest(self, run: Run) -> str:
-        """The manifest of the pack that a run reads."""
+        """Spell the path of the manifest of the pack that a run trains on."""
         data, context = run.spec.data, run.spec.model.context
         return f"{self.packs(data.corpus, context, 'train')}/{data.pack}.json"
 
     def validation_manifest(self, run: Run) -> str:
-        """The manifest of the held-out pack that goes with it."""
+        """Spell the path of the manifest of the held-out pack that a run is validated on."""
         context = run.spec.model.context
         return f"{self.packs(run.spec.data.corpus, context, 'validation')}/validation.json"
 
     def items(self, name: str, suite: str) -> str:
-        """The index of a suite's items; proxies among them are made from the corpus's held-out documents."""
+        """Spell the path of the index of a suite's items; proxies among them are made from held-out documents."""
         return f"{self.corpus(name)}/items/{suite}/items.json"
 
     def run(self, run: Run, file: str = "") -> str:
-        """The folder of a run's outputs, or one `file` of them."""
+        """Spell the path of the folder of a run's outputs, or one `file` of them."""
         return f"{self.work}/runs/{run.key}" + (f"/{file}" if file else "")
 
     def scores(self, run: Run) -> str:
-        """The scores of a run."""
+        """Spell the path of the frame of a run's scores."""
         return f"{self.work}/scores/{run.key}/scores.parquet"
 
     def examples(self, run: Run) -> str:
-        """What each item gave of a run's scores."""
+        """Spell the path of the frame with a run's result on each evaluation item."""
         return f"{self.work}/scores/{run.key}/examples.parquet"
 
     def probes(self, run: Run) -> str:
-        """What probes read of a run."""
+        """Spell the path of the frame with the values that probes read of a run."""
         return f"{self.work}/probes/{run.key}/probes.parquet"
 
     def package(self, name: str) -> str:
-        """Where the archive of a pinned package lies."""
+        """Spell the path of the archive of a pinned package."""
         return f"{self.work}/packages/{name}{PINS[name].suffix}"
 
     def measurement(self, one: Measurement, ending: str = "parquet") -> str:
-        """The frame of a measurement, or the file beside it that says what it was made with (`json`)."""
+        """Spell the path of a measurement's frame, or of the file that says what it was made with (`ending`
+        ``json``).
+        """
         return f"{self.work}/{one.key}.{ending}"
 
     @property
@@ -104,16 +106,16 @@ class Paths:
 
     @property
     def bundle(self) -> str:
-        """The release bundle."""
+        """The archive of the release bundle."""
         return f"{self.results}/{BUNDLE}"
 
     @property
     def verdict_ledger(self) -> str:
-        """The ledger of everything that was tried at this preset."""
+        """The ledger of every comparison that was tried at this preset."""
         return f"{self.results}/{VERDICTS}/ledger.jsonl"
 
     @property
     def verdict_checks(self) -> str:
-        """What the checks before any training found of the file of one's own."""
+        """The file of what the checks before training found of the user's own file."""
         mine = self.configuration.mine
         return f"{self.work}/{VERDICTS}/{mine.name if mine else ''}/checks.json"

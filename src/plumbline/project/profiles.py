@@ -13,13 +13,13 @@ _LOADED: Configuration | None = None
 
 
 def remember(configuration: Configuration) -> None:
-    """Make `configuration` the one that expressions ask about."""
+    """Keep `configuration` as the one that the profile's expressions ask about."""
     global _LOADED
     _LOADED = configuration
 
 
 def size_of(wildcards: Any) -> str:
-    """The size class of the run that a job's wildcards name: one_gpu, node or two_nodes."""
+    """Look up the size class of the run that a job's wildcards name: one_gpu, node or two_nodes."""
     assert _LOADED is not None, "a profile is read after the configuration was loaded"
     return _LOADED.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed).size
 

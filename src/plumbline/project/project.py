@@ -31,69 +31,69 @@ from plumbline.specs.config import studies as known_studies
 
 @dataclass(frozen=True, kw_only=True)
 class Project(Configuration):
-    """A configuration and everything that the rules need to know about it, a part for each question.
+    """A configuration and everything that the rules need to know about it, with a part for each kind of question.
 
     `project.paths.run(run)`, `project.targets.files(study, target)`, `project.fingerprints.trial()`.
     """
 
     @cached_property
     def paths(self) -> Paths:
-        """Where everything lies."""
+        """The paths of all files below work/ and results/."""
         return Paths(self)
 
     @cached_property
     def tokens(self) -> TokenFiles:
-        """Token files of one's own."""
+        """The user's own token files."""
         return TokenFiles(self, self.paths)
 
     @cached_property
     def inputs(self) -> Inputs:
-        """What is read from outside."""
+        """The packages and files that are read from outside the project."""
         return Inputs(self, self.tokens)
 
     @cached_property
     def measurements(self) -> Measurements:
-        """What is measured beside the runs."""
+        """The measurements that are made apart from the runs."""
         return Measurements(self, self.paths)
 
     @cached_property
     def targets(self) -> Targets:
-        """What can be asked for."""
+        """The targets that can be asked for, and the files that they read."""
         return Targets(self, self.paths, self.measurements)
 
     @cached_property
     def verdicts(self) -> Verdicts:
-        """The verdict on a file of one's own."""
+        """The verdict on the user's own file."""
         return Verdicts(self, self.paths)
 
     @cached_property
     def reports(self) -> Reports:
-        """What the report shows."""
+        """The files that the report shows."""
         return Reports(self, self.paths, self.targets, self.verdicts)
 
     @cached_property
     def bundles(self) -> Bundles:
-        """What a release bundle packs."""
+        """The products and files that a release bundle packs."""
         return Bundles(self, self.paths, self.targets)
 
     @cached_property
     def fingerprints(self) -> Fingerprints:
-        """What tells when a product has to be made anew."""
+        """The fingerprints that tell when a product has to be rebuilt."""
         return Fingerprints(self, self.paths, self.inputs, self.targets, self.verdicts)
 
     @cached_property
     def commands(self) -> Commands:
-        """The command lines of verbs."""
+        """The command lines of the verbs that the rules call."""
         return Commands(self, self.paths, self.inputs)
 
     @cached_property
     def unknown_paths(self) -> UnknownPaths:
-        """Answers to paths that nothing makes."""
+        """The answers to paths that nothing makes."""
         return UnknownPaths(self, self.paths, self.targets, self.measurements, self.verdicts)
 
 
 def use_this_interpreter() -> None:
-    """Let the `python` of every rule be the one that runs Snakemake, whether or not its environment is activated."""
+    """Make the `python` of every rule the one that runs Snakemake, whether or not its environment is activated."""
     here = str(Path(sys.executable).parent)
     path = os.environ.get("PATH", "")
     if path.split(os.pathsep)[0] != here:
@@ -101,7 +101,7 @@ def use_this_interpreter() -> None:
 
 
 def load(config: dict[str, Any], root: Path = ROOT) -> Project:
-    """Check a configuration (config.yaml with command-line overrides) and load what it names.
+    """Check a configuration (config.yaml with command-line overrides), and load what it names as a project.
 
     Raises:
         PlumblineError: the configuration or a study's file cannot be meant.

@@ -79,8 +79,10 @@ def parse_config_word(word: str) -> dict[str, Any]:
 
 
 def profile_files(argv: Sequence[str]) -> list[Path]:
-    """Find the files of the profiles in force, the last one strongest: those of --profile (or of $SNAKEMAKE_PROFILE),
-    then the workflow's own. Snakemake looks for them itself."""
+    """Find the files of the profiles in force, the last one strongest; Snakemake looks for them itself.
+
+    They are those of --profile (or of $SNAKEMAKE_PROFILE), then the workflow's own.
+    """
     from snakemake.cli import parse_args
 
     with contextlib.redirect_stderr(io.StringIO()):  # which it has said already
@@ -110,7 +112,7 @@ def read_profile(path: Path) -> Mapping[str, Any]:
 
 
 def executor_and_cores(argv: Sequence[str]) -> tuple[str, Any]:
-    """Read which executor a command line and its profiles choose, and how many cores they give it, None for unsaid."""
+    """Read which executor a command line and its profiles choose, and how many cores they give it (None: not said)."""
     from snakemake import cli
 
     _, given = cli.parse_args(list(argv))
@@ -125,7 +127,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def is_main_process(workflow: Any) -> bool:
-    """Tell the Snakemake that a person started from the ones that it starts for its jobs."""
+    """Whether this is the Snakemake that a person started, not one that it starts for its jobs."""
     return bool(workflow.is_main_process)
 
 
@@ -135,12 +137,12 @@ def config_files(workflow: Any) -> list[Path]:
 
 
 def config_words(workflow: Any) -> list[str]:
-    """List the words of --config that Snakemake goes by."""
+    """List the KEY=VALUE words of --config that Snakemake uses."""
     return list(workflow.config_settings.config_args or ())
 
 
 def use_config(workflow: Any, config: dict[str, Any], words: list[str]) -> None:
-    """Let a workflow, and the processes that carry out its jobs, go by another --config; before `configfile:`."""
+    """Make a workflow, and the processes that run its jobs, use another --config; to be called before `configfile:`."""
     workflow.config_settings = dataclasses.replace(workflow.config_settings, config=config, config_args=words)
     workflow.globals["config"] = copy.deepcopy(workflow.config_settings.overwrite_config)
 
@@ -190,7 +192,7 @@ def needed_jobs(workflow: Any) -> list[Any]:
 
 
 def remembers(workflow: Any, job: Any) -> bool:
-    """Whether Snakemake wrote down what it made a job's outputs with."""
+    """Whether Snakemake recorded the code and parameters that it made a job's outputs with."""
     return bool(workflow.persistence.has_metadata(job))
 
 
@@ -210,25 +212,27 @@ def only_touches(workflow: Any) -> bool:
 
 
 def stays_here(job: Any) -> bool:
-    """Whether a job is carried out where Snakemake is. `job.is_local` says so of every job of a dry run."""
+    """Whether a job is run where Snakemake is, not on a cluster. `job.is_local` says so of every job of a dry run."""
     rule = job.rule
     return rule.group is None and (rule.name in job.dag.workflow._localrules or rule.norun)
 
 
 def priced_jobs(workflow: Any) -> list[tuple[int, str, Any, Mapping[str, Any]]]:
-    """List the jobs that are to run: the number that the log calls each by, its rule, its wildcards, and what it takes
-    of the limited resources."""
+    """List the jobs that are to run, each as (number, rule, wildcards, resources).
+
+    The number is the one that the log calls the job by; the resources are what it takes of the limited ones.
+    """
     dag = workflow.dag
     return [(dag.jobid(job), job.rule.name, job.wildcards, job.scheduler_resources) for job in dag.needrun_jobs()]
 
 
 def resource_limits(workflow: Any) -> dict[str, Any]:
-    """List what all jobs at one time may take of each resource, None and large numbers for no limit."""
+    """List how much of each resource all jobs at one time may take; None and large numbers mean no limit."""
     return {name: getattr(limit, "value", limit) for name, limit in workflow.global_resources.items()}
 
 
 def runs_jobs_here(workflow: Any) -> bool:
-    """Whether jobs are carried out on this machine, not by a cluster."""
+    """Whether jobs are run on this machine, not by a cluster."""
     return bool(workflow.local_exec)
 
 
@@ -249,11 +253,12 @@ def without_default_rate_limit(workflow: Any) -> None:
 def take_lock_over(
     hold: Callable[[Path], AbstractContextManager[None]], before_unlocking: Callable[[Path], None]
 ) -> None:
-    """Hold something of one's own around Snakemake's lock, and be asked before locks are removed at a person's word.
+    """Hold a context manager around Snakemake's own lock, and call a function before a person's command removes
+    locks.
 
-    Both are given the folder `.snakemake`. It is here that one can tell who carries something out: when a Snakefile is
-    read, a dry run looks like any other; `onstart` comes after the lock, and who fails there has the locks of all
-    removed. A second call in one process changes nothing.
+    Both are given the folder `.snakemake`. Only here can one tell that jobs will be run: when a Snakefile is read, a
+    dry run looks like any other; `onstart` comes after the lock, and where it fails the locks of all are removed. A
+    second call in one process changes nothing.
     """
     from snakemake.persistence import PersistenceBase
 
@@ -279,7 +284,7 @@ def lock_files(folder: Path) -> list[Path]:
 
 
 def logger() -> logging.Logger:
-    """The logger whose records Snakemake's handlers show."""
+    """Return the logger whose records Snakemake's handlers show."""
     return logging.getLogger("snakemake.logging")
 
 

@@ -23,7 +23,7 @@ class Targets:
         self.configuration, self.paths, self.measurements = configuration, paths, measurements
 
     def entry(self, study: str, target: str, kind: str) -> dict[str, Any]:
-        """What a study's YAML says of a table or figure.
+        """Look up what a study's YAML says of a table or figure (`kind`).
 
         Raises:
             PlumblineError: the study has no such target.
@@ -38,13 +38,15 @@ class Targets:
         return entries[target]
 
     def runs(self, study: str, target: str) -> list[Run]:
-        """The runs that a table or figure needs."""
+        """List the runs that a table or figure needs."""
         return self.configuration.studies[study].group(
             *self.configuration.studies[study].sheet["targets"][target]["runs"]
         )
 
     def files(self, study: str, target: str) -> list[str]:
-        """What a table or figure reads: its runs, their scores and probes, measurements, and the printed numbers."""
+        """List the files that a table or figure reads: its runs, their scores and probes, measurements, and printed
+        numbers.
+        """
         entry = self.configuration.studies[study].sheet["targets"][target]
         runs = self.runs(study, target)
         paths = [self.paths.run(run, name) for run in runs for name in ("outcome.json", "manifest.json")]
@@ -58,22 +60,27 @@ class Targets:
         return paths + self.measurements.files(study, target) + self.printed_files(study, entry["published"])
 
     def expected(self, study: str, target: str) -> str:
-        """Changes with the runs that a target needs; its job works out which those are."""
+        """Hash the runs that a target needs, so that its rule runs again when they are others.
+
+        The hash alone is in the rule's parameters; the job finds out which runs they are.
+        """
         return expected_digest(self.runs(study, target))
 
     def study_expected(self, study: str) -> str:
-        """Changes with the runs of a study on which its claims rest."""
+        """Hash the runs of a study on which its claims rest."""
         found = self.configuration.studies[study]
         return expected_digest(found.group(*found.claimed_groups))
 
     def claims_files(self, study: str) -> list[str]:
-        """What the claims of a study rest on: what its targets read, but for those that say otherwise, and all that is
-        printed."""
+        """List the files that the claims of a study rest on.
+
+        They are what its targets read, but for targets that say otherwise, and all printed numbers.
+        """
         paths = {path for target in self.configuration.studies[study].claimed for path in self.files(study, target)}
         return sorted(paths | set(self.printed_files(study)))
 
     def printed_files(self, study: str, names: list[str] | None = None) -> list[str]:
-        """Files of printed numbers of a study, all of them or those named without their ending.
+        """List the files of a study's printed numbers, all of them or those named without their ending.
 
         Raises:
             PlumblineError: there is no such file.
@@ -90,7 +97,7 @@ class Targets:
         return [str(folder / known[name]) for name in (known if names is None else names)]
 
     def names(self, kind: str) -> list[str]:
-        """Names of all tables, or of all figures."""
+        """List the names of all tables, or of all figures (`kind`), of the configured studies."""
         return sorted(
             {
                 name
@@ -101,18 +108,20 @@ class Targets:
         )
 
     def has_claims(self, study: str) -> bool:
-        """Whether a study's own document makes claims (a study that extends another one makes none)."""
+        """Whether a study's own paper makes claims (a study that extends another one makes none)."""
         own = self.configuration.studies[study].code == study
         return own and (self.configuration.root / "config" / "studies" / study / "published" / "claims.yaml").exists()
 
     def products(self, study: str) -> list[str]:
-        """Every product of a study, as files below this preset's folder of results."""
+        """List every product of a study, as files below this preset's folder of results."""
         entries = self.configuration.studies[study].sheet["targets"]
         files = [f"{study}/{name}.{ENDINGS[entry['kind']]}" for name, entry in entries.items()]
         return files + [f"{study}/claims.csv"] * self.has_claims(study) + [f"{study}/deviations.md"]
 
     def everything(self) -> list[str]:
-        """Every product of the configured studies, the main study's once more under results/, and the audit."""
+        """List what the target `all` makes: every product of the configured studies, copies of the main study's, and
+        the audit.
+        """
         made = [f"{self.paths.results}/{path}" for study in self.configuration.studies for path in self.products(study)]
         main = self.configuration.config["main_study"]
         copies = []
@@ -122,12 +131,14 @@ class Targets:
         return [*made, *copies, f"{RESULTS}/audit.csv"]
 
     def trial_files(self) -> list[str]:
-        """What the page of the trial reads: its runs."""
+        """List the files that the page of the trial reads: outcomes and manifests of its runs."""
         runs = self.configuration.trial.runs.values() if self.configuration.trial else ()
         return [self.paths.run(run, name) for run in runs for name in ("outcome.json", "manifest.json")]
 
     def audited_files(self) -> list[str]:
-        """Printed numbers of every document, what is said of its mismatches, and what no row of the audit reads."""
+        """List the files that the audit reads: printed numbers of every paper, its findings, and the numbers that no
+        row checks.
+        """
         found = []
         for study in documents(self.configuration.root):
             found += self.printed_files(study)
@@ -136,7 +147,9 @@ class Targets:
         return found
 
     def copies(self, kind: str) -> list[str]:
-        """Names under results/ (without ending) that are copies: of tables, figures, or pages of numbers."""
+        """List the names under results/ (without ending) that are copies: of tables, figures, or pages of numbers
+        (`kind`).
+        """
         if kind == "page":
             return [
                 "audit",
@@ -152,7 +165,7 @@ class Targets:
         return found
 
     def copied_from(self, name: str) -> str:
-        """What a copy under results/ is a copy of, without its ending."""
+        """Name the file that a copy under results/ is a copy of, without its ending."""
         if name == "trial" and self.configuration.trial:
             return f"{self.paths.results}/trial/{self.configuration.trial.name}/trial"
         main = self.configuration.config["main_study"]

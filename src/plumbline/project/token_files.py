@@ -1,4 +1,4 @@
-"""Finds token files of one's own: which corpora have them, and what tokenizer and documents are then made from."""
+"""Finds a user's own token files: which corpora have them, and what tokenizer and documents are then made from."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from plumbline.project.paths import Paths
 
 
 class TokenFiles:
-    """Token files of a configuration. A tokenizer is trained on documents, or documents are decoded with a tokenizer,
-    never both."""
+    """Finds the token files of a configuration's corpora.
+
+    A tokenizer is trained on documents, or documents are decoded with a tokenizer, never both.
+    """
 
     def __init__(self, configuration: Configuration, paths: Paths) -> None:
         self.configuration, self.paths = configuration, paths
 
     def files(self, name: str) -> list[str]:
-        """The files of a corpus's folder that hold tokens; none of one of texts, or of one with files of two kinds,
-        which is refused where it is read."""
+        """List the files of a corpus's folder that hold tokens.
+
+        None for a folder of texts, or of files of two kinds, which is refused where it is read.
+        """
         return self._token_files[name]
 
     def _mixed(self, name: str) -> bool:
@@ -47,23 +51,23 @@ class TokenFiles:
         return {name: local.found(Path(folder)) for name, folder in mine.items()}
 
     def tokenizer(self, name: str) -> list[str]:
-        """The tokenizer of one's own, if the corpus has one."""
+        """List the user's own tokenizer file, if the corpus has one."""
         path = Path(self.configuration.corpora[name].folder) / token_files.TOKENIZER
         return (
             [path.as_posix()] if self.configuration.corpora[name].tokenizer.kind == "given" and path.is_file() else []
         )
 
     def training_documents(self, name: str) -> list[str]:
-        """The training documents, of a tokenizer that is trained on them."""
+        """List the file of training documents, where the corpus's tokenizer is trained on them."""
         trained = self.configuration.corpora[name].tokenizer.kind == "byte_level_bpe"
         return [f"{self.paths.corpus(name)}/documents/train.jsonl"] if trained else []
 
     def decoding_tokenizer(self, name: str) -> list[str]:
-        """The tokenizer that documents are decoded with, of token files."""
+        """List the tokenizer file that documents are decoded with, where the corpus is of token files."""
         return [self.paths.tokenizer(name)] if self.files(name) else []
 
     def require(self) -> None:
-        """Refuse a corpus whose file does not say what its token files need; asked before anything is planned.
+        """Check, before anything is planned, that each corpus's YAML says what its token files need.
 
         Raises:
             PlumblineError: naming the key and what to write there.

@@ -1,4 +1,4 @@
-"""Answers paths that nothing makes with the nearest one that something does."""
+"""Answers a request for a path that nothing makes with the nearest path that something does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.specs.config import PRESETS
 
 
 class UnknownPaths:
-    """Patterns of paths that nothing makes, and the errors for them."""
+    """Matches paths that nothing makes, and raises the errors for them."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class UnknownPaths:
         self.measurements, self.verdicts = measurements, verdicts
 
     def refuse(self, path: str) -> list[str]:
-        """Answer a path below results/ that nothing makes with the nearest one that something does.
+        """Refuse a path below results/ that nothing makes, and name the nearest one that something does.
 
         Raises:
             PlumblineError: always, naming both.
@@ -51,7 +51,7 @@ class UnknownPaths:
         )
 
     def refuse_run(self, path: str) -> list[str]:
-        """Answer a path of a run or measurement that no study has with the nearest one.
+        """Refuse a path of a run or measurement that no study has, and name the nearest one.
 
         Raises:
             PlumblineError: always, naming both.
@@ -63,13 +63,12 @@ class UnknownPaths:
         raise PlumblineError(f"nothing makes {self.paths.work}/{path}")
 
     def runs(self) -> str:
-        """A pattern of the paths below work/<preset>/ that are of no run (study, scale or method is not there), and of
-        no measurement."""
+        """Make a regular expression of the paths below work/<preset>/ that are of no run and of no measurement."""
         known = "|".join(sorted({re.escape(key.rpartition("/")[0]) for key in self.configuration.runs})) or "(?!)"
         return rf"(?:runs|scores|probes)/(?!(?:{known})/s\d+/).+|{self.measurements.unknown()}"
 
     def results(self) -> str:
-        """A pattern of the paths below results/ that nothing makes."""
+        """Make a regular expression of the paths below results/ that nothing makes."""
         known = "|".join(re.escape(path.removeprefix(f"{RESULTS}/")) for path in sorted(self._makes))
         return rf"(?!(?:{known})$).+"
 

@@ -1,4 +1,4 @@
-"""Names the verdict on a file of one's own: its pages, and what they read."""
+"""Names the pages of the verdict on a user's own file, and the files that they read."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from plumbline.specs.study_config import expected_digest
 
 
 class Verdicts:
-    """The verdict that a configuration asks for; without a file of one's own (`mine`) there is none."""
+    """The verdict that a configuration asks for; without a user's own file (`mine`) there is none."""
 
     def __init__(self, configuration: Configuration, paths: Paths) -> None:
         self.configuration, self.paths = configuration, paths
 
     @property
     def pages(self) -> list[str]:
-        """The page and its numbers, as files below a folder of results."""
+        """The verdict's page and its numbers, as files below a folder of results; none without a user's own file."""
         return (
             [f"{VERDICTS}/{self.configuration.mine.name}{ending}" for ending in (".md", ".json")]
             if self.configuration.mine
@@ -26,7 +26,7 @@ class Verdicts:
         )
 
     def files(self) -> list[str]:
-        """What the page reads: every run of its study, their scores, and the printed numbers."""
+        """List the files that the verdict's page reads: runs of its study, their scores, and printed numbers."""
         if self.configuration.mine is None:
             return []
         runs = list(self.configuration.mine.study.runs.values())
@@ -36,15 +36,14 @@ class Verdicts:
         return paths + [self.configuration.mine.asked["published"]] * bool(self.configuration.mine.asked["published"])
 
     def expected(self) -> str:
-        """Changes with the runs that the page needs."""
+        """Hash the runs that the verdict's page needs."""
         return expected_digest(list(self.configuration.mine.study.runs.values())) if self.configuration.mine else ""
 
     def refuse(self, path: str) -> None:
-        """Answer a page of a verdict that no file was given for.
+        """Refuse a path of a verdict's page that no user's file was given for; other paths pass.
 
         Raises:
-            PlumblineError: it is one.
-
+            PlumblineError: the path is of such a page.
         """
         parts = path.split("/")[1:]
         if VERDICTS not in parts[:2] or len(parts) > 3:

@@ -1,4 +1,4 @@
-"""``plumbline report``: pages of what is there of a preset's results, as a folder that opens from disk."""
+"""Builds pages of what is there of a preset's results, as a folder that opens from disk: ``plumbline report``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumbline.specs.config import PRESETS, load_config
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline report`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.report"), description=described(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     words = "as snakemake --config: of a nested value, a part of it leaves the others alone"
@@ -32,7 +32,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Write the report.
+    """Run `plumbline report`: write the report's pages.
 
     Raises:
         PlumblineError: `--out` is no index.html, or its folder holds something that is no report.

@@ -1,4 +1,4 @@
-"""The page of the audit: its findings as the page of results has them, and every row in a table."""
+"""Builds the report's page of the audit: its findings as in the Markdown of the results, and every row in a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN = {
 
 
 def page(found: Found) -> Page:
-    """The audit; without one, the command that makes it."""
+    """Build the page of the audit; where no audit was made, it shows the command that makes one."""
     path = Path(found.plan.paths.results) / "audit.csv"
     words = path.with_suffix(".md")
     files, grid, body, headings = {}, None, prose.html(""), []

@@ -1,4 +1,4 @@
-"""The claims of all documents with their verdicts, on one page; and those of one study, for its own."""
+"""Builds the report's page of the claims of all papers with their verdicts, and the table of one study's claims."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = {
 
 
 def page(found: Found) -> Page:
-    """All claims that have been judged, a table a study."""
+    """Build the page of all claims that have been judged, with a table for each study."""
     sources = Sources(found=found, root="")
     studies = [study for study in found.plan.studies.values() if found.plan.targets.has_claims(study.name)]
     made = {study.name: grid(found, study, sources) for study in studies}
@@ -43,9 +43,9 @@ def page(found: Found) -> Page:
 
 
 def grid(found: Found, study: Study, sources: Sources, *, named: bool = True) -> Grid | None:
-    """The claims of a study as a table whose verdicts open the runs that spoke; None where they were not judged.
+    """Build the table of a study's claims, each verdict linked to the runs that it rests on.
 
-    `named`: whether the title names the study.
+    None where no claims were judged. `named`: whether the title names the study.
     """
     rows = read(found, study)
     if not rows:
@@ -64,14 +64,14 @@ def grid(found: Found, study: Study, sources: Sources, *, named: bool = True) ->
 
 
 def along(found: Found, study: Study) -> dict[Path, str]:
-    """What can be taken along of a study's claims: source -> where it lies in the report."""
+    """List the files of a study's claims that a page offers for download: source -> where it lies in the report."""
     path = _path(found, study)
     there = [one for one in (path, path.with_suffix(".md")) if one.exists()]
     return {one: f"files/{study.name}/{one.name}" for one in there}
 
 
 def read(found: Found, study: Study) -> list[dict[str, str]]:
-    """The rows of a study's claims; none where they were not judged."""
+    """Read the rows of a study's claims; none where they were not judged."""
     path = _path(found, study)
     if not found.plan.targets.has_claims(study.name) or not path.exists():
         return []
@@ -82,7 +82,7 @@ def read(found: Found, study: Study) -> list[dict[str, str]]:
 
 
 def counts(found: Found, study: Study) -> list[tuple[str, int]]:
-    """Verdicts by how often they were given; none where the study has no claims or they were not judged."""
+    """Count a study's verdicts, the most frequent first; none where it has no claims or they were not judged."""
     if study.name not in found.plan.studies:
         return []
     return Counter(row["verdict"] for row in read(found, study)).most_common()

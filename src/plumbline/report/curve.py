@@ -1,4 +1,4 @@
-"""A run's curve as SVG, small however many steps it has: no spike is lost, and what is not finite is a gap."""
+"""Draws a run's curve as SVG, small however many steps it has: no spike is lost, and what is not finite is a gap."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A line of (step, value), steps rising; `dots`: as points that are joined. `name` is also its class."""
+    """A line of a curve's picture: `points` are (step, value), steps rising; `dots`: draw the points too, joined.
+
+    `name` is also the line's class in the style sheet.
+    """
 
     name: str
     points: Sequence[Point]
@@ -32,7 +35,9 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """One picture. `ended`: the step at which the run diverged, if it did. `description` is for who cannot see it."""
+    """One picture of lines over training steps. `steps`: where the axis of steps ends; `ended`: the step at which the
+    run diverged, if it did; `description`: what the picture shows, for who cannot see it.
+    """
 
     title: str
     lines: Sequence[Line]
@@ -46,7 +51,7 @@ class Curve:
         object.__setattr__(self, "_finite", values)
 
     def svg(self) -> Markup:
-        """The picture; nothing where no value is finite."""
+        """Draw the picture as an SVG element; empty where no value is finite."""
         if not self._finite:
             return Markup("")
         axis = _axis(self._finite)
@@ -60,8 +65,11 @@ class Curve:
 
 
 def thinned(points: Sequence[Point], most: int = POINTS) -> list[Point]:
-    """At most about `most` of the points: of each of equally long stretches the lowest, the highest and the first that
-    is not finite (a gap must stay one), in their order; and the first and last of all."""
+    """Thin a line to at most about `most` points without losing a spike or a gap.
+
+    Of each of equally long stretches it keeps the lowest point, the highest and the first that is not finite, in their
+    order; and the first and last of all.
+    """
     if len(points) <= most:
         return list(points)
     stretches = most // 2

@@ -1,4 +1,4 @@
-"""What there is to report: runs as they ended, products as far as they are made, and what would make the others."""
+"""Finds what there is to report: runs as they ended, products that are made, and the commands that make the others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ STATES = (COMPLETED, DIVERGED, OTHER_SPEC, UNFINISHED, NOT_RUN, MEASURED, MISSIN
 
 @dataclass(frozen=True, kw_only=True)
 class RunFound:
-    """A run (or measurement) that a page names. `planned`: as the configuration has it, if it does."""
+    """A run (or measurement) that a page names, as it was found on disk.
+
+    `planned`: the configuration's run, if it has it.
+    """
 
     key: str
     state: str
@@ -37,29 +40,29 @@ class RunFound:
 
     @property
     def page(self) -> str:
-        """Its page, from the report's folder."""
+        """The path of the run's page, from the report's folder."""
         return f"runs/{re.sub(r'[^A-Za-z0-9_.=+-]', '.', self.key)}.html"
 
     @property
     def without_seed(self) -> str:
-        """Where the run is, without its seed."""
+        """The run's key without its seed: study, scale and method."""
         return self.key.rpartition("/")[0]
 
     @property
     def last(self) -> str:
-        """The last part of its name: the seed."""
+        """The last part of the run's key: the seed, such as ``s42``."""
         return self.key.rpartition("/")[2]
 
     @property
     def run_id(self) -> str:
-        """The id of what is there, else of what is planned."""
+        """The id of the run that was found on disk, else of the planned one."""
         there = self.outcome.get("run_id") or self.manifest.get("run_id") or self.manifest.get("made_of")
         return str(there or (self.planned.spec.run_id if self.planned else ""))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """A product of a study: its file, whether it is there, and the command that makes it."""
+    """A product of a study: its name and kind, its file, and how many runs it needs."""
 
     study: str
     name: str
@@ -69,24 +72,31 @@ class Product:
 
     @property
     def made(self) -> bool:
-        """Whether it is there: a table with the file that says where its cells come from, a figure with its svg."""
+        """Whether the product is there: a table with the file that says where its cells come from, a figure with its
+        svg.
+        """
         beside = {"table": provenance.beside(self.path), "figure": self.path.with_suffix(".svg")}
         return self.path.exists() and beside.get(self.kind, self.path).exists()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A plan, and what of it is there. Paths are from the project's root, in which a report is made."""
+    """Finds what is there of a project's runs and products.
+
+    Paths are from the project's root, where reports are made.
+    """
 
     plan: Project
 
     @cached_property
     def studies(self) -> dict[str, Study]:
-        """The studies of the configuration, and a file of one's own."""
+        """The studies of the configuration by name, among them a file of the user's own (`mine`)."""
         return {study.name: study for study in self.plan.planned_studies}
 
     def texts(self, study: str = "") -> dict[str, str]:
-        """Study -> where its texts are from, if not from where the document's are: of one study, else of all."""
+        """Name the source of each study's training texts, empty where they are the paper's own: of one study, else of
+        all.
+        """
         named = [study] if study in self.studies else self.studies
         return {name: self.studies[name].other_texts for name in named}
 
@@ -95,7 +105,7 @@ class Found:
         return {key: self._planned(run) for key, run in self.plan.runs.items()}
 
     def run(self, key: str) -> RunFound:
-        """A run or measurement that a page names, planned or not; it then has a page of its own."""
+        """Find a run or measurement that a page names, planned or not; from then on it has a page of its own."""
         if key not in self._runs:
             self._runs[key] = self._measured(key) if measured.is_key(key) else self._named(key)
         return self._runs[key]
@@ -106,11 +116,14 @@ class Found:
         return list(self._runs.values())
 
     def of_study(self, study: Study) -> list[RunFound]:
-        """The runs of a study, those of the one that it extends among them."""
+        """Find the runs of a study, those of the study that it extends among them."""
         return [self.run(key) for key in study.runs]
 
     def products(self, study: Study) -> list[Product]:
-        """Tables, figures, claims and deviations, in the study's order; a file of one's own has none."""
+        """List a study's tables, figures, claims and interpretations in the study's order.
+
+        A user's own file has none.
+        """
         if study.name not in self.plan.studies:
             return []
         folder = Path(self.plan.paths.results) / study.name
@@ -135,7 +148,10 @@ class Found:
         return made
 
     def command(self, *targets: str | Path, studies: str = "") -> str:
-        """What makes files that are not there: of these studies alone, where they are named."""
+        """Spell the command that makes missing targets, for a reader to paste.
+
+        `studies`: the names of the only studies that the command is to configure.
+        """
         only = f" 'studies=[{studies}]'" if studies else ""
         source = self.plan.config["data"]["source"]
         texts = f" 'data={{source: {source}}}'" if source != AS_THE_CORPUS_SAYS else ""  # else it made other runs

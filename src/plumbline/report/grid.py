@@ -1,4 +1,4 @@
-"""A table of a page, whatever it shows, and the runs that its cells open."""
+"""Holds a table as a page of the report shows it, and the sets of runs that its cells open."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ _COUNTED = re.compile(rf"({'|'.join(BADGES)}) (\d+)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Head:
-    """A column's head: `kind` stands small below the name; `wide` is for sentences."""
+    """A column's head. `kind`: a word that stands small below the name; `wide`: the column holds sentences.
+
+    `printed`: the column's numbers are the paper's.
+    """
 
     text: str
     kind: str = ""
@@ -44,8 +47,10 @@ class Head:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HtmlCell:
-    """A cell. `sort`: what it is sorted by where that is not its text; None: always last. `again`: it says what the one
-    above it says, and is seen where the rows are in another order, or not all there."""
+    """A cell of a page's table. `sort`: what its column is sorted by where that is not its text; None: always last.
+
+    `again`: it repeats the cell above it, and is shown only where the rows are in another order, or not all there.
+    """
 
     text: str
     sort: str | float | None = None
@@ -60,7 +65,10 @@ class HtmlCell:
 
 @dataclass(kw_only=True)
 class Grid:
-    """A finished table. `above` and `below` are sentences; `files` can be taken along, name -> path from the page."""
+    """A finished table of a page. `above` and `below` are sentences around it.
+
+    `files` are offered for download: name -> path from the page.
+    """
 
     id: str
     title: str
@@ -73,25 +81,25 @@ class Grid:
 
     @property
     def legend(self) -> list[tuple[Mark, int]]:
-        """The marks that occur, with how often."""
+        """The marks that occur in the table's cells, with how often."""
         seen = [cell.mark for row in self.rows for cell in row]
         return [(mark, count) for mark in MARKS if (count := seen.count(mark))]
 
 
 def text(value: object, **more: object) -> HtmlCell:
-    """A cell of a text, with badges where it is nothing but outcomes or verdicts."""
+    """Make a cell that holds a text; it becomes badges where it is nothing but outcomes or verdicts."""
     shown = "" if value is None else str(value)
     return HtmlCell(text=shown, sort=shown or None, badges=badges(shown), **more)  # type: ignore[arg-type]
 
 
 def number(value: float | int | None, shown: str, **more: object) -> HtmlCell:
-    """A cell of a number; an empty one where there is none."""
+    """Make a cell that holds a number, written as `shown`; empty where there is no number."""
     missing = value is None or value != value
     return HtmlCell(text="" if missing else shown, sort=None if missing else value, **more)  # type: ignore[arg-type]
 
 
 def badges(words: str) -> tuple[tuple[str, str], ...]:
-    """What a cell says as badges: (class, words); none where it says anything else."""
+    """Split a cell's text into badges: (class in the style sheet, words); none where any word of it is not known."""
     if words in BADGES:
         return ((BADGES[words], words),)
     parts = [_COUNTED.fullmatch(part) for part in words.split(", ")]
@@ -101,14 +109,17 @@ def badges(words: str) -> tuple[tuple[str, str], ...]:
 
 @dataclass(kw_only=True)
 class Sources:
-    """The sets of runs that cells of one page open: a single run's page, or an entry of the page's list of sets."""
+    """The sets of runs that the cells of one page link to. `root` leads from the page to the report's folder.
+
+    A set of one run links to that run's page, any other to an entry of the list of sets on the cell's own page.
+    """
 
     found: Found
     root: str
     sets: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def href(self, keys: Iterable[str]) -> str:
-        """Where a cell of these runs leads; nowhere without any."""
+        """Give the link of a cell that rests on these runs; empty without runs."""
         named = tuple(dict.fromkeys(keys))
         if not named:
             return ""
@@ -117,12 +128,12 @@ class Sources:
         return f"#runs-{self.sets.setdefault(named, len(self.sets) + 1)}"
 
     def title(self, keys: Iterable[str]) -> str:
-        """What a pointer over the cell says."""
+        """Give the text that appears when the pointer is over such a cell: the run's key, or how many runs."""
         named = tuple(dict.fromkeys(keys))
         return named[0] if len(named) == 1 else f"{len(named)} runs" if named else ""
 
     def lists(self) -> list[tuple[int, int, list[tuple[str, list[RunFound]]]]]:
-        """Each set: its number, how many runs, and they by method."""
+        """List each set of runs for the page: its number, how many runs it has, and the runs by method."""
         listed = []
         for named, number_ in self.sets.items():
             methods: dict[str, list[RunFound]] = {}

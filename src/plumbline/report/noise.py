@@ -1,4 +1,4 @@
-"""Whether a reproduced number is what is printed beside it: within noise, beyond it, or not for this preset to say."""
+"""Judges whether a reproduced number agrees with the printed one: within noise, beyond it, or not to be judged here."""
 
 from __future__ import annotations
 
@@ -38,21 +38,23 @@ MARKS = (WITHIN, BEYOND, SAME, OTHER, UNKNOWN, ELSEWHERE, TEXTS)
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far runs that differ by their seed are apart: a standard deviation, by so many seeds more than its mean."""
+    """How far apart runs are that differ by their seed: `sigma`, a standard deviation, and `freedom`, its degrees of
+    freedom.
+    """
 
     sigma: float
     freedom: int
 
     @classmethod
     def together(cls, spreads: Sequence[Spread]) -> Spread | None:
-        """That of several rows, as if one spread were behind them; None without any."""
+        """Pool the spreads of several rows, as if the same noise were behind all; None where there are none."""
         freedom = sum(one.freedom for one in spreads)
         if not freedom:
             return None
         return cls(math.sqrt(sum(one.freedom * one.sigma**2 for one in spreads) / freedom), freedom)
 
     def resolves(self, seeds: int) -> float:
-        """How far one more run must lie from the mean of `seeds` to differ at 5 %, by Student's t."""
+        """Compute how far one more run must lie from the mean of `seeds` runs to differ at 5 %, by Student's t."""
         known = self.freedom + 1
         return resolved_distance(self.sigma, known) * math.sqrt((1 + 1 / seeds) / (1 + 1 / known))
 
@@ -67,16 +69,17 @@ def judge(
     seeds: int = 0,
     texts: bool = True,
 ) -> Mark | None:
-    """The mark of a reproduced cell beside a printed one; None where there is nothing to compare.
+    """Judge a reproduced cell beside a printed one; None where there is nothing to compare.
 
-    A printed number is taken for one more run, beside the `seeds` of ours. What no run is behind has no noise: it must
+    A printed number is taken for one more run, next to the `seeds` of ours. What no run is behind has no noise: it must
     round to what is printed.
 
     Args:
         ours: as the csv has it, empty where there is none; a number or a word.
-        printed: as the document prints it; likewise.
+        printed: as the paper prints it; likewise.
         trained: whether runs or measurements are behind the cell.
-        texts: whether all of those runs are of the document's texts.
+        spread: the noise of runs like those behind the cell; None where it is not known.
+        texts: whether all of those runs read the paper's texts.
     """
     if not ours or printed in ("", NOT_PRINTED):
         return None

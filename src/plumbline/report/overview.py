@@ -1,4 +1,4 @@
-"""The first page: how far each study is, what its claims came to, and where to read on."""
+"""Builds the report's first page: how far each study is, what its claims came to, and where to read on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plumbline.report.page import Page
 
 
 def page(found: Found, studies: list[Page], beside: list[Page]) -> Page:
-    """The overview of pages that are made."""
+    """Build the first page from the pages of the studies and those `beside` them (claims, audit, plan, verdicts)."""
     entries: list[dict[str, Any]] = []
     for one in studies:
         content = one.content

@@ -1,4 +1,4 @@
-"""What every page has: where it lies, what stands in its head, and the banner that says what its numbers are worth."""
+"""Defines what each page of the report has: its path, its head, and the banner that says what its numbers are worth."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ _BANNERS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Banner:
-    """What nobody may miss: the preset, and at the documents' size whose texts. `short` also stands in each page's
-    title and on printed sheets; `badge`, if any, beside the title of each table and figure."""
+    """The warning that stands on every page: the preset, and at the papers' size whose texts were trained on. `short`
+    also stands in each page's title and on printed sheets; `badge`, if any, beside the title of each table and figure.
+    """
 
     preset: str
     short: str
@@ -37,10 +38,10 @@ class Banner:
 
     @classmethod
     def of(cls, preset: str, texts: Mapping[str, str]) -> Banner:
-        """The banner of a preset, for a page of studies.
+        """Choose the banner of a preset, for a page that shows these studies.
 
         Args:
-            texts: study -> where its texts are from, empty for the document's own (`Study.other_texts`).
+            texts: study -> where its texts are from, empty for the paper's own (`Study.other_texts`).
         """
         short, words = _BANNERS[preset]
         others = {study: source for study, source in texts.items() if source}
@@ -56,15 +57,17 @@ class Banner:
 
     @property
     def loud(self) -> bool:
-        """Whether its numbers, or some of them, are no reproduction."""
+        """Whether some of the page's numbers are no reproduction of a paper's."""
         return self.short != _BANNERS[REPRODUCTION][0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A page: where it lies in the report, its template and what that shows. `nav`: its name in the list of pages, of
-    those that are in it; `files`: what it links to, source -> where it lies in the report. `study`: the one that it is
-    of, if it is of one alone."""
+    """A page of the report: its path in the report, its template and the content that it fills in.
+
+    `nav`: its name in the list of pages, of those that are in it; `files`: what it links to, source -> where it lies in
+    the report. `study`: the study that it is of, if it is of one alone.
+    """
 
     path: str
     title: str

@@ -1,4 +1,4 @@
-"""The page of the plan: what each target costs that is not there yet, reckoned when the report is made."""
+"""Builds the report's page of the plan: what each missing target costs, estimated when the report is made."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SORTED = {
 
 
 def page(found: Found) -> Page:
-    """The plan's own page, its table sortable."""
+    """Build the page of the plan, with a table that can be sorted."""
     priced = estimator(found.plan)
     frame = table(priced)
     shown = plan_page.whole(frame)

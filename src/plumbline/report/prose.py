@@ -1,4 +1,4 @@
-"""A page of results that is Markdown, as HTML: nothing of it is taken for HTML, and its tables scroll by themselves."""
+"""Turns a Markdown page of the results into HTML: tags in it are shown as text, and its tables scroll by themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("ima
 
 
 def html(text: str, *, below: int = 1, prefix: str = "part-") -> Markup:
-    """Markdown as HTML, its title left out, its headings `below` levels lower, with ids that begin with `prefix`."""
+    """Turn Markdown into HTML without its title, its headings `below` levels lower and with ids that begin with
+    `prefix`.
+    """
     tokens = _READER.parse(text)
     tokens = tokens[3:] if tokens and tokens[0].tag == "h1" else tokens
     ids = iter(_ids(tokens, prefix))
@@ -32,7 +34,7 @@ def html(text: str, *, below: int = 1, prefix: str = "part-") -> Markup:
 
 
 def headings(text: str, *, prefix: str = "part-") -> list[tuple[str, str]]:
-    """The headings of the second level: (id, words)."""
+    """List the headings of the second level of a Markdown text: (id in the HTML, words)."""
     return [(name, words) for level, name, words in _ids(_READER.parse(text), prefix) if level == "h2"]
 
 
@@ -48,7 +50,7 @@ def _ids(tokens: list[Token], prefix: str) -> list[tuple[str, str, str]]:
 
 
 def slug(words: str) -> str:
-    """A heading as an id."""
+    """Turn a heading into an id for HTML: lower case, hyphens for all else."""
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 

@@ -1,4 +1,4 @@
-"""The page of one run: how it ended, its curve, scores, log and manifest; and the page of all runs."""
+"""Builds the page of one run (how it ended, its curve, scores, log and manifest) and the page of all runs."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ FACTS = {
 
 
 def index(found: Found) -> Page:
-    """All runs, planned or named by a page, in one table."""
+    """Build the page that lists all runs, planned or named by a page, in one table."""
     content = {"grid": grid(found.runs, ""), "total": len(found.runs)}
     return Page(path="runs.html", title="Runs", template="runs.html.j2", content=content, nav="Runs")
 
 
 def grid(runs: Iterable[RunFound], root: str) -> Grid:
-    """Runs as a table, each row opening its page; `root` leads from the page to the report's folder."""
+    """Build a table of runs, each row linked to the run's page; `root` leads from the page to the report's folder."""
     heads = [
         Head(text="run"),
         Head(text="outcome"),
@@ -77,7 +77,10 @@ def grid(runs: Iterable[RunFound], root: str) -> Grid:
 
 
 def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
-    """The page of a run or measurement; `used_in`: (name, path from the report's folder) of the tables it is behind."""
+    """Build the page of a run or measurement.
+
+    `used_in`: the tables that rest on it, as (name, path from the report's folder).
+    """
     of_scores = Path(found.plan.paths.scores(run.planned)) if run.planned else None
     content: dict[str, Any] = {
         "run": run,
@@ -98,7 +101,7 @@ def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
 
 
 def used(found: Found) -> dict[str, list[tuple[str, str]]]:
-    """Run -> the tables it is behind."""
+    """Map each run's key to the tables that rest on it, as (name, path from the report's folder)."""
     where: dict[str, list[tuple[str, str]]] = {}
     for study in found.studies.values():
         for product in found.products(study):
@@ -110,7 +113,7 @@ def used(found: Found) -> dict[str, list[tuple[str, str]]]:
 
 
 def curves(run: RunFound) -> list[Curve]:
-    """Loss and gradient norm over steps; none where nothing was logged."""
+    """Draw loss and gradient norm over steps of a run; none where nothing was logged."""
     path = run.folder / METRICS
     if not path.exists() or unreadable(path):
         return []
@@ -134,7 +137,7 @@ def curves(run: RunFound) -> list[Curve]:
 
 
 def unreadable(path: Path) -> bool:
-    """Whether a frame is there and is none: cut short, or something else. Its page says so, and the others are made."""
+    """Whether a frame's file is there and cannot be read: cut short, or something else. The run's page then says so."""
     try:
         return path.exists() and not pq.read_schema(path)
     except (pa.ArrowException, OSError):
@@ -142,7 +145,7 @@ def unreadable(path: Path) -> bool:
 
 
 def tail(log: Path) -> str:
-    """The end of a log; nothing where there is none."""
+    """Read the last lines of a log; empty where there is none."""
     if not log.is_file():
         return ""
     with open(log, "rb") as handle:

@@ -27,7 +27,7 @@ ASSETS = ("report.css", "report.js")
 
 @dataclass(kw_only=True)
 class Site:
-    """A report while it is made, in a folder of its own beside the one that it will replace."""
+    """A report while it is made: its pages are written to `folder`, which will replace the old report's as a whole."""
 
     found: Found
     folder: Path
@@ -49,7 +49,7 @@ class Site:
         }
 
     def write(self, page: Page, nav: list[Page]) -> None:
-        """One page, and the files that it links to."""
+        """Write one page, and copy the files that it links to; `nav`: the pages in the list of pages."""
         banner = Banner.of(self.found.plan.name, self.found.texts(page.study))
         root = "../" * page.path.count("/")
         content: dict[str, Any] = page.content | {"page": page, "nav": nav, "root": root, "banner": banner}
@@ -63,7 +63,8 @@ class Site:
 
 
 def build(planned: Project, out: Path) -> int:
-    """The report of what is there of a plan, as the folder of `out` (its first page), which is replaced as a whole.
+    """Build the report of what is there of a project, and replace the folder of `out` (the first page) by it as a
+    whole.
 
     Returns:
         How many pages it has.

@@ -1,4 +1,4 @@
-"""A study's page: how far it is, its tables, figures, claims, rulings and runs."""
+"""Builds a study's page: how far it is, its tables, figures, claims, interpretations and runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENDINGS = {"table": (".csv", ".md", ".tex", ".provenance.json"), "figure": (".sv
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A figure: its picture and what can be taken along, as paths from the page."""
+    """A figure on a study's page: its picture and the files offered for download, as paths from the page."""
 
     id: str
     name: str
@@ -28,7 +28,7 @@ class Figure:
 
 
 def page(found: Found, study: Study) -> Page:
-    """The page of a study, whatever is there of it."""
+    """Build the page of a study from whatever is there of it."""
     sources = Sources(found=found, root="../")
     products = found.products(study)
     files: dict[Path, str] = {}
@@ -76,7 +76,7 @@ def page(found: Found, study: Study) -> Page:
 
 
 def counted(states: Any) -> list[tuple[str, int]]:
-    """How many runs are in each state, of those that occur."""
+    """Count how many runs are in each state, for the states that occur."""
     counts = Counter(states)
     return [(state, counts[state]) for state in STATES if counts[state]]
 
@@ -97,7 +97,7 @@ def _figure(product: Product, along: dict[str, str]) -> Figure:
 
 
 def _scales(study: Study, preset: str) -> list[dict[str, Any]]:
-    """Name, label here and in the document of each scale that this preset has."""
+    """Name, label here and in the paper of each scale that this preset has."""
     scales = study.sheet["scales"]
     return [
         {"name": name, "here": entry[preset]["label"], "document": entry.get("paper", {}).get("label", "")}

@@ -1,4 +1,4 @@
-"""A study's table as a page shows it: read from its csv and the provenance beside it, ours beside what is printed."""
+"""Reads a study's table for a page from its csv and provenance, with reproduced numbers next to printed ones."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ WIDE = 36
 
 
 def grid(path: Path, sources: Sources, files: dict[str, str]) -> Grid:
-    """The table of a csv file with its warnings and notes; every cell that comes from runs opens them.
+    """Read a table from its csv file with its warnings and notes; every cell that comes from runs links to them.
 
     Args:
-        files: what can be taken along, name -> path from the page.
+        files: what is offered for download, name -> path from the page.
 
     Raises:
         PlumblineError: the table has no provenance, or one of another state of it.
@@ -50,7 +50,7 @@ def grid(path: Path, sources: Sources, files: dict[str, str]) -> Grid:
 
 
 def runs_of(path: Path) -> list[str]:
-    """The runs that a table names, none where it does not say.
+    """List the keys of the runs that a table rests on; none where its provenance names none.
 
     Raises:
         PlumblineError: as `grid`.
@@ -151,7 +151,7 @@ def _number(value: str) -> float | None:
 
 
 def problem(path: Path) -> str:
-    """Why a table that is there cannot be shown; empty where it can."""
+    """Say why a table that is there cannot be shown; empty where it can."""
     try:
         provenance.read(path)
     except PlumblineError as error:

@@ -1,4 +1,4 @@
-"""Verdicts on modifications of one's own: what lies in the folder of verdicts, a page each, and the list of them."""
+"""Builds a page for each verdict on a user's own modification in the folder of verdicts, and the list of them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from plumbline.report.page import Page
 
 
 def page(found: Found) -> Page:
-    """The list of verdicts; without one, how to ask for one."""
+    """Build the page that lists the verdicts; where there are none, it says how to ask for one."""
     pages = each(found)
     content = {"verdicts": [(one.title, one.path, one.content["says"]) for one in pages]}
     return Page(path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts")
 
 
 def each(found: Found) -> list[Page]:
-    """A page for each verdict of this preset."""
+    """Build a page for each verdict of this preset."""
     return [_page(path) for path in sorted(Path(found.plan.paths.results).joinpath(VERDICTS).glob("*.md"))]
 
 

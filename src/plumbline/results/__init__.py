@@ -1,4 +1,4 @@
-"""Makes tables, figures and verdicts on claims from finished runs; printed and reproduced numbers side by side.
+"""Makes tables, figures and verdicts on claims from finished runs, with printed and reproduced numbers side by side.
 
     __main__.py       the commands: a table, a figure, the claims of a study, a finished table in a terminal
     runs/             finished runs as frames: which are expected, what they hold, whether they can be compared

@@ -1,5 +1,6 @@
-"""Makes numbers, pictures and verdicts from finished runs: ``python -m plumbline.results {table,figure,claims} STUDY``;
-prints a finished table in a terminal: ``python -m plumbline.results show TABLE.csv``."""
+"""Makes a table, a figure or the verdicts on claims from finished runs: ``python -m plumbline.results
+{table,figure,claims} STUDY``; prints a finished table in a terminal: ``python -m plumbline.results show TABLE.csv``.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `python -m plumbline.results`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.results"), description=described(__doc__))
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, words in (("table", "one table"), ("figure", "one figure"), ("claims", "a verdict on every claim")):
@@ -49,7 +50,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Read the runs, make what is asked for, write its files."""
+    """Run `python -m plumbline.results`: read the runs, make what is asked for, and write its files."""
     given = arguments().parse_args()
     if given.verb == "show":
         from plumbline.results.tables import terminal_table
@@ -62,7 +63,7 @@ def main() -> None:
 
 
 def target_of(study: study_config.Study, target: str, kind: str) -> dict[str, Any]:
-    """What the study's YAML says of a target of this kind.
+    """Look up what the study's YAML says of a target of this kind.
 
     Raises:
         PlumblineError: there is no such target.

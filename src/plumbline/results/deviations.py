@@ -18,7 +18,7 @@ from plumbline.specs.study_config import Study
 
 
 def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
-    """The study's rulings, arms, alternative readings, corpus and sizes under its preset, as Markdown."""
+    """Write the page of a study at its preset as Markdown: interpretations, arms, variants, corpus and sizes."""
     everything = study.sheet["rulings"]
     here = [ruling for ruling in everything if study.preset in ruling.get("presets", [study.preset])]
     elsewhere = [ruling for ruling in everything if ruling not in here]
@@ -43,7 +43,7 @@ def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
 
 
 def arm_change(study: Study, name: str) -> str:
-    """What an arm changes of the method it is made of, under the study's preset, in words; empty for nothing."""
+    """Say in words what an arm changes of its method at the study's preset; empty for nothing."""
     arm = study.sheet.get("arms", {}).get(name, {})
     return _spell(
         study_config.overlay({part: arm[part] for part in study_config.PARTS if part in arm}, arm.get(study.preset, {}))
@@ -51,7 +51,9 @@ def arm_change(study: Study, name: str) -> str:
 
 
 def reading_change(study: Study, name: str) -> str:
-    """What a reading ``<method>.<reading>`` says of itself, or what it changes of its method, in words."""
+    """Say in words what a variant ``<method>.<variant>`` changes of its method, or give the note in the study's
+    YAML.
+    """
     method, _, reading = name.partition(".")
     change = study.sheet["methods"][method]["readings"][reading]
     return change.get("note", "").strip() or _spell(change)
@@ -147,7 +149,7 @@ def _plain(value: Any) -> str:
 
 
 def main() -> None:
-    """Write the page, or print it where no file is named."""
+    """Write the page to the file that is named, or print it where none is."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("study")
     parser.add_argument("--preset", choices=PRESETS, default="demo")

@@ -1,11 +1,11 @@
-"""Pretrains: carries out one run, from its spec to weights, metrics, a manifest and an outcome.
+"""Pretrains: takes one run from its spec to weights, metrics, a manifest and an outcome.
 
 In the order of a run:
 
 | file                | does                                                                                   |
 |---------------------|----------------------------------------------------------------------------------------|
 | `__main__`          | reads the command line, `settings` holds it                                            |
-| `pretrain`          | carries out one run: lock, where it stands, training, outputs                          |
+| `pretrain`          | trains one run: lock, where it stands, training, outputs                               |
 | `checkpoint/`       | everything of a run at work on the disk: its doors are `saving` and `resuming`         |
 | `batches/`          | sequences: packs, micro-batches, reading ahead                                         |
 | `compiling`         | compiles training steps                                                                |

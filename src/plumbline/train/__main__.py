@@ -1,5 +1,6 @@
-"""``python -m plumbline.train``: pretrain one run, or go on with it. Exit codes: 0 carried out (completed or
-diverged), 75 asked to stop and saved, anything else a fault."""
+"""Pretrains one run, or continues it: ``python -m plumbline.train``. Exit codes: 0 trained to its end (completed or
+diverged), 75 asked to stop and saved, anything else a fault.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from plumbline.train.settings import Settings
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `python -m plumbline.train`."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.train", description=__doc__)
     add = parser.add_argument
     add("--spec", required=True, help="run spec: JSON text or a file that holds it")
@@ -72,7 +73,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Run the verb. SIGTERM is caught before anything slow is imported."""
+    """Run `python -m plumbline.train`, and return the exit code. SIGTERM is caught before anything slow is imported."""
     stop = StopRequest().install()
     given = vars(arguments().parse_args())
     text = given.pop("spec")

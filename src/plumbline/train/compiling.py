@@ -1,4 +1,4 @@
-"""Compiles training steps: what of them, where it is kept, and what happens where it cannot be done.
+"""Compiles training steps, keeps what was compiled, and trains without where the compiler fails.
 
 What is read without a gradient (held-out losses, probes) goes through the model as it is: compiled, each mode and each
 last, smaller micro-batch would be a graph more. So a run has one graph, of one shape, and runs of equal shape the same.
@@ -36,8 +36,8 @@ class _Now:
 class Compiled:
     """Calls a model as the ranks train it, with its forward and backward passes compiled where gradients are wanted.
 
-    The decoder's forward pass is one graph, within what DDP does about it. Sharded, each layer has its own, and what
-    gathers its parameters runs between them.
+    The decoder's forward pass is one graph, called from within DDP where there are several ranks. Sharded, each layer
+    has a graph of its own, and what gathers its parameters runs between them.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Compiled:
             model.recompute = False  # within a layer's graph, which knows what it needs again
 
     def __call__(self, *given: Any, **named: Any) -> torch.Tensor:
-        """As the model's."""
+        """Call the model with these arguments."""
         self.now.training = torch.is_grad_enabled()
         try:
             return self.wrapped(*given, **named)
@@ -67,19 +67,19 @@ class Compiled:
 
     @property
     def fault(self) -> str | None:
-        """Why nothing is compiled; None where it is."""
+        """The reason why nothing is compiled; None where the model is."""
         return self.now.fault
 
     def __getattr__(self, name: str) -> Any:
-        """What a wrapper has beside its call: how it is told when to exchange gradients."""
+        """Look up an attribute of the wrapped model, such as how DDP is told when to exchange gradients."""
         return getattr(self.wrapped, name)
 
     def attempt(self, micro_batch: int, precision: Precision) -> str | None:
-        """Compile for so many sequences, by one forward and backward pass of which nothing stays: no gradient, and no
-        random number drawn.
+        """Compile for micro-batches of so many sequences, by one forward and backward pass of which nothing stays.
 
-        Where the compiler fails on any rank, all go on without it. A graph is compiled, its backward pass included,
-        before any of it runs, so that a rank on which that fails still meets the others in what they exchange.
+        No gradient stays, and no random number is drawn. Where the compiler fails on any rank, all continue without it.
+        A graph is compiled, its backward pass included, before any of it runs, so that a rank on which that fails still
+        meets the others in what they exchange.
 
         Returns:
             Why nothing is compiled; None where it is. Any other failure is raised, and a compiler's in a later step.

@@ -1,4 +1,4 @@
-"""Tells apart what goes wrong with disks: no room (free some and go on), and a file that cannot be read just now.
+"""Tells apart two faults of disks: no room (free some and continue), and a file that cannot be read just now.
 
 Neither is damage. Damage is a file that is not there, or whose bytes were read and are not those that were written.
 """
@@ -17,15 +17,15 @@ from plumbline.core.permissions import denied
 
 
 class NoRoom(PlumblineError):
-    """No space, quota exceeded, or a file-size limit."""
+    """Raised where the disk has no space, a quota is exceeded, or a file is larger than a limit allows."""
 
 
 class Unreadable(PlumblineError):
-    """The file system does not give a file back; what is in it nobody knows."""
+    """Raised where the file system does not give a file back, so that nobody knows what is in it."""
 
 
 def guarded(directory: Path, write: Callable[[], Any]) -> Any:
-    """Run `write`; a full disk becomes a message that names the directory.
+    """Call `write`, and turn the error of a full disk into a message that names the directory.
 
     Raises:
         NoRoom: no space, quota exceeded, or a file-size limit.
@@ -56,8 +56,9 @@ def is_full(error: BaseException | None) -> bool:
 
 @contextlib.contextmanager
 def readable(directory: Path) -> Iterator[None]:
-    """Turn an error of the file system (EIO, ESTALE) into a message that says that nothing was lost; or no permission
-    into one that says whose it is.
+    """Turn an error of the file system in a ``with`` block into a message that says what to do.
+
+    EIO and ESTALE: nothing was lost. No permission: whose file it is.
 
     Raises:
         Unreadable: the block raised an OSError that is no want of room.

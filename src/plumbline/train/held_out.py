@@ -19,14 +19,14 @@ from plumbline.train.training_context import Parts
 
 
 def loss_sum(parts: Parts, tokens_BT: torch.Tensor) -> torch.Tensor:
-    """Summed cross-entropy (nats) of the next tokens."""
+    """Compute the summed cross-entropy (nats) of the next tokens of a micro-batch."""
     with autocast(parts.spec.train.precision, parts.ranks.device):
         return parts.forward(tokens_BT, loss=True)
 
 
 @torch.no_grad()
 def loss(parts: Parts) -> float:
-    """Mean loss a token (nats) on the first sequences of the validation pack, over all ranks."""
+    """Compute the mean loss a token (nats) on the first sequences of the validation pack, over all ranks."""
     sequences = parts.spec.train.validation_sequences
     parts.model.eval()
     width = parts.batching.micro_batch
@@ -46,7 +46,7 @@ def loss(parts: Parts) -> float:
 
 
 def readings(parts: Parts, due: list[ProbeSpec]) -> list[Reading]:
-    """What the probes read of the model as it is, the leader's on every rank."""
+    """Let the probes that are due read the model as it is; every rank gets the leader's values."""
     parts.ranks.poll(parts.stop)
     tokens_BT = _tokens(parts, np.arange(max(probe.sequences for probe in due)))
     with randomness.preserved(parts.ranks.device):

@@ -21,7 +21,7 @@ from plumbline.train.training_context import Parts
 
 
 class Loop:
-    """One run, from the step it is at to its end."""
+    """Trains one run, from the step it is at to its end."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
@@ -35,12 +35,12 @@ class Loop:
 
     @property
     def step(self) -> int:
-        """Updates made."""
+        """The number of updates made so far."""
         return self.state.step
 
     @property
     def tokens(self) -> int:
-        """Tokens read so far."""
+        """The number of training tokens read so far."""
         return self.step * self.parts.spec.train.batch_tokens
 
     def run(self) -> None:
@@ -81,7 +81,7 @@ class Loop:
                 self.save(beside=self.parts.settings.overlap)
 
     def train_step(self) -> tuple[bool, bool]:
-        """One step; returns whether to stop and whether to save, agreed over the ranks.
+        """Take one step; returns whether to stop and whether to save, agreed over the ranks.
 
         Its loss is read now, or some steps later; what was read may be that the run has diverged.
         """
@@ -111,10 +111,10 @@ class Loop:
         return self.stop_wanted, self.save_wanted or parts.saver.due(step)
 
     def catch_up(self, but: int = 0) -> bool:
-        """Read the steps that were not read yet, but for the last `but`; returns whether the run goes on.
+        """Read the losses of steps that were not read yet, but for the last `but`.
 
-        Where one of them is not finite, the run is as if that had been seen before its update: nothing has changed
-        since, and what was counted is taken back.
+        Returns whether the run continues. Where one of them is not finite, the run is as if that had been seen before
+        its update: nothing has changed since, and what was counted is taken back.
         """
         for found in self.readings.read(but):
             step = found.step
@@ -179,12 +179,13 @@ class Loop:
             self.state.online.add(self.step, held_out.readings(self.parts, due))
 
     def save(self, *, beside: bool = False) -> None:
-        """Write a checkpoint of the state after `step`, unless there is one; as `Saver.save`."""
+        """Write a checkpoint of the state after `step`, unless there is one; `beside` as of `Saver.save`."""
         assert not self.readings, "a step that was not read may not have been made"
         self.parts.saver.save(self.state, beside=beside)
 
     def settle_divergence(self) -> None:
-        """Make the weights the last finite ones, note their step, and save, so that nobody trains this run again.
+        """Make the weights of a diverged run the last finite ones, note their step, and save, so that nobody trains it
+        again.
 
         The update of the step that diverged was never made (but for the last step's), so the weights are finite as a
         rule.

@@ -1,4 +1,4 @@
-"""Says of a finished run what it was, what made it, and what it took."""
+"""Describes a finished run: its spec, the code and machine that made it, and what it took."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from plumbline.train.monitoring import peak_memory
 
 
 def manifest(loop: Loop, starts: list[dict[str, Any]], how: dict[str, Any]) -> dict[str, Any]:
-    """The content of ``manifest.json``; `how` is how the settings came out, `starts` are those of ``starts.json``."""
+    """Compose the content of ``manifest.json``.
+
+    Args:
+        starts: the entries of ``starts.json``.
+        how: the settings as they came out (micro-batch, compilation and so on).
+    """
     parts = loop.parts
     here = {
         **provenance.code(),

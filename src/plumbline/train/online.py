@@ -1,8 +1,8 @@
-"""Keeps what is read while a run trains: online probes (every so many steps, before the first step, and after the last
-one), and the scores that interventions decide from.
+"""Keeps what is read while a run trains: values of online probes, and the scores that interventions decide from.
 
-They change nothing: the model is in evaluation mode, no gradient is kept, and random states are put back. What was
-read is part of every checkpoint, so that a run that was interrupted ends with the same frame.
+Online probes read every so many steps, before the first step, and after the last one. They change nothing: the model is
+in evaluation mode, no gradient is kept, and random states are put back. What was read is part of every checkpoint, so
+that a run that was interrupted ends with the same frame.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from plumbline.specs.spec import ProbeSpec, RunSpec
 
 
 class Online:
-    """The online probes of one run and what they read, in the order of the steps."""
+    """The online probes of one run and the values that they read, in the order of the steps."""
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec
@@ -24,28 +24,28 @@ class Online:
         self.measured: list[tuple[int, Reading]] = []
 
     def due(self, step: int) -> list[ProbeSpec]:
-        """The probes that are still to be read after `step`."""
+        """List the probes that are still to be read after `step`."""
         if self.readings and self.readings[-1][0] >= step:
             return []
         return [probe for probe in self.probes if step % probe.every == 0 or step == self.spec.train.steps]
 
     def add(self, step: int, readings: list[Reading]) -> None:
-        """Keep what was read after `step`."""
+        """Add the values that probes read after `step`."""
         assert all(len(reading.probe) <= 64 for reading in readings), "a checkpoint keeps 64 letters of a probe's name"
         self.readings += [(step, reading) for reading in readings]
 
     def add_measured(self, measured: Iterable[tuple[int, str, float, float | None]]) -> None:
-        """Add what interventions read (they keep it themselves meanwhile): step, name, value and null."""
+        """Add the values that interventions read (they keep them themselves meanwhile): step, name, value and null."""
         self.measured += [(step, Reading(probe=name, value=value, null=null)) for step, name, value, null in measured]
 
     def so_far(self) -> Online:
-        """With the same readings, to which none is added any more."""
+        """Copy the values so far, for a checkpoint to which none is added any more."""
         same = Online(self.spec)
         same.readings = list(self.readings)
         return same
 
     def write(self, path: Path) -> None:
-        """As the declared frame."""
+        """Write all values as the run's frame of online probes."""
         steps = self.spec.train.steps
         found = [(step, step / steps, reading) for step, reading in self.readings + self.measured]
         write(path, rows(self.spec.run_id, "online", found), {"run_id": self.spec.run_id})

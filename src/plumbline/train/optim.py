@@ -18,7 +18,7 @@ from plumbline.train.optimizers._base import undone_where
 
 
 def decayed(role: ParameterRole, spec: OptimizerSpec) -> bool:
-    """Whether weight decay applies: to every matrix, to the others by the spec's flags.
+    """Whether weight decay applies to a parameter: to every matrix, to the others by the spec's flags.
 
     Biases, scalars and every method's own vectors go by `decay_scalars`.
     """
@@ -28,7 +28,7 @@ def decayed(role: ParameterRole, spec: OptimizerSpec) -> bool:
 
 
 class Optimizer:
-    """The optimizer of a run: groups by weight decay and by what the interventions tell apart."""
+    """The optimizer of a run: groups of parameters by weight decay and by the interventions' labels."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Optimizer:
         self.inner: Any = load("optimizer", spec.name)(groups, spec, **spec.options)
 
     def describe(self) -> str:
-        """Groups in words, for the log."""
+        """Say for the log how many tensors and parameters are decayed and how many are not."""
         counts: dict[bool, list[int]] = {True: [0, 0], False: [0, 0]}
         for group in self.inner.param_groups:
             entry = counts[group["decay"] > 0]
@@ -70,7 +70,7 @@ class Optimizer:
         )
 
     def clip(self) -> torch.Tensor:
-        """Clip the gradients' global norm and return it as it was before; `gradient_clip` 0 only measures it."""
+        """Clip the gradients' global norm, and return the norm before clipping; `gradient_clip` 0 only measures it."""
         gradients = [value.grad for value in self.parameters.values() if value.grad is not None]
         norm = nn.utils.get_total_norm(gradients)
         if hasattr(norm, "full_tensor"):
@@ -81,12 +81,12 @@ class Optimizer:
 
     @property
     def can_skip(self) -> bool:
-        """Whether a step can be skipped by what stands on the device."""
+        """Whether a step can be skipped by a number on the device, without asking the host."""
         return getattr(self.inner, "can_skip", False)
 
     @torch.no_grad()
     def step(self, step: int, learning_rate: float, skip: torch.Tensor | None = None) -> None:
-        """One update with `learning_rate` times the interventions' multipliers.
+        """Make one update with `learning_rate` times the interventions' multipliers.
 
         `skip`: a scalar on the device, for an optimizer that `can_skip` and interventions that need not be read at once
         in this step (`Intervention.at_once`): where it is 1, nothing changes.
@@ -126,11 +126,11 @@ class Optimizer:
         torch.lerp(before, value, local_rows(multipliers_X, self.parameters[name]), out=value)
 
     def zero_grad(self) -> None:
-        """Drop the gradients."""
+        """Drop the gradients of all parameters."""
         self.inner.zero_grad()
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The optimizer's state as flat tensors, ``<parameter>.<key>``: independent of groups and their order."""
+        """Give the optimizer's state as flat tensors, ``<parameter>.<key>``: independent of groups and their order."""
         return {
             f"{name}.{key}": value
             for name, parameter in self.parameters.items()
@@ -138,7 +138,7 @@ class Optimizer:
         }
 
     def load(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over what `tensors` gave, placed like the parameters."""
+        """Restore the state that `tensors` gave, placed like the parameters."""
         states: dict[str, dict[str, torch.Tensor]] = {}
         for key, value in tensors.items():
             name, _, entry = key.rpartition(".")

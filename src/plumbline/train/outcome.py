@@ -1,4 +1,4 @@
-"""Leaves what a run is for: weights, metrics, probe points, manifest, and last of all the outcome."""
+"""Writes the outputs of a run: weights, metrics, probe points, manifest, and last of all the outcome."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ TAIL = 200
 
 
 def outcome(spec: RunSpec, metrics: Metrics, divergence: dict[str, Any] | None, step: int) -> dict[str, Any]:
-    """The content of ``outcome.json``.
+    """Compose the content of ``outcome.json``.
 
-    `step` is the last step (of a diverged run, the one that diverged); `last_finite_step` the last one whose loss
-    and gradient norm were numbers (that of a run whose last update was no numbers is the step that diverged);
+    `step` is the last step (of a diverged run, the one that diverged); `last_finite_step` the last one whose loss and
+    gradient norm were numbers (that of a run whose last update was no numbers is the step that diverged);
     `weights_step` the updates that the weights have seen.
     """
     step = step if divergence is None else divergence["step"]

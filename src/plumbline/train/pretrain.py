@@ -1,4 +1,4 @@
-"""Carries out one run: takes the lease, finds out where it stands, trains on, leaves the outputs."""
+"""Trains one run: takes the lease, finds out where it stands, trains on, writes the outputs."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from plumbline.train.training_context import Parts
 
 
 def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
-    """Carry out `spec`, or go on with it. Returns the exit code: 0 carried out, 75 asked to stop.
+    """Train the run of `spec`, or continue it. Returns the exit code: 0 trained to its end, 75 asked to stop.
 
     Raises:
-        PlumblineError: something a user can mend.
+        PlumblineError: something a user can fix.
     """
     require_present_code(spec)
     with ranks(settings.device) as group, contextlib.ExitStack() as stack:
@@ -53,8 +53,9 @@ def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
 
 
 def untrained(spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks, lease: Lease | None = None) -> Loop:
-    """The loop of a run before its first step, as `pretrain` builds it, for who takes steps without making a run of
-    them: nothing was claimed, and nothing is saved but by who has a `lease`.
+    """Build the loop of a run before its first step, as `pretrain` does, for callers that take steps without a run.
+
+    Nothing is claimed, and nothing is saved unless there is a `lease`.
 
     Raises:
         PlumblineError: a pack that does not fit the spec, or a batch that cannot be cut.
@@ -241,7 +242,7 @@ class _Run:
 
     @contextlib.contextmanager
     def _deterministic_faults(self) -> Iterator[None]:
-        """A spec that cannot be built, or a batch that cannot be cut, will not be mended by trying again."""
+        """A spec that cannot be built, or a batch that cannot be cut, will not be fixed by trying again."""
         try:
             yield
         except (NoRoom, Unreadable):

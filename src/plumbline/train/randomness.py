@@ -17,7 +17,7 @@ import torch
 
 
 def seed(init_seed: int, rank: int) -> None:
-    """Set the generators that everybody shares; two ranks of a run never draw the same."""
+    """Seed Python's, numpy's and torch's global generators; two ranks of a run never draw the same."""
     python, numpy, torchs = np.random.SeedSequence([init_seed, rank]).generate_state(3)
     random.seed(int(python))
     np.random.seed(int(numpy))
@@ -25,13 +25,13 @@ def seed(init_seed: int, rank: int) -> None:
 
 
 def capture(device: torch.device) -> tuple[Any, ...]:
-    """The states of this rank's generators, as they are (cheap)."""
+    """Copy the states of this rank's generators, as they are (cheap)."""
     cuda = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
     return random.getstate(), np.random.get_state(), torch.get_rng_state(), cuda
 
 
 def encode(states: tuple[Any, ...]) -> dict[str, Any]:
-    """As JSON."""
+    """Turn states of generators into JSON."""
     python, numpy, cpu, cuda = states
     return {
         "python": [python[0], list(python[1]), python[2]],
@@ -42,7 +42,7 @@ def encode(states: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def restore(encoded: dict[str, Any], device: torch.device) -> None:
-    """Put back what `encode` gave."""
+    """Set this rank's generators to the states that `encode` gave."""
     version, values, gauss = encoded["python"]
     random.setstate((version, tuple(values), gauss))
     name, key, position, has_gauss, cached = encoded["numpy"]
@@ -54,7 +54,7 @@ def restore(encoded: dict[str, Any], device: torch.device) -> None:
 
 @contextlib.contextmanager
 def preserved(device: torch.device) -> Iterator[None]:
-    """Whatever draws at random inside leaves no trace."""
+    """Put the generators' states back after a ``with`` block, whatever it draws."""
     before = capture(device)
     try:
         yield

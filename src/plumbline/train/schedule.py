@@ -10,10 +10,10 @@ from plumbline.specs.spec import ScheduleSpec
 
 
 def factor(spec: ScheduleSpec, steps: int) -> Callable[[int], float]:
-    """Step (1..steps) -> share of the peak learning rate.
+    """Make the function step (1..steps) -> share of the peak learning rate.
 
-    Warm-up is linear: step n of `warmup_steps` gets n / warmup_steps, so the first step is not wasted at zero and
-    step `warmup_steps` is at the peak. The decay then ends exactly at the last step.
+    Warm-up is linear: step n of `warmup_steps` gets n / warmup_steps, so the first step is not wasted at zero and step
+    `warmup_steps` is at the peak. The decay then ends exactly at the last step.
 
     Raises:
         PlumblineError: an unknown schedule, or a warm-up that does not end within the run.

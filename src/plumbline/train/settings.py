@@ -1,5 +1,7 @@
-"""Says how a run is carried out on this machine. Nothing here changes what is computed but for rounding (micro-batch,
-kernels), and nothing is in its identity."""
+"""Defines how a run is trained on this machine, none of which is part of its identity.
+
+Nothing here changes what is computed but for rounding (micro-batch, kernels).
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,16 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """The command line of the trainer.
+    """The trainer's settings, as its command line gives them.
 
-    Units: `micro_batch` sequences on one rank, `*_seconds` seconds, `checkpoint_steps` optimizer steps.
-    `micro_batch` None: a whole share; on a GPU, but for fsdp, the largest that its memory holds, found by trying.
-    `compile_cache`: where what `compile` makes is kept for the next run of equal shape on such a processor; None:
-    torch's own place.
-    `attention`: "reference" has explicit weights in place of every fused kernel.
-    `overlap`: threads write checkpoints and read the next step's sequences while steps are taken.
-    `read_late`: optimizer steps (`plumbline.train.monitoring.deferred_metrics`); None: as the device wants it.
-    `lease_seconds`: a lease whose heartbeat is older is stale. `wait_seconds`: how long to wait for another trainer.
-    `starts_without_progress`: starts from one step that fell to a fault in the loop, after which a run is given up (0:
-    never).
+    Units: `micro_batch` sequences on one rank, `*_seconds` seconds, `checkpoint_steps` optimizer steps. `micro_batch`
+    None: a whole share; on a GPU, but for fsdp, the largest that its memory holds, found by trying. `compile_cache`:
+    where what `compile` makes is kept for the next run of equal shape on such a processor; None: torch's own place.
+    `attention`: "reference" has explicit weights in place of every fused kernel. `overlap`: threads write checkpoints
+    and read the next step's sequences while steps are taken. `read_late`: optimizer steps
+    (`plumbline.train.monitoring.deferred_metrics`); None: as the device wants it. `lease_seconds`: a lease whose
+    heartbeat is older is stale. `wait_seconds`: how long to wait for another trainer. `starts_without_progress`: starts
+    from one step that fell to a fault in the loop, after which a run is given up (0: never).
     """
 
     data: Path
@@ -48,7 +48,7 @@ class Settings:
     starts_without_progress: int = 3
 
     def circumstances(self) -> dict[str, Any]:
-        """What, beside spec and data, a deterministic fault may hang on."""
+        """Collect the settings that a deterministic fault may depend on, beside spec and data."""
         return {
             "micro_batch": self.micro_batch,
             "device": self.device,

@@ -35,7 +35,7 @@ from plumbline.train.settings import Settings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timing:
-    """How steps are timed.
+    """The settings with which steps are timed.
 
     Units: `sequences` in a step's batch, `micro_batch` of them at a time (None: all), `repeats` timed steps of each run
     after `warmup` steps that are not.
@@ -50,8 +50,8 @@ class Timing:
 
 
 def measure(specs: Sequence[RunSpec], how: Timing, say: Callable[[str], None]) -> pd.DataFrame:
-    """One row for each timed step: key of the run, repeat (from 0), place (which of the runs was it this time, from 0),
-    and seconds.
+    """Time steps; one row each: key of the run, repeat (from 0), place (which of the runs it was this time, from 0),
+    seconds.
 
     The first of the runs rotates from repeat to repeat.
 
@@ -122,7 +122,7 @@ def _wait(device: torch.device) -> None:
 
 
 def on_random_tokens(spec: RunSpec, how: Timing) -> RunSpec:
-    """The run with a batch of `sequences`, as long as its steps are needed, and nothing read of a validation pack."""
+    """Change a run's spec to a batch of `sequences` random sequences, enough steps, and next to no validation."""
     train = msgspec.structs.replace(
         spec.train,
         batch_tokens=how.sequences * spec.model.context,
@@ -133,7 +133,7 @@ def on_random_tokens(spec: RunSpec, how: Timing) -> RunSpec:
 
 
 def random_pack(manifest: Path, spec: RunSpec, sequences: int) -> Path:
-    """A pack of so many sequences of random tokens."""
+    """Write a pack of so many sequences of random tokens."""
     draw = np.random.default_rng(0)
     tokens_ST = draw.integers(0, spec.data.tokenizer_vocabulary, (sequences, spec.model.context)).astype("<u4")
     shard = manifest.with_suffix(".bin")

@@ -1,4 +1,4 @@
-"""Holds what a run is trained with."""
+"""Holds everything that a run is trained with, for the loop."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from plumbline.train.settings import Settings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """What the loop works with, made before its first step. `model` is the decoder, sharded or not; `forward` calls it,
-    wrapped or compiled."""
+    """Everything that the loop works with, made before its first step.
+
+    `model` is the decoder, sharded or not; `forward` calls it, wrapped or compiled.
+    """
 
     spec: RunSpec
     settings: Settings

@@ -9,7 +9,7 @@ from plumbline.runtime.distributed import Ranks, full
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Whether any parameter is in pieces."""
+    """Whether any parameter of a model is cut into rows that different ranks hold."""
     return any(hasattr(value, "full_tensor") for value in model.parameters())
 
 
@@ -22,7 +22,7 @@ def finite(model: nn.Module, ranks: Ranks) -> bool:
 
 
 def whole(model: nn.Module, ranks: Ranks) -> dict[str, torch.Tensor]:
-    """All weights in one piece on the CPU of rank 0, which writes them (a collective if they are sharded)."""
+    """Gather all weights in one piece on the CPU of rank 0, which writes them (a collective if they are sharded)."""
     pieces = {}
     for name, value in model.named_parameters():
         piece = full(value.detach())

@@ -1,7 +1,7 @@
 """Shows what a Snakemake is doing: stages, progress, how long it will take, what happened to each job.
 
 log_handler.py    receives the records of Snakemake's log (as the logger plugin `plumbline`)
-job_log.py        keeps account of the jobs from them
+job_log.py        counts the jobs from them
 forecast.py       how long the jobs will take, before the first begins
 progress.py       how far a run at work is, and times in words
 display.py        bars in a terminal, lines elsewhere

@@ -1,6 +1,6 @@
 """Shows a person what Snakemake does: one live bar a stage in a terminal, one line a finished run elsewhere.
 
-Snakemake's whole account is in its own log file, .snakemake/log; this is not a second one.
+Snakemake's complete log is in a file of its own, below .snakemake/log; this is not a second one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOGETHER = "\xa0"
 
 
 class Console:
-    """Says what the records of a Snakemake mean. Its methods are called from one thread."""
+    """Shows a person what the records of Snakemake's log mean. Its methods are called from one thread."""
 
     def __init__(self, stream: TextIO, *, color: bool = True) -> None:
         self.stream = stream
@@ -37,17 +37,19 @@ class Console:
 
     @property
     def terminal(self) -> bool:
-        """Whether bars can be drawn."""
+        """Whether the output is a terminal in which bars can be drawn."""
         return self.stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown", "")
 
     # What happened
 
     def planned(self, counts: dict[str, int]) -> None:
-        """The jobs are known."""
+        """Record how many jobs of each rule Snakemake will run."""
         self.account.plan(counts)
 
     def expected(self, record: Any) -> None:
-        """How long they will take is known."""
+        """Record the forecast of how long the jobs will take, which travels with a record of the log, and begin to
+        draw.
+        """
         self.account.forecast = getattr(record, ATTRIBUTE)
         self.open()
 
@@ -78,7 +80,7 @@ class Console:
             self.live.start()
 
     def started(self, record: Any) -> None:
-        """A job begins."""
+        """Record that a job began; say so if it is not its first attempt."""
         self.open()
         job = self.account.start(record)
         if job.attempt > 1:
@@ -86,7 +88,7 @@ class Console:
         self.draw()
 
     def finished(self, number: int) -> None:
-        """A job ended well."""
+        """Record that a job ended well; say so where bars do not."""
         job = self.account.finish(number)
         self.draw()
         if job.rule in HIDDEN:
@@ -103,7 +105,7 @@ class Console:
             self.say(f"{job.title} {outcome}")
 
     def failed(self, record: Any) -> None:
-        """A job, or a group of jobs, failed."""
+        """Record that a job, or a group of jobs, failed, and say why."""
         errors = getattr(record, "job_error_info", None) or [vars(record)]
         beside = list(getattr(record, "aux_logs", []))
         faults = []
@@ -121,8 +123,11 @@ class Console:
             self._say_failed(job, fault)
 
     def broken(self, number: int, text: str) -> bool:
-        """Snakemake itself gave a job up after it had ended: what it should have made is not there. False if it is
-        not known."""
+        """Record that Snakemake gave a job up after it had ended, since what it should have made is not there.
+
+        Returns:
+            False if the job is not known.
+        """
         job = self.account.fail(number)
         if job is None:
             return False
@@ -133,7 +138,10 @@ class Console:
         return True
 
     def ended(self) -> None:
-        """Nothing more will come: remove the bars and say what came of it."""
+        """Remove the bars, and say how many jobs were done and how many failed.
+
+        Called when no more records will come.
+        """
         if not self.opened:
             return
         self.abandon()
@@ -149,7 +157,7 @@ class Console:
             self.say(f"Snakemake's own account: {self.logfile}")
 
     def abandon(self) -> None:
-        """Say nothing any more."""
+        """Remove the bars, and say nothing any more."""
         self.opened = False
         if self.live is not None:
             live, self.live = self.live, None
@@ -158,7 +166,7 @@ class Console:
     # How it is said
 
     def say(self, text: str, style: str = "") -> None:
-        """A line that stays; in a terminal broken between words where it is too long for it."""
+        """Print a line that stays above the bars; in a terminal it is broken between words where it is too long."""
         if self.terminal:
             width = os.get_terminal_size(self.stream.fileno()).columns or 80
             wrap = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
@@ -177,11 +185,11 @@ class Console:
         self.say("\n".join([f"failed: {job.title}", *lines, *logs]), style="red")
 
     def draw(self) -> None:
-        """Let the bars show what the account says now."""
+        """Update what the bars show from the counts of jobs."""
         self.snapshot = self.account.snapshot()
 
     def picture(self) -> Any:
-        """The bars, the runs at work, and the time. Called from the thread that draws."""
+        """Compose the bars, the runs at work, and the time for rich to draw. Called from the thread that draws."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -213,7 +221,10 @@ class Console:
 
 
 def at_work_line(job: Job, event: dict[str, Any], width: int) -> str:
-    """A run at work with step and loss, the start of its name left out where it does not fit."""
+    """Write a line for a run at work, with its step and loss.
+
+    The start of its name is left out where it does not fit.
+    """
     if event:
         loss = f"  loss {event['loss']:.4f}" if "loss" in event else ""
         told = f"step {event['step']}/{event['steps']}{loss}"
@@ -227,7 +238,9 @@ def at_work_line(job: Job, event: dict[str, Any], width: int) -> str:
 
 
 def shortened(name: str, room: int) -> str:
-    """A name of parts between slashes without its first parts, so that it fits; its last two parts stay."""
+    """Shorten a name of parts between slashes to `room` characters by leaving out its first parts, but never the last
+    two.
+    """
     parts = name.split("/")
     while len("/".join(parts)) > room and len(parts) > (3 if parts[0] == "…" else 2):
         parts = ["…", *parts[2 if parts[0] == "…" else 1 :]]

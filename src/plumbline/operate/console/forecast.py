@@ -1,4 +1,4 @@
-"""Estimates what a Snakemake that begins will take: seconds of each job by the plan's model, and of the whole.
+"""Estimates how long a Snakemake that begins will take: seconds of each job by the plan's model, and of the whole.
 
 The Snakefile calls `announce` when the jobs are known and none has begun. The forecast travels as a record of
 Snakemake's own logger: the console (`plumbline.operate.console.display`) finds it there, every other reader a line of
@@ -27,7 +27,9 @@ OTHER_SECONDS = 4.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """Seconds of each job by Snakemake's id; of the whole on the wall, None where something cannot be reckoned."""
+    """Estimated seconds: of each job by Snakemake's id, and of the whole on the wall, None where something has no
+    estimate.
+    """
 
     seconds: dict[int, float]
     wall: float | None
@@ -56,11 +58,11 @@ def foresee(
     *,
     cluster: bool = False,
 ) -> Forecast:
-    """The forecast of jobs, each an id, a rule, its wildcards, and what it takes of the limited resources.
+    """Estimate how long jobs take, each given as an id, a rule, its wildcards, and what it takes of limited
+    resources.
 
-    The whole is the data stage's time, and after it what the scarcest resource makes of the other jobs, or the
-    longest chain of jobs of one run. On a `cluster` the machine's number of devices is one of the resources.
-
+    The whole is the data stage's time, and after it what the scarcest resource makes of the other jobs, or the longest
+    chain of jobs of one run. On a `cluster` the machine's number of devices is one of the resources.
     """
     limits = {name: limit for name, limit in limits.items() if isinstance(limit, int) and 0 < limit < maxsize}
     seconds: dict[int, float] = {}

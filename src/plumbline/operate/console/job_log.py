@@ -1,4 +1,4 @@
-"""Keeps account of the jobs that a Snakemake has run and is running, from the records of its log. Knows no terminal."""
+"""Counts the jobs that a Snakemake has run and is running, from the records of its log. Knows no terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ TRUSTED = 0.25
 
 @dataclass(kw_only=True, slots=True)
 class Job:
-    """A job that was started: what it is called, where it writes, and since when it is at work."""
+    """A job that was started: what it is called, where it writes, and since when it is at work.
+
+    `state`, `out`: a training's directories of state and outputs, None for other jobs. `weight`: the forecast's seconds
+    for it, or 1.
+    """
 
     number: int
     rule: str
@@ -45,7 +49,7 @@ class Job:
 
     @classmethod
     def of(cls, record: Any) -> Job:
-        """From a record of the kind JOB_INFO."""
+        """Make a job from a record of Snakemake's log of the kind JOB_INFO."""
         values = dict(record.wildcards)
         if stage(record.rule_name) in RUN_STAGES and "seed" in values:
             name = "{study}/{scale}/{method}/s{seed}".format_map(values)
@@ -64,12 +68,18 @@ class Job:
 
     @property
     def title(self) -> str:
-        """Stage and name, as in ``train transfer/base/softpick/s42``; for other jobs the rule's name."""
+        """The job's name for people.
+
+        It has stage and run, as in ``train transfer/base/softpick/s42``; of other jobs it is the rule's name.
+        """
         chosen = stage(self.rule) if stage(self.rule) in RUN_STAGES else self.rule.replace("_", " ")
         return f"{chosen} {self.name}".strip()
 
     def now(self) -> dict[str, Any]:
-        """Step, steps and loss that a training at work last wrote down; empty before its first step of this attempt."""
+        """Read step, steps and loss that a training at work last wrote down.
+
+        Empty before its first step of this attempt.
+        """
         if self.state is not None and time.monotonic() - self.looked >= LOOK_EVERY:
             self.looked = time.monotonic()
             told = [event for event in events(self.state) if event["time"] >= self.since]
@@ -80,7 +90,7 @@ class Job:
         return self.last
 
     def outcome(self) -> str:
-        """How a finished job ended, in words: of a training its outcome."""
+        """Say how a finished job ended; of a training whether it completed or diverged."""
         found = read_json(self.out / "outcome.json") if self.state and self.out else None
         if found is None:
             return "done"
@@ -90,7 +100,7 @@ class Job:
         return "completed" if loss is None else f"completed, validation loss {loss:.4f}"
 
     def fault(self, said: str | None) -> str:
-        """Why a job failed: the error in its logs, or what its executor `said`, or the last line of its logs."""
+        """Say why a job failed: the error in its logs, or what its executor `said`, or the last line of its logs."""
         lines = [line.strip() for log in self.logs for line in tail(Path(log)).splitlines() if line.strip()]
         if errors := [line for line in lines if line.startswith("error: ")]:
             return errors[-1]
@@ -106,9 +116,10 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """The account at one moment, for who draws it: a row a stage (name, jobs, done, failed, at work) and more.
+    """The counts of jobs at one moment, to be drawn: a row a stage (name, jobs, done, failed, at work) and more.
 
-    Weights are the forecast's seconds, or 1 for each job where there is no forecast.
+    Weights are the forecast's seconds, or 1 for each job where there is no forecast. `wall`: the forecast for the
+    whole, in seconds; `began`: when the first job did.
     """
 
     stages: tuple[tuple[str, int, int, int, int], ...]
@@ -119,12 +130,18 @@ class Snapshot:
     began: float
 
     def left(self) -> str:
-        """``about 9 min left``; empty where nothing tells, and when nearly nothing is left."""
+        """Write the time left, as in ``about 9 min left``.
+
+        Empty where nothing tells, and when nearly nothing is left.
+        """
         seconds = self.seconds_left()
         return "" if seconds is None or seconds < 1 else f"about {roughly(seconds)} left"
 
     def seconds_left(self) -> float | None:
-        """Time left, by the forecast at first and more and more by the pace so far; None where neither tells."""
+        """Estimate the seconds left, by the forecast at first and more and more by the pace so far.
+
+        None where neither tells.
+        """
         done = self.done_weight
         for job in self.running:
             if event := job.now():
@@ -138,7 +155,7 @@ class Snapshot:
 
 
 class Account:
-    """Fed with records in their order."""
+    """Counts the jobs of one Snakemake by stage. It is told of each record of the log in order."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter()
@@ -151,7 +168,7 @@ class Account:
         self.began = time.time()
 
     def plan(self, counts: Mapping[str, int]) -> None:
-        """How many jobs of each rule there will be."""
+        """Record how many jobs of each rule there will be."""
         self.began = time.time()
         self.total = Counter()
         for rule, number in counts.items():
@@ -159,7 +176,7 @@ class Account:
                 self.total[stage(rule)] += number
 
     def start(self, record: Any) -> Job:
-        """A job begins, or begins again."""
+        """Record that a job begins, or begins again."""
         job = Job.of(record)
         before = self.jobs.get(job.number)
         job.attempt = before.attempt + 1 if before else 1
@@ -170,7 +187,7 @@ class Account:
         return job
 
     def finish(self, number: int) -> Job:
-        """A job ended well."""
+        """Record that a job ended well."""
         job = self.running.pop(number, None) or self.jobs[number]
         if job.rule not in HIDDEN:
             self.done[stage(job.rule)] += 1
@@ -178,7 +195,7 @@ class Account:
         return job
 
     def fail(self, number: int) -> Job | None:
-        """A job failed; None if it never began."""
+        """Record that a job failed; None if it never began."""
         self.running.pop(number, None)
         job = self.jobs.get(number)
         if job is not None:
@@ -187,11 +204,11 @@ class Account:
 
     @property
     def stages(self) -> list[str]:
-        """The stages with anything to do, in their order."""
+        """The stages that have any jobs, in the order of the workflow."""
         return sorted(self.total, key=lambda name: (order(name), name))
 
     def snapshot(self) -> Snapshot:
-        """The account now."""
+        """Copy the present counts for a thread that draws them."""
         failed = Counter(stage(job.rule) for job in self.failed.values())
         at_work = Counter(stage(job.rule) for job in self.running.values())
         rows = ((name, self.total[name], self.done[name], failed[name], at_work[name]) for name in self.stages)

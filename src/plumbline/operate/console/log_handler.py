@@ -28,7 +28,7 @@ _GIVEN_UP = re.compile(r"^Job (\d+) +completed successfully, but", re.MULTILINE)
 
 
 class LogHandler(LogHandlerBase):
-    """Hands records to the console, or to Snakemake's own handler."""
+    """The logger plugin `plumbline` of Snakemake: hands records to the console, or to Snakemake's own handler."""
 
     writes_to_stream = True
     writes_to_file = False
@@ -50,7 +50,10 @@ class LogHandler(LogHandlerBase):
         self.told = ""
 
     def emit(self, record: LogRecord) -> None:
-        """Say what the record means. What goes wrong here is said, and the record is shown as Snakemake would."""
+        """Show a person what a record means.
+
+        If that fails, the failure is said, and records are shown as Snakemake would.
+        """
         if not self.plain:
             try:
                 self._tell(record)
@@ -92,7 +95,7 @@ class LogHandler(LogHandlerBase):
             console.say(self.formatter.format(record))
 
     def close(self) -> None:
-        """The end: Snakemake closes its handlers when all records were handled."""
+        """Let the console say how it ended: Snakemake closes its handlers when all records were handled."""
         try:
             self.console.ended()
         except Exception as problem:

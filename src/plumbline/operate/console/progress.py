@@ -1,4 +1,4 @@
-"""Reads what a run at work wrote down of its progress, and puts times into words."""
+"""Reads how far a run at work says that it is, and writes times in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TAIL = 65536
 
 
 def events(state: Path) -> list[dict[str, Any]]:
-    """The last events of a state directory; a line that is only half written, or half read, is not one."""
+    """Read the last events of a run's progress file in its state directory; lines that are not whole are left out."""
     found = []
     for line in tail(state / FILE).splitlines():
         try:
@@ -27,7 +27,7 @@ def events(state: Path) -> list[dict[str, Any]]:
 
 
 def tail(path: Path) -> str:
-    """The end of a text file, from within a line if it is long; empty if it cannot be read."""
+    """Read the end of a text file, from within a line if it is long; empty if it cannot be read."""
     try:
         with open(path, "rb") as handle:
             handle.seek(max(0, os.fstat(handle.fileno()).st_size - _TAIL))
@@ -37,7 +37,7 @@ def tail(path: Path) -> str:
 
 
 def clock(seconds: float | None) -> str:
-    """``h:mm:ss``; empty where nothing is known."""
+    """Write seconds as ``h:mm:ss``; empty where nothing is known."""
     if seconds is None:
         return ""
     minutes, rest = divmod(int(seconds), 60)
@@ -46,7 +46,7 @@ def clock(seconds: float | None) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """A time as it is said of what is not known exactly: ``40 s``, ``9 min``, ``5 h``, ``3 days``."""
+    """Write seconds as people say a time that is not known exactly: ``40 s``, ``9 min``, ``5 h``, ``3 days``."""
     for unit, size, most in (("s", 1, 90), ("min", 60, 90), ("h", 3600, 48)):
         if seconds < most * size:
             return f"{max(1, round(seconds / size))} {unit}"

@@ -1,4 +1,4 @@
-"""Gives the rules of the workflow plain names: the stage that each belongs to, and which stages work on single runs."""
+"""Names the rules of the workflow plainly: the stage that each belongs to, and which stages work on single runs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ HIDDEN = {"all", "smoke", "copy_table", "copy_figure", "copy_page", "copy_verdic
 
 
 def stage(rule: str) -> str:
-    """The stage that a rule belongs to."""
+    """Name the stage that a rule belongs to, for people."""
     return STAGES.get(rule, rule.replace("_", " "))
 
 
 def order(name: str) -> int:
-    """Where a stage stands among the others; those that have no place come last."""
+    """Number a stage by its place in the workflow; stages that have no place come last."""
     known = list(dict.fromkeys(STAGES.values()))
     return known.index(name) if name in known else len(known)

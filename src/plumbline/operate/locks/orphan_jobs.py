@@ -31,7 +31,7 @@ FIELDS = "%i|%T|%j|%Z|%k"  # id, state, name, working directory, comment (rule a
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A job of ours in the queue. `comment` is the executor's `rule_<rule>_wildcards_<wildcards>`."""
+    """A job in SLURM's queue. `comment` is the executor's `rule_<rule>_wildcards_<wildcards>`."""
 
     id: str
     state: str
@@ -41,7 +41,9 @@ class Job:
 
 
 def parse(listing: str, directory: Path) -> list[Job]:
-    """The jobs of `squeue --format=FIELDS` that a Snakemake in `directory` submitted through profiles/slurm."""
+    """Parse the output of `squeue --format=FIELDS`: jobs that a Snakemake in `directory` submitted through
+    profiles/slurm.
+    """
     jobs = []
     for line in listing.splitlines():
         identifier, state, name, folder, comment = line.split("|", 4)
@@ -51,7 +53,7 @@ def parse(listing: str, directory: Path) -> list[Job]:
 
 
 def in_queue(directory: Path) -> list[Job]:
-    """This user's jobs from `directory` that SLURM has not ended.
+    """Ask SLURM for this user's jobs from `directory` that have not ended.
 
     Raises:
         PlumblineError: SLURM does not answer.
@@ -81,7 +83,8 @@ def _at_start() -> tuple[Job, ...]:
 
 
 def after(rule: str, wildcards: Sequence[Any]) -> str:
-    """An sbatch option that lets a job begin only when jobs of a former Snakemake for the same output have ended.
+    """Spell the sbatch option that lets a job begin only when an earlier Snakemake's jobs for the same output have
+    ended.
 
     Empty where there are none, where there is no SLURM (a dry run on a laptop), and inside a job.
     """
@@ -92,12 +95,12 @@ def after(rule: str, wildcards: Sequence[Any]) -> str:
 
 
 def comment_of(rule: str, wildcards: Sequence[Any]) -> str:
-    """The comment that the executor plugin gives to a job."""
+    """Spell the comment that Snakemake's SLURM plugin gives to a job."""
     return f"rule_{rule}_wildcards_{'_'.join(str(value) for value in wildcards)}"
 
 
 def main() -> None:
-    """List or end the jobs of an earlier Snakemake."""
+    """List the jobs of an earlier Snakemake, and with ``--cancel`` end them."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.operate.locks.orphan_jobs", description=__doc__)
     parser.add_argument("--cancel", action="store_true", help="end them: TERM first, so that trainers save")
     arguments = parser.parse_args()

@@ -57,7 +57,7 @@ _UNLOCK = "If it is gone for certain: snakemake --unlock"
 
 
 def guard() -> None:
-    """Let this process hold the directory while it holds Snakemake's lock. The Snakefile calls it when it is read."""
+    """Make this process hold the directory while it holds Snakemake's lock. The Snakefile calls it when it is read."""
     from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
     @contextmanager
@@ -79,11 +79,12 @@ def guard() -> None:
 
 @contextmanager
 def hold(persistence: Path, command: str) -> Iterator[None]:
-    """Hold the directory whose .snakemake is `persistence` for the time of a block; clears what a dead one left.
+    """Hold the directory whose .snakemake is `persistence` during a ``with`` block.
+
+    What a dead Snakemake left is cleared.
 
     Raises:
         PlumblineError: somebody else holds it, or may.
-
     """
     with _flock(persistence) as locked:
         if cleared := _clear(persistence, locked):
@@ -106,14 +107,14 @@ def hold(persistence: Path, command: str) -> Iterator[None]:
 
 
 def clear(directory: Path) -> str | None:
-    """Remove what a Snakemake that is gone left in `directory`; says what, None if there was nothing.
+    """Remove the locks that a Snakemake that is gone left in `directory`.
 
-    It is removed here, under the kernel's lock: `snakemake --unlock` reads the whole workflow in between, long enough
-    for somebody else to clear the same lock, start, and lose a lock that is not stale.
+    Returns a sentence about them, None if there were none. They are removed here, under the kernel's lock: Snakemake's
+    `--unlock` reads the whole workflow in between, long enough for somebody else to clear the same lock, start, and
+    lose a lock that is not stale.
 
     Raises:
         PlumblineError: somebody holds the directory, or may.
-
     """
     persistence = directory / ".snakemake"
     if not (snakemake_internals.lock_files(persistence) or os.path.lexists(persistence / RECORD)):
@@ -123,11 +124,10 @@ def clear(directory: Path) -> str | None:
 
 
 def left_behind(directory: Path) -> str | None:
-    """What `clear` would say and remove; nothing is changed.
+    """Say what `clear` would remove, and change nothing.
 
     Raises:
         PlumblineError: as of `clear`.
-
     """
     persistence = directory / ".snakemake"
     if not (snakemake_internals.lock_files(persistence) or os.path.lexists(persistence / RECORD)):
@@ -138,11 +138,10 @@ def left_behind(directory: Path) -> str | None:
 
 
 def overrule(persistence: Path) -> None:
-    """Forget the recorded holder because a person says that it is gone (--unlock).
+    """Remove the record of the process that holds the directory, because a person says that it is gone (--unlock).
 
     Raises:
-        PlumblineError: it is not.
-
+        PlumblineError: the process is still there.
     """
     with _flock(persistence) as locked:
         record = process_record.read(persistence / RECORD)
@@ -262,7 +261,7 @@ def _filesystem(path: Path) -> str:
 
 
 def main() -> None:
-    """Clear what a dead Snakemake left in the working directory, and say so."""
+    """Clear the locks that a dead Snakemake left in the working directory, and say so."""
     if cleared := clear(Path.cwd()):
         print(cleared)
 

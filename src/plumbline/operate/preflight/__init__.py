@@ -1,11 +1,11 @@
 """Says what would stop a run before anything runs.
 
     __main__.py            all checks of a command line (`python -m plumbline.operate.preflight`)
-    before_first_job.py    those that the plan alone allows, at every dry run and before the first job of a run
+    before_first_job.py    those that the configuration alone allows, at every dry run and before a run's first job
     planned.py             the jobs that a command line would run, which all checks are given
     finding.py             what a check reports
 
-One module a concern, each with a function `look` from a plan to findings:
+One module a concern, each with a function `look` that checks the jobs to be run and returns findings:
     environment.py         the interpreter, packages, Snakemake's executor
     folders.py             folders that a user names: texts, data sets, evaluation items
     packages.py            pinned packages that are to be fetched

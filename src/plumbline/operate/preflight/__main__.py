@@ -27,7 +27,7 @@ SECTIONS: tuple[Callable[[Planned], list[Finding]], ...] = (
 
 
 def check(words: list[str], directory: Path) -> list[Finding]:
-    """Everything that is found of a Snakemake command line (its words, without the program) in `directory`."""
+    """Check everything that a Snakemake command line (its words, without the program) would need in `directory`."""
     asked = ask(words)
     found = in_use.look(directory)
     if asked.planned is None:
@@ -55,7 +55,7 @@ def _looked(section: Callable[[Planned], list[Finding]], planned: Planned) -> li
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line: its own help, for every other word is Snakemake's."""
+    """Build the parser of this verb's own help; every other word of the command line is Snakemake's."""
     return argparse.ArgumentParser(
         prog=prog("python -m plumbline.operate.preflight"),
         usage="%(prog)s [the words of the snakemake command to be run: TARGET ... --profile P --config K=V ...]",
@@ -66,7 +66,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Print a line a thing that was looked at; exit 1 if one of them would stop the run."""
+    """Print a line for each thing that was checked; exit 1 if one of them would stop the run."""
     _, words = arguments().parse_known_args()
     found = check(words, Path.cwd())
     for one in found:

@@ -1,8 +1,9 @@
-"""Refuses or warns of what the plan alone shows would stop a run: at a dry run, and before the first job of a run.
+"""Refuses or warns of what the configuration alone shows would stop a run: at a dry run, and before a run's first
+job.
 
-A missing or empty folder is refused: nothing that reads it can be made. So is a method of one's own that is not causal
-or fails another of the checks of `plumbline.experiment.properties`. What another machine may well have (Debian's
-tools, a network, an account) is a warning here; `python -m plumbline.operate.preflight` looks closer.
+A missing or empty folder is refused: nothing that reads it can be made. So is a user's own method that is not causal or
+fails another of the checks of `plumbline.experiment.properties`. What another machine may well have (Debian's tools, a
+network, an account) is a warning here; `python -m plumbline.operate.preflight` looks closer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ PLACEHOLDER = "plumbline"
 
 
 def watch(workflow: Any, plan: Project) -> None:
-    """Let a plan of `workflow` be looked at when its jobs are known: called once, when its rules are read."""
+    """Have a workflow's jobs checked by `look` as soon as Snakemake knows them.
+
+    Called once, when its rules are read.
+    """
 
     def built() -> None:
         if snakemake_internals.makes_files(workflow) and not planned.tell(workflow, plan):
@@ -32,11 +36,11 @@ def watch(workflow: Any, plan: Project) -> None:
 
 
 def look(plan: Project, jobs: list[Any]) -> None:
-    """Refuse, or warn of, what the jobs of a plan lack.
+    """Refuse, or warn of, what the jobs of a configuration lack.
 
     Raises:
-        ApiError: a folder of one's own is not there, or has nothing to read; of all such folders. A method of one's own
-            does not hold to what is checked before it is trained.
+        ApiError: a user's own folder is not there, or has nothing to read; of all such folders. A user's own method
+            fails a check that is made before it is trained.
     """
     from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
@@ -68,12 +72,12 @@ def look(plan: Project, jobs: list[Any]) -> None:
 
 
 def placeholder(name: str) -> bool:
-    """Whether an account is the one that profiles/slurm ships, of which few sites will know."""
+    """Whether a SLURM account is the one that profiles/slurm ships, of which few sites will know."""
     return name == PLACEHOLDER
 
 
 def account_words(name: str) -> str:
-    """What to do about it."""
+    """Say what to do about an account that is the placeholder."""
     return (
         f"profiles/slurm/config.v9+.yaml: default-resources.slurm_account: {name!r} is a placeholder; put your account "
         "and partitions into an overlay (docs/on-your-cluster.md, step 2): sacctmgr show associations user=$USER"

@@ -1,4 +1,4 @@
-"""Asks SLURM, before the first job, whether it would take every kind of job that is to do.
+"""Asks SLURM, before the first job, whether it would accept every kind of job that is to do.
 
 Nothing is submitted: the longest job of each kind goes to `sbatch --test-only`, with the limits that Snakemake would
 give it. That finds wrong account and partition names, time limits above a partition's, and nodes that are too small,
@@ -37,7 +37,10 @@ MIN_JOB_AGE = 200
 
 
 def kinds(jobs: Iterable[Job]) -> dict[str, list[Job]]:
-    """Jobs that go to SLURM, by rule and by what they ask for but time; of each kind the longest comes first."""
+    """Group the jobs that go to SLURM by rule and by the resources they ask for, time left out.
+
+    Each group's longest job comes first.
+    """
     found: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
     for job in jobs:
         if job.asked:
@@ -57,7 +60,7 @@ def _minutes(asked: dict[str, Any]) -> int:
 
 
 def command(asked: dict[str, Any]) -> list[str]:
-    """The `sbatch --test-only` for a job that asks for so much."""
+    """Spell the `sbatch --test-only` command for a job with these resources."""
     words = [f"{option}={asked[name]}" for option, name in OPTIONS.items() if asked.get(name)]
     if asked.get("nodes"):
         words.append(f"--ntasks={asked['nodes']}")
@@ -65,7 +68,7 @@ def command(asked: dict[str, Any]) -> list[str]:
 
 
 def ask(jobs: list[Job]) -> tuple[State, str]:
-    """SLURM's answer to one kind of job, of which the longest is asked about."""
+    """Ask SLURM about the longest of the jobs of one kind; its answer as a state and words."""
     try:
         done = subprocess.run(command(jobs[0].asked), capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired) as problem:
@@ -75,7 +78,9 @@ def ask(jobs: list[Job]) -> tuple[State, str]:
 
 
 def answers(of: dict[str, list[Job]]) -> list[Finding]:
-    """A line for each kind of job that SLURM takes, and one for all that it refuses for one reason."""
+    """Report one finding for each kind of job that SLURM accepts, and one for all kinds that it refuses for one
+    reason.
+    """
     found, refused = [], defaultdict[tuple[State, str], list[str]](list)
     for (kind, jobs), (state, words) in zip(of.items(), at_once(ask, of.values()), strict=True):
         if state == OK:
@@ -95,7 +100,7 @@ def answers(of: dict[str, list[Job]]) -> list[Finding]:
 
 
 def settings(configuration: str) -> list[str]:
-    """What in `scontrol show config` will cause trouble, in words."""
+    """Find settings in the output of `scontrol show config` that will cause trouble; a sentence for each."""
     values = dict(re.findall(r"^(\w+)\s*=\s*(.*?)\s*$", configuration, re.MULTILINE))
     trouble = []
     age = re.match(r"\d+", values.get("MinJobAge", ""))
@@ -113,7 +118,10 @@ def settings(configuration: str) -> list[str]:
 
 
 def look(planned: Planned) -> list[Finding]:
-    """A line for each kind of job that is to do; what cannot be asked here, where nothing can be."""
+    """Check each kind of job that is to do with SLURM, and the cluster's settings.
+
+    Nothing is checked where jobs do not go to SLURM.
+    """
     if planned.executor != "slurm":
         return []
     if shutil.which("sbatch") is None:

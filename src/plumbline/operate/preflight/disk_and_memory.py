@@ -20,12 +20,12 @@ CORPUS = tuple(rule for rule, stage in STAGES.items() if stage == "corpus")
 
 
 def look(planned: Planned) -> list[Finding]:
-    """Disk, then memory where jobs are carried out here."""
+    """Check the disk, and the memory where jobs are run on this machine."""
     return [disk(planned), *([] if planned.elsewhere else memory(planned))]
 
 
 def disk(planned: Planned) -> Finding:
-    """What is to do takes so much, of which a part lies there already; and `work` can be written."""
+    """Check that `work` can be written, and has space for the files of the jobs that are to do."""
     plan = planned.plan
     where, folder = f"work: {plan.config['work']}", _nearest(Path(plan.paths.work))
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -54,7 +54,7 @@ def disk(planned: Planned) -> Finding:
 
 
 def memory(planned: Planned) -> list[Finding]:
-    """What the largest job asks for, which its rule states, against this machine's memory."""
+    """Check that this machine has the memory that the largest job asks for, as its rule states it."""
     largest = max(planned.jobs, key=lambda job: job.memory, default=None)
     if largest is None or not largest.memory:
         return []

@@ -29,7 +29,7 @@ _REMEDY = "make setup, or pip install --requirement requirements.lock"
 
 
 def look(planned: Planned) -> list[Finding]:
-    """Python, and everything that a job to do imports."""
+    """Check the version of Python, and that every package is installed which a job to do imports."""
     if sys.version_info < PYTHON:
         words = f"Python {sys.version.split()[0]} is older than {'.'.join(map(str, PYTHON))}; take a newer one"
         return [Finding(state=STOP, what="environment", words=words)]
@@ -51,7 +51,7 @@ def look(planned: Planned) -> list[Finding]:
 
 
 def executor(refused: str) -> list[Finding]:
-    """The sentence of a Snakemake that does not know the executor of a profile, in words that help."""
+    """Explain Snakemake's error about an executor that is not installed; none if it `refused` for another reason."""
     match = re.search(r"argument --executor\S*: invalid choice: '([\w-]+)'", refused)
     if match is None:
         return []

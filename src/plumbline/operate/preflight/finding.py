@@ -1,4 +1,4 @@
-"""Defines what a check reports: one thing that a run needs, and how it stands."""
+"""Defines what a check reports: one thing that a run needs, and its state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """`state`: all right, to be known though nothing stops, not to be known from here, or it would stop a run.
+    """One thing that was checked (`what`), and its `state`: fine, worth knowing, not known from here, or a stop.
 
     `words` name file or key and the remedy where there is something to be done.
     """
@@ -32,6 +32,6 @@ class Finding:
 
 
 def at_once(ask: Callable[[_Given], _Found], of: Iterable[_Given]) -> list[_Found]:
-    """Answers in their order, of questions that mostly wait for somebody else."""
+    """Ask many things at a time, since each mostly waits for a network or a program; the answers in their order."""
     with ThreadPoolExecutor(max_workers=8) as pool:
         return list(pool.map(ask, of))

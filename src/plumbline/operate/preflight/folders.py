@@ -17,7 +17,7 @@ PATHS = ("/", "./", "../", "~")
 
 
 def look(planned: Planned) -> list[Finding]:
-    """Each folder that a job to do reads: there, readable, of the kind that is read, not empty."""
+    """Check each folder that a job to do reads: that it is there, readable, of the kind that is read, not empty."""
     found = []
     for (name,) in planned.values("documents", "corpus"):
         corpus = planned.plan.corpora[name]
@@ -34,7 +34,7 @@ def look(planned: Planned) -> list[Finding]:
 
 
 def is_folder(path: str) -> bool:
-    """Whether a `hub.path` is, or can only be meant as, a folder in hub layout."""
+    """Whether a `hub.path` is a folder in hub layout, or can only be meant as one."""
     return Path(path).is_dir() or path.startswith(PATHS)
 
 

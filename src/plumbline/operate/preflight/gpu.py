@@ -34,8 +34,11 @@ _LOOKING = threading.Lock()
 
 
 def seen() -> dict[str, Any]:
-    """What torch sees here: `torch` and `cuda` (versions; no CUDA is None), names of `devices`, whether they compute in
-    `bfloat16`. With `fault` alone where it cannot be imported."""
+    """Report what torch sees on this machine, as a mapping.
+
+    It has `torch` and `cuda` (versions; no CUDA is None), names of `devices`, and whether they compute in `bfloat16`.
+    Where torch cannot be imported it has `fault` alone.
+    """
     with _LOOKING:  # several sections ask at the same time
         return _seen()
 
@@ -53,7 +56,7 @@ def _seen() -> dict[str, Any]:
 
 
 def look(planned: Planned) -> list[Finding]:
-    """One line where jobs of runs are to do."""
+    """Check that torch finds a GPU that can be used, where jobs of runs are to do and want one."""
     jobs = planned.of(*RULES)
     if not jobs:
         return []

@@ -25,7 +25,10 @@ PATIENCE = 5.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """A data set at a commit, or at the newest one where `revision` is empty; `what` reads it."""
+    """A data set that is read from the hub, at a commit, or at the newest one where `revision` is empty.
+
+    `what`: the thing that reads it; `where`: the key that names it; `otherwise`: what to do without the hub.
+    """
 
     what: str
     where: str
@@ -35,7 +38,7 @@ class Wanted:
 
 
 def look(planned: Planned) -> list[Finding]:
-    """A line for each data set that a job to do reads from the hub; one for all that it withholds for one reason."""
+    """Check each data set that a job to do reads from the hub; one finding for all that fail for one reason."""
     if found := offline(planned):
         return found
     try:
@@ -67,7 +70,10 @@ def look(planned: Planned) -> list[Finding]:
 
 
 def offline(planned: Planned) -> list[Finding]:
-    """What a variable of this shell keeps from being read; it travels with jobs of a cluster too."""
+    """Refuse data sets that are to be read while a variable of this shell forbids the hub.
+
+    Jobs of a cluster inherit it.
+    """
     variable = next((name for name in OFFLINE if os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE")), None)
     if variable is None:
         return []
@@ -85,7 +91,7 @@ def offline(planned: Planned) -> list[Finding]:
 
 
 def commit(path: str, revision: str) -> str:
-    """The commit that the hub has of a data set; `revision` is checked, an empty one means the newest."""
+    """Ask the hub for the commit of a data set's `revision`, which it checks; an empty one means the newest."""
     from huggingface_hub import HfApi  # here, because importing it takes time that other checks need not spend
 
     return HfApi().dataset_info(path, revision=revision or None, timeout=PATIENCE).sha or ""

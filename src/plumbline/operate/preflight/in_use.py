@@ -13,7 +13,7 @@ from plumbline.train.checkpoint import records
 
 
 def look(directory: Path) -> list[Finding]:
-    """Whether a Snakemake that is started here now would be let in; changes nothing."""
+    """Check whether a Snakemake that is started in this directory now would be let in; changes nothing."""
     try:
         left = workflow_lock.left_behind(directory)
     except PlumblineError as held:
@@ -23,7 +23,7 @@ def look(directory: Path) -> list[Finding]:
 
 
 def trainers(planned: Planned) -> list[Finding]:
-    """Runs that somebody is training already, whose lease a second trainer would wait for."""
+    """Find runs that somebody is training already; a second trainer would wait for the first one's lease."""
     found = []
     for run in planned.runs():
         state = Path(planned.plan.paths.work) / "state" / run.key

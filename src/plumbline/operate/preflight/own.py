@@ -1,8 +1,8 @@
 """Checks a user's own method (`--config mine=...`) before the first job that trains anything for it.
 
-They are no rule: what a failing one has to stop are also the runs of the reference, which are jobs of another study and
-must not wait for a file of one's own. They import torch and the component's code, so they are made by a process of
-their own, once for each state of both (`checks.json` says of which).
+The checks are no rule: what a failing one has to stop are also the runs of the reference, which are jobs of another
+study and must not wait for a user's own file. They import torch and the component's code, so they are made by a process
+of their own, once for each state of both (`checks.json` says of which).
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from plumbline.operate.preflight.planned import Planned
 
 
 def refused(planned: Planned) -> list[str]:
-    """What does not hold, a sentence each; made anew where nothing is known of this state of the code.
+    """Check the user's own method, or read what was found for this state of the code.
 
-    Nothing is checked where neither the page nor a run of the file's own methods is among the jobs.
+    Returns a sentence for each check that fails. Nothing is checked where neither the page nor a run of the file's own
+    methods is among the jobs.
     """
     plan = planned.plan
     if plan.mine is None or not _asked(planned):
@@ -39,7 +40,7 @@ def refused(planned: Planned) -> list[str]:
 
 
 def flagged(planned: Planned) -> list[str]:
-    """What is only said: a method that is larger or smaller than what it is compared with."""
+    """Report what is no reason to stop: a method that is larger or smaller than what it is compared with."""
     return _sentences(planned, "flagged")
 
 

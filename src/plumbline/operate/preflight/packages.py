@@ -18,7 +18,10 @@ _OF_DEBIAN = "config/corpora/<corpus>.yaml: source `packaged_large` (preset mini
 
 
 def look(planned: Planned) -> list[Finding]:
-    """A line for the packages of each index, or for those that it does not give for one reason."""
+    """Check that the packages still to be fetched can be had.
+
+    There is one finding for each index, or one for all packages that fail for one reason.
+    """
     lacking = tools(planned)
     pins = [PINS[name] for (name,) in planned.values("fetch", "package")]
     python = [pin for pin in pins if pin.index == "python"]
@@ -38,7 +41,7 @@ def look(planned: Planned) -> list[Finding]:
 
 
 def tools(planned: Planned) -> list[Finding]:
-    """Programs of Debian that fetching and reading its packages takes, and that are not here."""
+    """Find programs of Debian that are missing here and that fetching and reading its packages needs."""
     debian = [PINS[name] for (name,) in planned.values("fetch", "package") if PINS[name].index == "debian"]
     found = []
     if debian and shutil.which("apt-get") is None:

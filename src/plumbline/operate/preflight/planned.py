@@ -1,4 +1,4 @@
-"""Lists the jobs of a Snakemake command line, from Snakemake's own dry run: what is done already needs nothing."""
+"""Lists the jobs of a Snakemake command line from Snakemake's own dry run, without those that are done already."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ HERE = ("local", "dryrun", "touch")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A job that is to do. `memory`: MB that it asks for. `asked`: its resources and `threads`, if the executor is
-    asked for them; empty of one that is carried out where Snakemake is."""
+    """A job that is to do. `memory`: MB that it asks for.
+
+    `asked`: its resources and `threads`, if it goes to the executor; empty if it is run where Snakemake is.
+    """
 
     rule: str
     wildcards: dict[str, str] = field(default_factory=dict)
@@ -32,7 +34,7 @@ class Job:
 
     @classmethod
     def of(cls, job: Any) -> Job:
-        """From one of Snakemake's."""
+        """Make a job from one of Snakemake's."""
         memory = job.resources.get("mem_mb", 0)
         return cls(
             rule=job.rule.name,
@@ -44,9 +46,10 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Planned:
-    """A configuration and the jobs that a command line would carry out under it.
+    """A configuration and the jobs that a command line would run under it.
 
-    `account`: what jobs give SLURM; `memory_limit`: MB that all jobs at one time may ask for, None for no limit.
+    `account`: the account that jobs give to SLURM; `memory_limit`: MB that all jobs at one time may ask for, None for
+    no limit.
     """
 
     plan: Project
@@ -57,30 +60,30 @@ class Planned:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether jobs are carried out on other machines than this one."""
+        """Whether jobs are run on other machines than this one."""
         return self.executor not in HERE
 
     def of(self, *rules: str) -> list[Job]:
-        """The jobs of some rules."""
+        """List the jobs of some rules."""
         return [job for job in self.jobs if job.rule in rules]
 
     def values(self, rule: str, *wildcards: str) -> list[tuple[str, ...]]:
-        """The values of a rule's wildcards, each combination once."""
+        """List the values of a rule's wildcards over its jobs, each combination once."""
         return sorted({tuple(job.wildcards[name] for name in wildcards) for job in self.of(rule)})
 
     def runs(self, rule: str = "pretrain") -> list[Run]:
-        """The runs that jobs of a rule are for."""
+        """List the runs that jobs of a rule are for."""
         return [self.plan.run(*of_run) for of_run in self.values(rule, "study", "scale", "method", "seed")]
 
     def counted(self) -> str:
-        """``26 of pretrain, 1 of table``"""
+        """Count the jobs in words, as in ``26 of pretrain, 1 of table``."""
         counts = Counter(job.rule for job in self.jobs if job.rule not in HIDDEN)
         return ", ".join(f"{number} of {rule}" for rule, number in sorted(counts.items())) or "nothing to be done"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What came of asking: the plan, if there was one, and Snakemake's sentence, if it refused."""
+    """The answer of a dry run: the jobs, if it succeeded, and Snakemake's error, if it refused."""
 
     planned: Planned | None
     refused: str
@@ -101,14 +104,14 @@ def _told_to(listener: list[tuple[Any, Project]]) -> Iterator[None]:
 
 
 def tell(workflow: Any, plan: Project) -> bool:
-    """Give a plan to whoever asked for it in this process; whether anybody did."""
+    """Give a workflow and its configuration to an `ask` in this process that waits for them; whether there is one."""
     if _TOLD:
         _TOLD[-1].append((workflow, plan))
     return bool(_TOLD)
 
 
 def ask(words: Sequence[str]) -> Asked:
-    """Let Snakemake plan a command line (its words, without the program) in this process, carrying nothing out."""
+    """Make a dry run of a Snakemake command line (its words, without the program) in this process."""
     argv = ["--dry-run", "--quiet", "rules", "progress", "--nocolor", *words]
     seen: list[tuple[Any, Project]] = []
     said, before, path = io.StringIO(), sys.argv, os.environ.get("PATH", "")
@@ -147,7 +150,7 @@ def _planned(workflow: Any, plan: Project, executor: str) -> Planned:
 
 
 def account(jobs: Iterable[Any]) -> str:
-    """The account that Snakemake's jobs give SLURM; empty where they give none."""
+    """Read the account that Snakemake's jobs give to SLURM; empty where they give none."""
     job = next((job for job in jobs if job.rule.name not in HIDDEN), None)
     return str(job.resources.get("slurm_account", "")) if job is not None else ""
 

@@ -12,7 +12,9 @@ from plumbline.core.errors import PlumblineError
 
 
 def require_notes(directory: Path) -> None:
-    """Snakemake keeps notes of every command in `.snakemake`, of dry runs too; where it cannot, it does not say why.
+    """Check that this user may write `.snakemake`, where Snakemake keeps notes of every command, dry runs included.
+
+    Where it cannot, Snakemake does not say why.
 
     Raises:
         PlumblineError: naming the folder that this user may not write.
@@ -25,7 +27,7 @@ def require_notes(directory: Path) -> None:
 
 
 def refused(jobs: Iterable[Any]) -> list[str]:
-    """Where Snakemake's jobs would write and this user may not: the first such folder, and how many more."""
+    """Find where Snakemake's jobs would write and this user may not: the first such folder, and how many more."""
     made = {Path(path).parent for job in jobs for path in (*job.output, *job.log)}
     places = sorted({permissions.nearest(folder) for folder in made})
     closed = [place for place in places if not os.access(place, os.W_OK | os.X_OK)]
@@ -34,6 +36,6 @@ def refused(jobs: Iterable[Any]) -> list[str]:
 
 
 def withheld(work: str, jobs: Iterable[Any]) -> list[str]:
-    """That what is made in a shared folder would not be shared."""
+    """Warn that files which jobs make in a shared folder could not be written by the other users."""
     words = permissions.withheld(permissions.nearest(work)) if any(job.output for job in jobs) else None
     return [words] if words else []

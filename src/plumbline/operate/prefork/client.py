@@ -36,7 +36,7 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, sign
 
 
 def main() -> None:
-    """Be the job, as far as anyone can tell."""
+    """Run the job that the command line names, in a fork of the server or by itself, and end as the job ends."""
     words = sys.argv[1:]
     place = None if os.environ.get("PLUMBLINE_WARM") == "0" else _place()
     channel = None if place is None else _connected(place)

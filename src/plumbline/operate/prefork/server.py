@@ -1,8 +1,8 @@
-"""Waits, with the packages that jobs import loaded, and forks each job: `plumbline.operate.prefork.client` starts it.
+"""Forks a process for each job from one that has imported the packages already.
 
-It imports packages of others alone, so that a job runs the code that lies there when it starts; it has no thread but
-its first one, so that a fork is whole; it never begins CUDA, which no fork of a process that has could use; and it ends
-with the Snakemake that it is for, its last job having ended.
+`plumbline.operate.prefork.client` starts it. It imports packages of others alone, so that a job runs the code that lies
+there when it starts; it has no thread but its first one, so that a fork is whole; it never begins CUDA, which no fork
+of a process that has could use; and it ends with the Snakemake that it is for, its last job having ended.
 """
 
 from __future__ import annotations
@@ -214,8 +214,10 @@ def _sweep(folder: Path) -> None:
 
 
 def run(words: list[str]) -> NoReturn:
-    """As `python WORDS` does, a module with its arguments, and end without taking the packages down again, which takes
-    longer than a fork has saved."""
+    """Run a module with its arguments as `python WORDS` does, and end this process without unloading the packages.
+
+    Unloading them takes longer than a fork has saved.
+    """
     assert words[0] == "-m", "jobs are modules"
     sys.argv = words[1:]
     code, interrupted = 0, False

@@ -1,4 +1,4 @@
-"""Checks the claims of a paper.
+"""Checks the claims of a paper against finished runs.
 
 measures.py       the register: which function measures which claim
 checkers.py       the rules: printed values against measured ones

@@ -2,7 +2,7 @@
 
 A training run repeated elsewhere does not land on the printed digits; a count of parameters does. So every measured
 quantity says how near is near enough (`near`, `factor`); without a word it is the printed rounding, widened to 10 %
-where the document itself says "about" and 30 % where it says "roughly".
+where the paper itself says "about" and 30 % where it says "roughly".
 
 Which of a claim's values carry its sign, its order or its test is for the study to say, when it registers the measure:
 `signs`, `order`, `first` and `statistic` make such rules; `parts` and `said` are for statements without numbers;
@@ -32,7 +32,7 @@ Near = Callable[[float, float], bool]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """What was measured for a claim: values under the claim's own names, and how near each must be.
+    """The values that were measured for a claim, under the claim's own names, and how near each must be.
 
     `holds`: for a statement without numbers, whether it is so here. `shown`: what readers see besides.
     """
@@ -48,12 +48,12 @@ Compare = Callable[[Claim, Measured], tuple[Verdict, str]]
 
 
 def near(tolerance: float) -> Near:
-    """Within an absolute distance."""
+    """Make a test of nearness: within an absolute distance."""
     return lambda printed, measured: abs(printed - measured) <= tolerance + 1e-12
 
 
 def factor(times: float) -> Near:
-    """Of the same sign and within a factor."""
+    """Make a test of nearness: of the same sign and within a factor."""
 
     def close(printed: float, measured: float) -> bool:
         if printed == 0 or measured == 0 or (printed > 0) != (measured > 0):
@@ -64,7 +64,7 @@ def factor(times: float) -> Near:
 
 
 def half_unit(printed: float) -> float:
-    """Half a unit of the last digit in the shortest way to write the printed value."""
+    """Compute half a unit of the last digit in the shortest way to write the printed value."""
     if isinstance(printed, int):
         return 0.5
     mantissa, _, exponent = repr(printed).partition("e")
@@ -72,7 +72,7 @@ def half_unit(printed: float) -> float:
 
 
 def check(claim: Claim, measured: Measured, compare: Compare | None = None) -> tuple[Verdict, str]:
-    """A verdict by the given rule, by default that of the claim's kind; and why.
+    """Give the verdict of a claim by the rule `compare`, by default that of the claim's kind; and the reason.
 
     Raises:
         PlumblineError: the claim is of no known kind.
@@ -87,7 +87,9 @@ def check(claim: Claim, measured: Measured, compare: Compare | None = None) -> t
 
 
 def number(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
-    """All measured values near their printed ones: reproduced; some: partly; none: not reproduced."""
+    """Compare numbers: reproduced if all measured values are near their printed ones, partly if some are, else not
+    reproduced.
+    """
     names = [name for name in claim.values if name in measured.values]
     apart = [name for name in names if not _agree(claim, measured, name)]
     assert names, f"{claim.id}: nothing measured under a printed name"
@@ -121,14 +123,18 @@ def _close(printed: Any, got: Any, given: Near | None, claim: Claim) -> bool:
 
 
 def ratio(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
-    """As numbers, within 25 % unless the claim or the measurement says otherwise."""
+    """Compare numbers as `number` does, within 25 % unless the claim or the measurement says otherwise."""
     if measured.near is None and not claim.tolerance:
         measured = replace(measured, near=factor(1.25))
     return number(claim, measured)
 
 
 def qualitative(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
-    """The same names: reproduced; at least half of them in common: partly."""
+    """Compare lists of names: reproduced if they are the same, partly if at least half of the names are common to
+    both.
+
+    A value that is no list counts as agreeing or not.
+    """
     verdicts = []
     for name, got in measured.values.items():
         printed = claim.values[name]
@@ -156,8 +162,10 @@ KINDS: dict[str, Compare] = {
 
 
 def signs(*names: str, beyond: float | None = None) -> Compare:
-    """Rule: each value has the printed sign (else not reproduced) and lies on the printed side of |value| = `beyond`
-    (else partly)."""
+    """Make a rule: each value has the printed sign, and lies on the printed side of |value| = `beyond`.
+
+    Another sign is not reproduced, another side partly.
+    """
 
     def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
         sides = True
@@ -179,7 +187,7 @@ def _same_side(one: float, other: float, beyond: float) -> bool:
 
 
 def order(name: str) -> Compare:
-    """Rule: the printed order of names is reproduced; Kendall's tau of at least 0.5 with it is partly."""
+    """Make a rule: the printed order of names is reproduced; Kendall's tau of at least 0.5 with it is partly."""
 
     def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
         printed, got = list(claim.values[name]), list(measured.values[name])
@@ -196,7 +204,7 @@ def order(name: str) -> Compare:
 
 
 def first(name: str) -> Compare:
-    """Rule: the printed first of an order is the first; what follows it is not claimed."""
+    """Make a rule: the printed first of an order is the first; what follows it is not claimed."""
 
     def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
         found, printed = measured.values[name][0], claim.values[name][0]
@@ -206,8 +214,11 @@ def first(name: str) -> Compare:
 
 
 def parts(*names: str) -> Compare:
-    """Rule for a statement of several parts, measured as yes or no: all of them so is reproduced, none of them not
-    reproduced. The names are the measurement's own."""
+    """Make a rule for a statement of several parts: reproduced if all of them hold, not reproduced if none does, else
+    partly.
+
+    Each part is measured as yes or no; `names` are the measurement's own.
+    """
 
     def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
         failed = [name for name in names if not measured.values[name]]
@@ -220,7 +231,7 @@ def parts(*names: str) -> Compare:
 
 
 def said(*names: str) -> Compare:
-    """Rule: what is measured as yes or no under these names is so; else the claim is not reproduced."""
+    """Make a rule: what is measured as yes or no under these names holds; else the claim is not reproduced."""
 
     def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
         failed = [name for name in names if not measured.values[name]]
@@ -230,7 +241,7 @@ def said(*names: str) -> Compare:
 
 
 def in_turn(*rules: Compare) -> Compare:
-    """Rule: reproduced where all of these say so; else what the first of them says that does not."""
+    """Make a rule of several: reproduced if all say so; else the verdict of the first that does not."""
 
     def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
         why = []
@@ -245,7 +256,7 @@ def in_turn(*rules: Compare) -> Compare:
 
 
 def at_most_partly(rule: Compare) -> Compare:
-    """Rule for what stands beside a claim: where it is not so, the claim is partly reproduced."""
+    """Make a rule for a side remark of a claim: if the remark does not hold, the claim is partly reproduced."""
 
     def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
         verdict, why = rule(claim, measured)
@@ -262,9 +273,16 @@ def statistic(
     beyond: float | None = None,
     close: Near | None = None,
 ) -> Compare:
-    """Rule for a test: its statistic's sign, its side of |statistic| = `beyond` and the side of `level` of its p must
-    be the printed ones (else not reproduced); with the statistic within a factor of two (or `close`) reproduced, else
-    partly."""
+    """Make a rule for a test: sign, side of |statistic| = `beyond`, and side of `level` of its p must be the printed
+    ones.
+
+    Otherwise the claim is not reproduced. With the statistic within a factor of two (or `close`) it is reproduced, else
+    partly.
+
+    Args:
+        name: the claim's value that holds the statistic.
+        p: the claim's value that holds its p-value.
+    """
 
     def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
         printed, got = claim.values[name], measured.values[name]

@@ -42,10 +42,10 @@ OTHER_TEXTS = "other texts"
 
 
 def judge(claims: list[Claim], measures: Measures, evidence: Evidence) -> list[dict[str, str]]:
-    """One row for each claim, in the given order, with COLUMNS.
+    """Judge every claim of a paper; one row for each, in the given order, with COLUMNS.
 
     Raises:
-        PlumblineError: a measure is registered for a claim that the document does not make.
+        PlumblineError: a measure is registered for a claim that the paper does not make.
     """
     known = {claim.id for claim in claims}
     unknown = sorted(set(measures) - known)
@@ -110,7 +110,7 @@ def _plain(value: Any) -> str:
 
 
 def to_csv(rows: list[dict[str, str]]) -> str:
-    """Tidy csv."""
+    """Write the rows of claims as tidy csv."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -119,7 +119,7 @@ def to_csv(rows: list[dict[str, str]]) -> str:
 
 
 def to_markdown(rows: list[dict[str, str]], title: str, study: Study, notes: Sequence[str] = ()) -> str:
-    """Counts of verdicts, then every claim, then what is to be known of the runs."""
+    """Write a page of claims: counts of verdicts, then every claim, then what is to be known of the runs."""
     counts = Counter(row["verdict"] for row in rows)
     lines = [f"# Claims: {title}", "", f"Preset: {study.preset}", ""]
     lines += [OTHER_TEXTS_NOTE.format(study.other_texts), ""] if study.other_texts else []

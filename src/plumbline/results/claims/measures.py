@@ -18,11 +18,10 @@ Values = dict[str, Any] | Measured
 
 
 class Evidence:
-    """What claims are about: a study's runs and what its document prints. `used` notes the runs, and the keys of the
-    measurements, that gave a value.
+    """The evidence that claims are judged by: a study's runs and what its paper prints.
 
-    A study with accessors of its own calls its class the same.
-
+    `used` notes the runs, and the keys of the measurements, that gave a value. A study with accessors of its own calls
+    its class the same.
     """
 
     def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
@@ -31,7 +30,10 @@ class Evidence:
 
 
 class Absent(Exception):
-    """A run that a claim needs gave no value: `word` is missing or diverged, or another one with its reason, `why`."""
+    """Raised where a run that a claim needs gave no value.
+
+    `word`: missing or diverged, or another one with its reason, `why`.
+    """
 
     def __init__(self, word: str, key: str, why: str = "") -> None:
         super().__init__(why or f"{key} is {word}")
@@ -40,7 +42,7 @@ class Absent(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """How a claim is measured and compared; `untested` says instead why it is not."""
+    """The way in which a claim is measured and compared; `untested` is the reason where it cannot be."""
 
     scope: Scope = "training"
     function: Callable[..., Any] | None = None
@@ -49,13 +51,14 @@ class Measure:
     compare: Compare | None = None
 
     def __call__(self, evidence: Any, claim: Claim) -> Measured:
+        """Measure a claim by the registered function; values alone are given the registered nearness."""
         assert self.function is not None
         got = self.function(evidence, claim)
         return got if isinstance(got, Measured) else Measured(values=got, near=self.near)
 
 
 class Measures(dict[str, Measure]):
-    """Claim id -> measure."""
+    """The register of a study's measures: claim id -> measure."""
 
     def of(
         self,
@@ -66,8 +69,8 @@ class Measures(dict[str, Measure]):
     ) -> Callable:
         """Register a function (evidence, claim) -> values for the claims `ids`.
 
-        `near`: how near each value must be. `compare`: by which rule of `plumbline.results.claims.checkers` values are
-        held against the printed ones, where it is not that of the claim's kind.
+        `near`: how near each value must be. `compare`: the rule of `plumbline.results.claims.checkers` by which values
+        are compared with the printed ones, where it is not that of the claim's kind.
         """
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,7 +88,7 @@ class Measures(dict[str, Measure]):
             self[name] = Measure(untested=reason)
 
     def merged(self, others: Iterable[Measures]) -> Measures:
-        """One register of several."""
+        """Add the measures of other registers to this one, and return it."""
         for other in others:
             assert not set(self) & set(other), sorted(set(self) & set(other))
             self.update(other)

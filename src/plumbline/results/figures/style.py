@@ -1,4 +1,4 @@
-"""Sets how figures look, and saves them: the same bytes from the same numbers."""
+"""Defines how figures look, and saves them: the same bytes from the same numbers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Picture:
 
 
 def styled(draw: Callable[..., Picture]) -> Callable[..., Picture]:
-    """Draw in the house's style, and leave matplotlib's settings as they were."""
+    """Decorate a drawing function: it draws in the house's style, and leaves matplotlib's settings as they were."""
 
     @wraps(draw)
     def in_style(*given: object) -> Picture:
@@ -81,18 +81,18 @@ def styled(draw: Callable[..., Picture]) -> Callable[..., Picture]:
 
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure with one axes; no window, no global figure."""
+    """Make a figure (sizes in inches) with one axes; no window, no global figure."""
     figure = Figure(figsize=(width, height))
     return figure, figure.add_subplot()
 
 
 def label_of(study: Study, method: str) -> str:
-    """A method's printed name with its exponent raised."""
+    """Write a method's printed name with its exponent raised."""
     return study.label(method).replace("^2", "²")
 
 
 def name_preset(axes: Axes, study: Study, title: str, *scales: str, extra: str = "") -> None:
-    """A title that nobody can mistake: what is shown, at which preset and scale."""
+    """Set a title that nobody can mistake: what is shown, at which preset and scale."""
     labels = " and ".join(study.scale_label(scale) for scale in scales)
     axes.set_title(f"{title}\npreset {study.preset_named} · {labels}{' · ' + extra if extra else ''}", fontsize=8.5)
 
@@ -119,7 +119,7 @@ def direct_labels(axes: Axes, ends: Sequence[tuple[float, str, str]], *, gap: fl
 
 
 def note_absent(axes: Axes, names: Iterable[str]) -> None:
-    """Say in the picture which runs it lacks."""
+    """Write into the picture which runs it lacks."""
     listed = list(names)
     if listed:
         text = "not drawn:\n" + "\n".join(listed)
@@ -129,12 +129,15 @@ def note_absent(axes: Axes, names: Iterable[str]) -> None:
 
 
 def thousands(value: float, _position: int) -> str:
-    """A tick's label with its thousands apart."""
+    """Write a tick's label with a comma between thousands, as a formatter of matplotlib."""
     return f"{value:,.0f}"
 
 
 def thin(steps: np.ndarray, values: np.ndarray, most: int = 1500) -> tuple[np.ndarray, np.ndarray]:
-    """At most about `most` points: of each stretch its largest value, so that a spike survives; the last always."""
+    """Thin a curve to at most about `most` points, so that a spike survives.
+
+    Of each stretch the largest value is kept, and the last point always.
+    """
     if steps.size <= most:
         return steps, values
     edges = np.linspace(0, steps.size, most + 1).astype(int)
@@ -144,7 +147,7 @@ def thin(steps: np.ndarray, values: np.ndarray, most: int = 1500) -> tuple[np.nd
 
 
 def save(picture: Picture, out: str | Path) -> list[Path]:
-    """Write `out` (png) and, beside it, svg and csv; returns the paths."""
+    """Save a picture as `out` (png) and, beside it, as svg and its numbers as csv; returns the paths."""
     out = Path(out)
     paths = [out, out.with_suffix(".svg"), out.with_suffix(".csv")]
     with mpl.rc_context(RC):

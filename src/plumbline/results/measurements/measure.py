@@ -33,7 +33,7 @@ from plumbline.specs.study_config import Study
 
 
 def entry(study: Study, name: str) -> Measurement:
-    """A measurement of a study.
+    """Look up a measurement of a study by its name.
 
     Raises:
         PlumblineError: the study has none of this name under its preset.
@@ -48,7 +48,11 @@ def entry(study: Study, name: str) -> Measurement:
 
 
 def measure(study: Study, name: str, out: Path, say: Callable[[str], None]) -> None:
-    """Call the function, write its frame and what it was made with.
+    """Call a measurement's function, and write its frame and what it was made with.
+
+    Args:
+        out: the frame's file.
+        say: called with each line of progress.
 
     Raises:
         PlumblineError: there is no such measurement, or it returns no frame that can be stored.
@@ -80,7 +84,7 @@ def _machine() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, and say what was written."""
+    """Make the measurement that the command line names, and say what was written."""
     parser = argparse.ArgumentParser(
         prog="python -m plumbline.results.measurements.measure", description=__doc__.split("\n")[0]
     )

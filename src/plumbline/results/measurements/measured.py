@@ -17,7 +17,7 @@ FOLDER = "measured"
 
 
 def place(work: Path, key: str) -> Path:
-    """The frame of the measurement ``measured/study/name`` under `work`."""
+    """Spell the file of a measurement's frame under `work`; `key` is ``measured/study/name``."""
     return work / f"{key}.parquet"
 
 
@@ -27,7 +27,7 @@ def is_key(key: str) -> bool:
 
 
 def write(frame: pd.DataFrame, path: Path, facts: dict[str, Any]) -> None:
-    """The frame, and beside it the JSON file with `facts` on what it was made with.
+    """Write a measurement's frame, and beside it a JSON file with `facts` on what it was made with.
 
     Raises:
         PlumblineError: the frame cannot be stored.
@@ -41,7 +41,7 @@ def write(frame: pd.DataFrame, path: Path, facts: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> pd.DataFrame | None:
-    """The frame; None where nothing was measured.
+    """Read a measurement's frame; None where nothing was measured.
 
     Raises:
         PlumblineError: it and the file beside it are not of one measurement.
@@ -56,7 +56,7 @@ def read(path: Path) -> pd.DataFrame | None:
 
 
 def made_with(path: Path) -> dict[str, Any]:
-    """What a frame that is there was made with.
+    """Read what a measurement's frame was made with.
 
     Raises:
         PlumblineError: the file that says so is not there, or damaged.
@@ -72,10 +72,10 @@ def made_with(path: Path) -> dict[str, Any]:
 
 
 def require_present(path: Path, made_of: str, key: str) -> None:
-    """Refuse a frame that other code or options gave than the present ones.
+    """Refuse a measurement's frame that was made with other code or options than the present ones (`made_of`).
 
     Raises:
-        PlumblineError: it is such a one.
+        PlumblineError: it was; nothing is refused where there is no frame.
     """
     if path.exists() and made_with(path)["made_of"] != made_of:
         raise PlumblineError(
@@ -85,5 +85,5 @@ def require_present(path: Path, made_of: str, key: str) -> None:
 
 
 def beside(path: Path) -> Path:
-    """The file that says what a frame was made with."""
+    """Name the file that says what a measurement's frame was made with."""
     return path.with_suffix(".json")

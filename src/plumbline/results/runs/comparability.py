@@ -57,7 +57,10 @@ _OTHERWISE: dict[Folder, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that is compared: what it is called, and whose it is: ``pack base of climbmix``; of all where empty."""
+    """A property of runs that is compared: its name, and `whose` it is, such as the pack ``base of climbmix``.
+
+    `whose` is empty for a property of all runs.
+    """
 
     folder: Folder
     name: str
@@ -69,7 +72,10 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Mixing:
-    """What was read of the runs of one table. A value is a text, or texts by task; None where nothing is recorded."""
+    """Collects what the runs of one table were made with, to find what they do not share.
+
+    A value is a text, or texts by task; None where nothing is recorded.
+    """
 
     work: Path
     refused: dict[Fact, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
@@ -77,7 +83,7 @@ class Mixing:
     weights: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def trained(self, key: str, manifest: Mapping[str, Any]) -> None:
-        """What a run's manifest says of its data and of what it was made with."""
+        """Record what a run's manifest says of its data and of what it was made with."""
         spec = manifest["spec"]
         held_out = _held_out(manifest)
         pack = f"{spec.get('data', {}).get('pack')}, {held_out}"
@@ -97,7 +103,7 @@ class Mixing:
     def scored(
         self, key: str, scores: pd.DataFrame, labels: Mapping[str, str], manifest: Mapping[str, Any], average: str
     ) -> None:
-        """What a run's scores say of how they were made; nothing where there are none.
+        """Record what a run's scores say of how they were made; nothing where there are none.
 
         Raises:
             PlumblineError: a score is no number, a task or a metric of one is there twice, or a label is damaged.
@@ -122,7 +128,7 @@ class Mixing:
             self.weights[key] = (str(mine), str(runs))
 
     def probed(self, key: str, labels: Mapping[str, str], manifest: Mapping[str, Any]) -> None:
-        """What a run's probes say of what they were read with. Runs need not have the same probes.
+        """Record what a run's probes say of how they were made. Runs need not have the same probes.
 
         Raises:
             PlumblineError: a label is damaged.
@@ -137,7 +143,9 @@ class Mixing:
             self._note("probes", name, key, labels.get(name))
 
     def warnings(self) -> list[str]:
-        """A sentence for each thing that cannot be compared, for a table that was asked for all the same."""
+        """Write a sentence for each property that keeps runs from being compared, for a table that is wanted all the
+        same.
+        """
         found = [
             f"Mixed {fact.folder}: {fact}{_of_tasks(values)}: {_spread(values)}."
             for fact, values in self.refused.items()
@@ -147,7 +155,7 @@ class Mixing:
         return found + ([stale] if self.weights else [])
 
     def refuse(self) -> None:
-        """Refuse what cannot be compared.
+        """Refuse runs that cannot be compared.
 
         Raises:
             PlumblineError: naming two runs, what differs, both values, and which file to make again.
@@ -162,7 +170,9 @@ class Mixing:
                 raise PlumblineError(self._refusal(fact, {key: value for key, value in values.items() if value}))
 
     def notes(self) -> list[str]:
-        """A sentence for each thing that differs and that a reader should know."""
+        """Write a sentence for each property that differs, does not keep runs from being compared, and should be
+        known.
+        """
         found = [
             f"Not all {fact.folder} were made with the same {fact.name}: {_spread(values)}."
             for fact, values in self.noted.items()

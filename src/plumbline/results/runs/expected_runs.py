@@ -1,4 +1,4 @@
-"""Says which runs a target expects: those of the study's configuration, of a command line, or whatever lies on disk."""
+"""Says which runs a target expects: those of the study's configuration, of a command line, or whatever is on disk."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FOUND = "found"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expected:
-    """A run that a target needs: where it is (``study/scale/method/sSEED``) and which spec it must have.
+    """A run that a target needs: its key (``study/scale/method/sSEED``), and the id of the spec that it must have.
 
-    `instead_of`: the run of the present configuration, where `run_id` is the one that was found in its place.
+    `instead_of`: the id of the run in the present configuration, where `run_id` is the one that was found in its place.
     """
 
     key: str
@@ -34,22 +34,25 @@ class Expected:
 
     @property
     def scale(self) -> str:
-        """Its scale."""
+        """The run's scale."""
         return self.key.split("/")[1]
 
     @property
     def method(self) -> str:
-        """Its method."""
+        """The run's method."""
         return self.key.split("/")[2]
 
     @property
     def seed(self) -> int:
-        """Its init seed."""
+        """The run's init seed."""
         return int(self.key.split("/")[3].removeprefix("s"))
 
 
 def expected_runs(text: str | None, study: Study, groups: Iterable[str], work: str | Path) -> list[Expected]:
-    """The expected runs from a command line: JSON, a file of it, or `found`; by default the study's own for `groups`.
+    """Read the expected runs from a command line: JSON, a file of it, or `found`.
+
+    Without a text they are the study's own for `groups`. `found` takes the runs that are below `work`, whatever their
+    specs.
 
     Raises:
         PlumblineError: no such file, or no such JSON.
@@ -67,7 +70,7 @@ def expected_runs(text: str | None, study: Study, groups: Iterable[str], work: s
 
 
 def require_planned(digest: str, study: Study, groups: Iterable[str]) -> None:
-    """Refuse to go by other runs than the job was planned with, of which it was given the digest alone.
+    """Refuse to read other runs than those that the job was planned with, of which it was given the digest alone.
 
     Raises:
         PlumblineError: configuration or code was edited between the plan and the job.

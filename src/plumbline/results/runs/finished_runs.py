@@ -1,4 +1,4 @@
-"""Reads the runs that a target expects as frames. A run that is not there is `missing`, never dropped."""
+"""Reads the runs that a target expects as frames. A run that is missing on disk is `missing`, never dropped."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunFrames:
-    """Everything a table may read.
+    """Everything that a table, figure or claim may read of its runs.
 
     `runs` has one row for each expected run, on its key: study, scale, method, seed, groups, run_id, outcome
-    (completed, diverged or missing), steps, step, last_finite_step, last_finite_loss, validation_loss, average
-    (of its tasks; NaN where there is none), reason, parameters, device. `scores` and `probes` are those frames with
-    the run's key, scale, method and seed. `outcomes` and `manifests` are the runs' JSON files by key. `average` is
-    the name of the average in the scores: that of the study's suite, empty where it has none. `others` says which
-    runs are of another spec than the study's present one, `mixed` what about the runs cannot be compared (neither is
-    ever so unless a table asks for the runs that are there), `notes` what else they were made differently with.
-    `measurements`: name -> key (``measured/study/name``) of what the target reads beside runs. `per_item`: whether the
-    target reads what each item of a task gave. `called`: where `work` lay when they were made, if that was elsewhere.
-    `read`: which of scores, examples and probes the target reads; what else lies there came earlier or later by chance.
+    (completed, diverged or missing), steps, step, last_finite_step, last_finite_loss, validation_loss, average (of its
+    tasks; NaN where there is none), reason, parameters, device. `scores` and `probes` are those frames with the run's
+    key, scale, method and seed. `outcomes` and `manifests` are the runs' JSON files by key. `average` is the name of
+    the average in the scores: that of the study's suite, empty where it has none. `others` says which runs are of
+    another spec than the study's present one, `mixed` what about the runs cannot be compared (neither is ever so unless
+    a table asks for the runs that are there), `notes` what else they were made differently with. `measurements`: name
+    -> key (``measured/study/name``) of what the target reads beside runs. `per_item`: whether the target reads what
+    each item of a task gave. `called`: where `work` lay when they were made, if that was elsewhere. `read`: which of
+    scores, examples and probes the target reads; what else lies there came earlier or later by chance.
     """
 
     work: Path
@@ -55,33 +55,33 @@ class RunFrames:
 
     @property
     def named(self) -> str:
-        """What products call `work`."""
+        """The name by which products call the folder `work`."""
         return self.called or self.work.as_posix()
 
     def select(self, scale: str, methods: Iterable[str] | None = None) -> pd.DataFrame:
-        """The runs of a scale, and of some methods if named."""
+        """Select the rows of `runs` at a scale, and of some methods if they are named."""
         chosen = self.runs[self.runs["scale"] == scale]
         return chosen if methods is None else chosen[chosen["method"].isin(list(methods))]
 
     def key(self, scale: str, method: str, seed: int | None = None) -> str | None:
-        """The key of a method's run at a scale: of a seed, or of the first one; None where none is expected."""
+        """Find the key of a method's run at a scale: of a seed, or of the first one; None where none is expected."""
         mine = self.select(scale, [method]).sort_values("seed")
         mine = mine if seed is None else mine[mine["seed"] == seed]
         return None if mine.empty else str(mine.index[0])
 
     def task_scores(self, key: str) -> pd.Series:
-        """The run's primary metric per task, in the order of its scores; empty where it has no scores."""
+        """Read a run's primary metric per task, in the order of its scores; empty where it has no scores."""
         return self._primary(key)["value"]
 
     def metric_scores(self, key: str, metric: str) -> pd.Series:
-        """The run's values of one metric, primary or not, per task; empty where it has none."""
+        """Read a run's values of one metric, primary or not, per task; empty where it has none."""
         mine = self.scores[(self.scores["key"] == key) & (self.scores["metric"] == metric)]
         return mine.set_index("task")["value"]
 
     def examples(self, key: str) -> pd.Series:
-        """The run's primary metric item by item, on (task, item), named by the run; empty where it has no scores.
+        """Read a run's primary metric item by item, on (task, item), named by the run; empty where it has no scores.
 
-        Read when asked for: at full size they are more than a hundred thousand rows a run.
+        They are read when they are asked for: at full size they are more than a hundred thousand rows a run.
 
         Raises:
             PlumblineError: the target does not say that it reads them, they are not there, or not of the run's scores.
@@ -107,13 +107,14 @@ class RunFrames:
         return mine.rename(key)
 
     def metrics(self, key: str) -> pd.DataFrame:
-        """The run's metrics frame; without rows for a run that is missing."""
+        """Read a run's frame of metrics over steps; without rows for a run that is missing."""
         if self.runs.loc[key, "outcome"] == MISSING:
             return pd.DataFrame(columns=frames.SCHEMAS["metrics"].names)
         return frames.read(_there(self.work / "runs" / key / "metrics.parquet", "pretrain"), "metrics")
 
     def measured(self, name: str) -> pd.DataFrame | None:
-        """A measurement's frame; None where it was not made: a table then has a word (`MISSING`), never a number.
+        """Read a measurement's frame; None where it was not made: a table then has a word (`MISSING`), never a
+        number.
 
         Raises:
             PlumblineError: the target does not say that it reads it.
@@ -121,7 +122,7 @@ class RunFrames:
         return measured.read(measured.place(self.work, self.measured_key(name)))
 
     def measured_key(self, name: str) -> str:
-        """What a cell or claim names that is made from a measurement: ``measured/study/name``.
+        """Look up the key of a measurement, ``measured/study/name``, by which cells and claims name it.
 
         Raises:
             PlumblineError: the target does not say that it reads it.
@@ -134,7 +135,10 @@ class RunFrames:
         return self.measurements[name]
 
     def identity(self, key: str) -> str:
-        """The run id of a run; of a measurement what it was made of; `MISSING` where that was not made."""
+        """Look up the id of a run, or the fingerprint of a measurement.
+
+        `MISSING` where the measurement was not made.
+        """
         if not measured.is_key(key):
             return str(self.runs.loc[key, "run_id"])
         path = measured.place(self.work, key)
@@ -142,7 +146,7 @@ class RunFrames:
 
     @property
     def task_sources(self) -> dict[str, str]:
-        """Where each task's items come from: benchmark or proxy; both where runs differ."""
+        """The source of each task's items: benchmark or proxy; both where runs differ."""
         tasks = self.scores[self.scores["task"] != self.average]
         return {
             str(task): " and ".join(sorted(set(rows["task_source"])))

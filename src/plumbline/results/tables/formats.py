@@ -1,4 +1,4 @@
-"""Formats numbers, by a name or a format of Python's, both plain text, so that a file can carry them."""
+"""Formats numbers for tables by a name or a format of Python's, both plain text, so that a file can carry them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UNDERFLOW = "<1e-300"
 
 
 def formatted(value: float | int | str, how: str) -> str:
-    """A value as people read it. Counts print as they are where `how` asks for decimals; words always do."""
+    """Write a value as people read it. Counts print as they are where `how` asks for decimals; words always do."""
     if isinstance(value, str) or how in ("", AS_PRINTED):
         return str(value)
     if how == PROBABILITY:
@@ -19,12 +19,12 @@ def formatted(value: float | int | str, how: str) -> str:
 
 
 def probability(value: float) -> str:
-    """A p-value: 1.00, 0.23, 0.027, 1.5e-04; one that underflows is a bound."""
+    """Write a p-value: 1.00, 0.23, 0.027, 1.5e-04; one that underflows is a bound."""
     if value == 0:
         return UNDERFLOW
     return f"{value:.2f}" if value >= 0.0995 else f"{value:#.2g}" if value >= 0.00095 else f"{value:.1e}"
 
 
 def bound(value: float | int | str, how: str) -> str:
-    """The bound that a number stands for: a p of 0 is an underflow. Nothing for any other number."""
+    """Write the bound that a number stands for: a p of 0 is an underflow. Empty for any other number."""
     return UNDERFLOW if how == PROBABILITY and value == 0 else ""

@@ -1,4 +1,4 @@
-"""Makes what tables of several studies share: columns beside the printed ones, the facts of a row, notes around it."""
+"""Makes what tables of several studies share: columns next to the printed ones, the facts of a row, notes around it."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ from plumbline.specs.study_config import Study
 
 
 def ours(name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False, noise: str = "") -> Column:
-    """A reproduced number, with its format, and the column of its standard deviation over seeds where there is one."""
+    """Make a column of reproduced numbers.
+
+    `how` is their format, `noise` the column of their standard deviation over seeds.
+    """
     return Column(
         name=name, header=header, kind="reproduced", format=how, readable=readable, narrow=narrow, noise=noise
     )
 
 
 def said(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
-    """A reproduced word."""
+    """Make a column of reproduced words."""
     return Column(name=name, header=header, kind="reproduced", readable=readable, narrow=narrow)
 
 
 def beside(
     name: str, header: str, how: str, *, readable: bool = True, narrow: bool = False, noise: str = ""
 ) -> list[Column]:
-    """A reproduced number and the printed one beside it."""
+    """Make a column of reproduced numbers and the column of printed ones beside it."""
     return [
         ours(name, header, how, readable=readable, narrow=narrow, noise=noise),
         published_column(name, header, readable=readable, narrow=narrow),
@@ -41,7 +44,7 @@ def beside(
 
 
 def labels(key: str, header: str) -> list[Column]:
-    """The row's name and its label."""
+    """Make the two columns that name a row: its key, and its label for people."""
     return [
         Column(name=key, header=header, kind="label", readable=False),
         Column(name="label", header=header, kind="label", narrow=True),
@@ -71,7 +74,7 @@ def surrounded(
     scores: RunFrames | None = None,
     exact: bool = False,
 ) -> Table:
-    """The table, with the warnings and rulings that stand around every one.
+    """Make a table with the warnings and interpretations that stand around every one.
 
     Args:
         published: the file of printed numbers beside it, where there is one.

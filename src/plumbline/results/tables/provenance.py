@@ -27,7 +27,9 @@ KINDS = ("reproduced", "published")
 
 
 def headings(columns: list[Column]) -> dict[str, str]:
-    """Column name -> readable heading: whose number it is, where the document has one beside ours."""
+    """Map each column's name to its heading for people, which says whose number it is where both kinds stand side by
+    side.
+    """
     both = {column.header for column in columns if column.kind == "published" and column.readable}
     return {
         column.name: f"{column.header} ({column.kind})"
@@ -38,14 +40,16 @@ def headings(columns: list[Column]) -> dict[str, str]:
 
 
 def goes_on(once: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Of each row, whether it has in all columns that are shown once (`Column.once`) what the row above it has."""
+    """Tell of each row whether it repeats the row above in all columns that are shown once (`Column.once`)."""
     pairs = itertools.pairwise([None, *rows])
     return [bool(once) and up is not None and all(row[name] == up[name] for name in once) for up, row in pairs]
 
 
 def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]:
-    """How the csv is read by people (columns, words, warnings, notes); each cell's runs, and of each run its id, files
-    and the manifest's facts."""
+    """Collect what the file beside a table says: how to read the csv, and where each cell comes from.
+
+    It has columns, words, warnings and notes; each cell's runs; and of each run its id, files and the manifest's facts.
+    """
     named = headings(table.columns)
     cells = _of_cells(table, lambda row, column: list(row[column.name].runs))
     used = sorted({key for row in cells.values() for runs in row.values() for key in runs})
@@ -91,7 +95,7 @@ def _of_cells(table: Table, what: Callable[[dict[str, Cell], Column], Any]) -> d
 
 
 def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
-    """What a provenance file says of one run, or of one measurement."""
+    """Collect what a provenance file says of one run, or of one measurement."""
     if measured.is_key(key):
         return _measured_facts(frames, key)
     facts: dict[str, Any] = {name: frames.runs.loc[key, name] for name in ("run_id", "outcome")}
@@ -124,7 +128,7 @@ def _measured_facts(frames: RunFrames, key: str) -> dict[str, Any]:
 
 
 def read(table: Path) -> dict[str, Any]:
-    """The provenance of a table's csv, which lies beside it.
+    """Read the provenance of a table's csv, which lies beside it.
 
     Raises:
         PlumblineError: there is no table, no provenance, or one of another state of the table.
@@ -145,5 +149,5 @@ def read(table: Path) -> dict[str, Any]:
 
 
 def beside(table: Path) -> Path:
-    """Where the provenance of a table's csv lies."""
+    """Name the file beside a table's csv that holds its provenance."""
     return table.with_suffix(".provenance.json")

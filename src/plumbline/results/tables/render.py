@@ -25,7 +25,10 @@ SIGNS |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\to$", "≤": 
 
 
 def write(table: Table, frames: RunFrames, out: str | Path, made_of: str = "") -> list[Path]:
-    """Write `out` (csv) and, beside it, md, tex and provenance.json, which repeats `made_of`; returns the paths."""
+    """Write a table as `out` (csv) and, beside it, as md and tex, with its provenance.json; returns the paths.
+
+    `made_of`: the table's fingerprint, which the provenance repeats.
+    """
     out = Path(out)
     paths = [out, out.with_suffix(".md"), out.with_suffix(".tex"), out.with_suffix(".provenance.json")]
     text = to_csv(table)
@@ -37,7 +40,10 @@ def write(table: Table, frames: RunFrames, out: str | Path, made_of: str = "") -
 
 
 def to_csv(table: Table) -> str:
-    """All columns: numbers in full precision or as printed, empty where there is none; and why, in a last column."""
+    """Write all columns of a table as csv, with a last column that says why a number is missing.
+
+    Numbers are in full precision or as printed, empty where there is none.
+    """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     numeric = any(column.numeric for column in table.columns)
@@ -55,7 +61,10 @@ def _csv_cell(cell: Cell) -> str:
 
 
 def status(table: Table, row: dict[str, Cell]) -> str:
-    """``word: column column; word: column``. An empty printed number without a word here is one that is not printed."""
+    """Say why numbers of a row are missing, as ``word: column column; word: column``.
+
+    An empty printed number without a word here is one that is not printed.
+    """
     words: dict[str, list[str]] = {}
     for column in table.columns:
         word = table.word(row, column)
@@ -65,7 +74,7 @@ def status(table: Table, row: dict[str, Cell]) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """The readable columns as a Markdown table, its warnings above and its notes below."""
+    """Write the readable columns as a Markdown table, its warnings above and its notes below."""
     shown = [column for column in table.columns if column.readable]
     named = headings(table.columns)
     text = markdown(
@@ -88,19 +97,19 @@ def _texts(table: Table, shown: list[Column]) -> list[list[str]]:
 
 
 def markdown(rows: list[list[str]], header: list[str], align: list[str]) -> str:
-    """A Markdown table of texts."""
+    """Write a Markdown table of texts; `align`: ``left`` or ``right`` for each column."""
     escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
     return tabulate(escaped, header, tablefmt="pipe", colalign=align if rows else None, disable_numparse=True)
 
 
 def tex(text: str) -> str:
-    """A text with TeX's special characters and missing signs written out."""
+    """Write a text for TeX, with its special characters and missing signs written out."""
     rules = LATEX_ESCAPE_RULES | SIGNS
     return "".join(rules.get(character, character) for character in text.replace("^2", "²"))
 
 
 def to_tex(table: Table) -> str:
-    """A booktabs table; the caption carries title, warnings and notes."""
+    """Write the readable columns as a booktabs table; the caption carries title, warnings and notes."""
     shown = [column for column in table.columns if column.readable]
     named = headings(table.columns)
     frame = pd.DataFrame(_texts(table, shown), dtype=object)

@@ -23,13 +23,12 @@ Value = float | int | str | None
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
-    """A column: `kind` says whose value it is, `format` how a number is printed (see
-    `plumbline.results.tables.formats`).
+    """A column of a table: `kind` says whose value it is, `format` how a number is written.
 
-    A column without a format holds words. `readable`: in the renderings for people, not in the csv alone; `narrow`: in
-    the one of 80 columns too. `noise`: the column whose cell in the same row is its standard deviation over seeds.
-    `once`: where rows that follow each other have the same in all such columns, people read it in the first one alone.
-
+    Formats are those of `plumbline.results.tables.formats`; a column without one holds words. `readable`: in the
+    renderings for people, not in the csv alone; `narrow`: in the one of 80 columns too. `noise`: the column whose cell
+    in the same row is its standard deviation over seeds. `once`: where rows that follow each other have the same in all
+    such columns, people read it in the first one alone.
     """
 
     name: str
@@ -43,16 +42,15 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """Whether its cells are numbers, or empty."""
+        """Whether the column's cells are numbers, or empty."""
         return self.format != ""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value and what is behind it: the keys of runs and measurements, or a text.
+    """A value of a table and what is behind it: the keys of runs and measurements, or a text (`source`).
 
-    `word`: why a numeric cell is empty. `text`: how a document prints the number.
-
+    `word`: why a numeric cell is empty. `text`: how a paper prints the number.
     """
 
     value: Value
@@ -88,7 +86,7 @@ class Table:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Values in declared order; numeric columns are numbers, NaN where there is none."""
+        """The table's values in declared order; numeric columns are numbers, NaN where there is none."""
         columns = {column.name: [row[column.name].value for row in self.rows] for column in self.columns}
         frame = pd.DataFrame(columns, columns=[column.name for column in self.columns])
         for column in self.columns:
@@ -96,18 +94,18 @@ class Table:
         return frame
 
     def cell(self, row: str, column: str) -> Cell:
-        """The cell of a row named by the key column."""
+        """Find the cell of a row, which is named by its value in the key column."""
         return next(cells[column] for cells in self.rows if cells[self.key].value == row)
 
     def shown(self, row: dict[str, Cell], column: Column) -> str:
-        """A cell as people read it."""
+        """Write a cell as people read it."""
         cell = row[column.name]
         if cell.text or cell.value is None:
             return cell.text or cell.word
         return formatted(cell.value, column.format)
 
     def word(self, row: dict[str, Cell], column: Column) -> str:
-        """Why a numeric cell is empty, or which bound its number stands for; nothing where the number says all."""
+        """Say why a numeric cell is empty, or which bound its number stands for; empty where the number says all."""
         cell = row[column.name]
         if not column.numeric:
             return ""
@@ -115,13 +113,13 @@ class Table:
 
 
 def number(value: float | int | None, word: str, runs: Iterable[str] = ()) -> Cell:
-    """A cell with a number, or an empty one with `word`."""
+    """Make a cell with a number, or an empty one with `word`."""
     missing = value is None or (isinstance(value, float) and math.isnan(value))
     return Cell(None, tuple(runs), word=word) if missing else Cell(value, tuple(runs))
 
 
 def from_print(text: str, *, bound: str = NOT_PRINTED) -> Cell:
-    """A printed number, digits kept; an empty cell with a word where nothing, or a bound alone, is printed."""
+    """Make a cell of a printed number, digits kept; empty with a word where nothing, or a bound alone, is printed."""
     if bound != NOT_PRINTED:
         return Cell(None, word=f"<{bound}")
     if text == NOT_PRINTED:
@@ -130,19 +128,21 @@ def from_print(text: str, *, bound: str = NOT_PRINTED) -> Cell:
 
 
 def printed_cells(frame: pd.DataFrame, row: object, names: dict[str, str]) -> dict[str, Cell]:
-    """The cells ``<name>_published`` of a row of a printed table; `names` maps each name to the printed column."""
+    """Make the cells ``<name>_published`` of a row of a printed table; `names` maps each name to the printed column."""
     return {f"{name}_published": from_print(printed(frame, row, source)) for name, source in names.items()}
 
 
 def published_column(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
-    """The column of printed numbers that stands beside the column `name`."""
+    """Make the column of printed numbers that stands beside the column `name`."""
     return Column(
         name=f"{name}_published", header=header, kind="published", format=AS_PRINTED, readable=readable, narrow=narrow
     )
 
 
 def joint_outcome(outcomes: Iterable[str]) -> str:
-    """One word where all runs of a row ended the same way, else the counts: ``completed 2, missing 1``."""
+    """Write how the runs of a row ended: one word where all ended the same way, else counts: ``completed 2, missing
+    1``.
+    """
     listed = list(outcomes)
     if not listed:
         return MISSING
@@ -151,16 +151,15 @@ def joint_outcome(outcomes: Iterable[str]) -> str:
 
 
 def absent(outcomes: Iterable[str]) -> str:
-    """The word for a value that a row's runs do not have."""
+    """Choose the word for a value that a row's runs do not have: diverged where one of them did, else missing."""
     return DIVERGED if DIVERGED in set(outcomes) else MISSING
 
 
 def reference_of(study: Study, target: str) -> str:
-    """The method that the others are compared with.
+    """Look up the method that a study compares the others with.
 
     Raises:
         PlumblineError: the study has no noise floor.
-
     """
     if study.reference is None:
         raise PlumblineError(
@@ -189,10 +188,10 @@ EXACT_NOTE = "No training is behind this table: it is computed, and the same at 
 
 
 def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PRESET_NOTES["demo"]) -> list[str]:
-    """What must stand above every table: the preset, and for a table of scores (`frames`) whose tasks they are.
+    """Write the warnings that stand above a table: the preset, and for a table of scores (`frames`) whose tasks they
+    are.
 
     `demo`: what a study's demo is worth, where it was sized to answer something.
-
     """
     notes = PRESET_NOTES | {"demo": demo}
     warnings = [f"Preset: {study.preset}. " + notes[study.preset]]
@@ -209,7 +208,7 @@ def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PR
 
 
 def notes_of(study: Study) -> list[str]:
-    """What must stand under every table of a study: which rulings are in force."""
+    """Write the notes that stand under every table of a study: which interpretations are in force."""
     rulings = [
         ruling["id"] for ruling in study.sheet["rulings"] if study.preset in ruling.get("presets", [study.preset])
     ]
@@ -225,13 +224,13 @@ CONTEXT = [
 
 
 def context(study: Study, scale: str, frames: RunFrames | None = None) -> dict[str, Cell]:
-    """The cells of the CONTEXT columns; `task_source` only for a table that reads scores."""
+    """Make a row's cells of the CONTEXT columns; `task_source` only for a table that reads scores."""
     cells = {"preset": Cell(study.preset_named), "scale": Cell(study.scale_label(scale))}
     return cells | ({"task_source": Cell(task_source(frames))} if frames is not None else {})
 
 
 def task_source(frames: RunFrames) -> str:
-    """The `task_source` column: benchmark, or how many of the tasks are proxies."""
+    """Write the cell of the `task_source` column: benchmark, or how many of the tasks are proxies."""
     sources = frames.task_sources
     proxies = sum(source != "benchmark" for source in sources.values())
     if not sources:

@@ -24,8 +24,9 @@ GAP = 2
 
 
 def show(table: Path) -> str:
-    """The table of a csv file: warnings, title, the columns that its study marked as `narrow` (else as many readable
-    ones as there is room for), and where the whole of it lies.
+    """Write a finished table for a terminal, from its csv: warnings, title, columns, and where the whole of it lies.
+
+    The columns are those that its study marked as `narrow`, else as many readable ones as there is room for.
 
     Raises:
         PlumblineError: there is no such table, or none with its provenance beside it.

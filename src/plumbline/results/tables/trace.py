@@ -1,4 +1,4 @@
-"""Goes from a number in a table to the runs that gave it: ``plumbline trace TABLE.csv ROW COLUMN``."""
+"""Finds the runs that gave a number in a table: ``plumbline trace TABLE.csv ROW COLUMN``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ FACTS += ("packages",)
 
 
 def trace(table: Path, row: str, column: str) -> str:
-    """The cell's value and its ancestry, as text. Rows and columns go by their names or as the rendered table has them.
+    """Write a cell's value and the runs, files and printed numbers that it comes from.
+
+    Rows and columns are named as in the csv or as in the rendered table.
 
     Raises:
         PlumblineError: no such table, row or column, or no provenance file beside the table.
@@ -153,7 +155,7 @@ def _beside(facts: dict[str, Any], name: str) -> list[str]:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline trace`."""
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.results.tables.trace"), description=described(__doc__)
     )
@@ -164,7 +166,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Trace one cell."""
+    """Run `plumbline trace`: print the origin of one cell."""
     given = arguments().parse_args()
     print(trace(given.table, given.row, given.column))
 

@@ -1,4 +1,7 @@
-"""Cuts a batch into micro-batches: derived, checked, printed and recorded, never part of a run's identity."""
+"""Cuts a batch into micro-batches.
+
+How it is cut is derived, checked, printed and recorded, never part of a run's identity.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from plumbline.core.errors import PlumblineError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batching:
-    """How one optimizer step is cut up.
+    """The way in which the batch of one optimizer step is cut up.
 
     `sequences` in the whole batch; `micro_batch` sequences at a time on each of `ranks` ranks, `accumulation` times.
     """
@@ -21,7 +24,9 @@ class Batching:
 
     @classmethod
     def derive(cls, sequences: int, micro_batch: int | None, ranks: int) -> Batching:
-        """Without a `micro_batch`, or with one beyond its share, a rank takes its whole share at once.
+        """Derive how to cut a batch of so many sequences.
+
+        Without a `micro_batch`, or with one beyond its share, a rank takes its whole share at once.
 
         Raises:
             PlumblineError: the batch is not a whole number of micro-batches on every rank.
@@ -42,14 +47,14 @@ class Batching:
         return cls(sequences=sequences, micro_batch=micro_batch, accumulation=share // micro_batch, ranks=ranks)
 
     def describe(self) -> str:
-        """In words, for the log."""
+        """Say for the log how the batch is cut."""
         return (
             f"batch: {self.sequences} sequences = {self.micro_batch} (micro-batch) x {self.accumulation} (accumulation)"
             f" x {self.ranks} (ranks)"
         )
 
     def micro_batches(self, rank: int) -> list[slice]:
-        """The places in the global batch that `rank` reads, one slice a micro-batch."""
+        """List the places in the global batch that `rank` reads, one slice a micro-batch."""
         start = rank * self.micro_batch * self.accumulation
         return [
             slice(start + number * self.micro_batch, start + (number + 1) * self.micro_batch)

@@ -24,10 +24,11 @@ BESIDE = 12
 
 
 def fitted(batching: Batching, model: Decoder, spec: RunSpec, ranks: Ranks) -> Batching:
-    """`batching` with the largest micro-batch that fits the device of every rank, tried on a model that is whole there.
+    """Try which micro-batch is the largest that fits the device of every rank, and return `batching` with it.
 
-    Nothing of a trial stays: no gradient, and no random number drawn. What interventions add to a step is not tried;
-    where that is too much, the run says so at its first step, and wants a `--micro-batch`.
+    The model is whole on each device while it is tried. Nothing of a trial stays: no gradient, and no random number
+    drawn. What interventions add to a step is not tried; where that is too much, the run says so at its first step, and
+    wants a `--micro-batch`.
     """
 
     def attempt(micro_batch: int) -> None:
@@ -51,8 +52,10 @@ def fitted(batching: Batching, model: Decoder, spec: RunSpec, ranks: Ranks) -> B
 
 
 def largest(share: int, attempt: Callable[[int], None], cleared: Callable[[], None]) -> int:
-    """The largest divisor of `share` for which `attempt` does not run out of memory; 1 where none does, since the run
-    itself then says it best. `cleared` is called after each attempt."""
+    """Find the largest divisor of `share` for which `attempt` does not run out of memory.
+
+    1 where none does, since the run itself then says it best. `cleared` is called after each attempt.
+    """
     for number in (number for number in range(share, 1, -1) if share % number == 0):
         fits = False
         with contextlib.suppress(torch.OutOfMemoryError):

@@ -15,7 +15,7 @@ from plumbline.specs.spec import RunSpec
 
 
 def open_pack(manifest: Path, spec: RunSpec, option: str, sequences: int) -> Pack:
-    """Open a pack and check that the spec can be trained on it.
+    """Open a pack of tokenised sequences, and check that the run of a spec can be trained on it.
 
     Raises:
         PlumblineError: no such pack, another context length or tokenizer, too few sequences.
@@ -34,7 +34,7 @@ def open_pack(manifest: Path, spec: RunSpec, option: str, sequences: int) -> Pac
 def verify(packs: Sequence[Pack], ranks: Ranks, stop: StopRequest) -> None:
     """Make sure that all shards are what was packed, once on each node; every rank waits for the slowest node.
 
-    It may take minutes, so the ranks meet every second meanwhile: no collective times out, and a stop is heeded.
+    It may take minutes, so the ranks meet every second meanwhile: no collective times out, and a stop is obeyed.
 
     Raises:
         PlumblineError: a shard is damaged or cannot be read, on any node.

@@ -1,4 +1,4 @@
-"""Reads the sequences of each step, by a thread while the step before it computes.
+"""Reads the sequences of each step in a thread, while the step before it computes.
 
 Shape suffixes: B sequences of a micro-batch, T tokens.
 """
@@ -17,23 +17,28 @@ from plumbline.train.batches.batching import Batching
 
 
 def rows(pack: Pack, indices: np.ndarray, device: torch.device) -> torch.Tensor:
-    """Some sequences in the host's memory, int64 (B, T); pinned for a GPU, so that copying them there need not wait."""
+    """Read some sequences of a pack into the host's memory, int64 (B, T).
+
+    For a GPU the memory is pinned, so that copying from it need not wait.
+    """
     tokens_BT = torch.from_numpy(pack.rows(indices))
     return tokens_BT.pin_memory() if device.type == "cuda" else tokens_BT
 
 
 class Batches:
-    """What one rank reads in each step: a function of the step alone, so that it can be read before it is asked for."""
+    """Reads one rank's sequences for each step. They follow from the step alone, so that they can be read ahead."""
 
     def __init__(self, pack: Pack, spec: RunSpec, batching: Batching, ranks: Ranks, *, ahead: bool) -> None:
-        """`ahead`: read the next step's by a thread; otherwise each when it is asked for."""
+        """`ahead`: a thread reads the next step's sequences; otherwise they are read when they are asked for."""
         self.pack, self.spec, self.device = pack, spec, ranks.device
         self.places = batching.micro_batches(ranks.rank)
         self._thread = ThreadPoolExecutor(1, "next batch", initializer=self._on_device) if ahead else None
         self._next: tuple[int, Future[list[torch.Tensor]]] | None = None
 
     def take(self, step: int) -> list[torch.Tensor]:
-        """The micro-batches of `step` (from 1), each as `rows` gives it; the thread begins with the step after it.
+        """Return the micro-batches of `step` (from 1), each as `rows` gives it.
+
+        The thread begins with the step after it.
 
         Raises:
             Exception: what reading them raised, as it was.

@@ -1,4 +1,5 @@
-"""Keeps a run at work on the disk, so that it goes on after anything: all of how that is done stands in this folder.
+"""Keeps a run at work on the disk, so that it can continue after anything: all of how that is done is in this
+folder.
 
 Two doors, for who trains:
 

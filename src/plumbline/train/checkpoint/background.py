@@ -1,4 +1,4 @@
-"""Writes a run's checkpoints beside its training, one at a time.
+"""Writes a run's checkpoints while it trains, one at a time.
 
 What is written is a copy in the host's memory, so that steps go on changing the tensors meanwhile. A thread writes,
 syncs, hashes and renames (`plumbline.train.checkpoint.writer`); what goes wrong there is raised in the loop, at the
@@ -30,8 +30,10 @@ from plumbline.train.monitoring.progress import Progress
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Saved:
-    """What goes into a checkpoint, none of it changed any more: of `files` those that this rank writes, and of a rank
-    that does not lead nothing else is read."""
+    """Everything that goes into a checkpoint; none of it changes any more.
+
+    `files`: those that this rank writes. Of a rank that does not lead nothing else is read.
+    """
 
     step: int
     diverged: bool
@@ -42,7 +44,7 @@ class Saved:
 
 
 class BackgroundSaving:
-    """The checkpoint of a run that is being written, if any. All methods are called by every rank at the same step."""
+    """Writes the checkpoints of one run in the background. All methods are called by every rank at the same step."""
 
     def __init__(self, checkpoints: Checkpoints, ranks: Ranks, lease: Lease | None, progress: Progress) -> None:
         self.checkpoints, self.ranks, self.lease, self.progress = checkpoints, ranks, lease, progress
@@ -53,15 +55,14 @@ class BackgroundSaving:
 
     @property
     def under_way(self) -> bool:
-        """Whether a checkpoint has no name yet, as far as this rank knows."""
+        """Whether a checkpoint is being written and has no name yet, as far as this rank knows."""
         return self._shards is not None or self._writer.busy
 
     def begin(self, saved: Saved, *, beside: bool) -> None:
-        """Write a checkpoint once the one before is there (`wait`); with `beside`, from copies made now, and return.
+        """Begin to write a checkpoint, and wait until it is there; with `beside`, copy it now and return at once.
 
         Raises:
             Exception: as `wait`, without `beside`.
-
         """
         copies = snapshot.copied(saved.files, self.ranks.device) if beside else (saved.files, lambda: None)
         saved, there = replace(saved, files=copies[0]), copies[1]
@@ -73,11 +74,12 @@ class BackgroundSaving:
             self.wait(saved.step)
 
     def look(self, step: int) -> None:
-        """Take note, before the step after `step`, of how the writing goes; never waits for the disk.
+        """Check, before the step after `step`, how the writing goes, and name a checkpoint that is done.
+
+        Never waits for the disk.
 
         Raises:
             Exception: as `wait`.
-
         """
         if self._shards is not None:
             self._steps += 1
@@ -90,11 +92,12 @@ class BackgroundSaving:
             self._settled(step)
 
     def wait(self, step: int) -> None:
-        """Until every checkpoint that was begun is there, on all ranks; `step` is where the loop is.
+        """Wait until every checkpoint that was begun is there, on all ranks.
+
+        `step`: the updates that the loop has made.
 
         Raises:
             NoRoom, LeaseError, OSError, RuntimeError: it could not be written.
-
         """
         if self._shards is not None:
             self._name()
@@ -102,7 +105,10 @@ class BackgroundSaving:
         self.ranks.barrier()
 
     def let_end(self) -> None:
-        """Until this rank writes no more, before its lease is given back for another reason: nothing is raised."""
+        """Wait until this rank writes no more, before its lease is given back because of another error.
+
+        Nothing is raised.
+        """
         try:
             self._writer.wait()
         except Exception as error:

@@ -29,7 +29,7 @@ from plumbline.train.checkpoint.state import afresh
 
 
 class Points:
-    """The probe points of one run. All but `due` is for rank 0 only."""
+    """Keeps the probe points of one run. All methods but `due` are for rank 0 only."""
 
     def __init__(self, state: Path, spec: RunSpec) -> None:
         self.spec = spec
@@ -39,7 +39,10 @@ class Points:
         self.steps = {fraction: round(fraction * spec.train.steps) for fraction in fractions}
 
     def due(self, step: int) -> bool:
-        """Whether the weights after `step` are to be kept. (Those of the last step are an output of every run.)"""
+        """Whether the weights after `step` are a probe point to be kept.
+
+        Those of the last step are not: they are an output of every run.
+        """
         return step in self.steps.values() and step < self.spec.train.steps
 
     def has(self, step: int, made_with: dict[str, str]) -> bool:
@@ -60,7 +63,7 @@ class Points:
     def keep(
         self, step: int, weights: dict[str, torch.Tensor], metadata: dict[str, Any], check: Callable[[], None]
     ) -> None:
-        """Write the point of `step`, whole or not at all; `check` as for `Checkpoints.finish`."""
+        """Write the probe point of `step`, whole or not at all; `check` is called before it gets its name."""
         self.kept.directory.mkdir(exist_ok=True)
         fsync_directory(self.kept.directory.parent)
         temporary = self.kept.begin(step)
@@ -68,7 +71,8 @@ class Points:
         self.kept.finish(temporary, step, metadata, check=check)
 
     def lost(self, step: int, diverged: bool) -> list[int]:
-        """Steps of points that a run which goes on after `step` cannot make any more, and has not got.
+        """List the steps of points that are missing and that a run which continues after `step` cannot make any
+        more.
 
         Sizes are compared here, not checksums: it costs nothing at a start.
         """
@@ -76,7 +80,8 @@ class Points:
         return sorted(point for point in passed if damage(self.kept.name(point), checksums=False) is not None)
 
     def leave(self, directory: Path, step: int, completed: bool) -> None:
-        """Put all points up to `step`, the last one made, into `directory`, and an index of all that were asked for.
+        """Put all points up to `step`, the last one made, into `directory` of the outputs, and an index of all asked
+        for.
 
         Raises:
             PlumblineError: a point is not as it was written.

@@ -22,39 +22,42 @@ _HALF = re.compile(r"\.step-\d{7,}(-diverged)?")
 
 
 def claimed(work: Path) -> list[Path]:
-    """The state directories of all runs that were ever started, below ``work/<preset>/state``."""
+    """List the state directories of all runs that were ever started, below ``work/<preset>/state``."""
     found = work.glob(f"*/state/*/*/*/*/{state.IDENTITY}")
     return sorted(path.parent for path in found if not is_aside(path.parent.name))
 
 
 def identity(directory: Path) -> Any:
-    """Whose state it is; None if nothing says so."""
+    """Read which run a state directory belongs to; None if nothing says so."""
     return read_json(directory / state.IDENTITY)
 
 
 def starts(directory: Path) -> list[dict[str, Any]]:
-    """One entry a start, oldest first."""
+    """Read the starts of a run, one entry each, oldest first."""
     return read_json(directory / state.STARTS) or []
 
 
 def fault(directory: Path) -> dict[str, Any] | None:
-    """Why the run may not be started again; None if it may."""
+    """Read why a run may not be started again; None if it may."""
     return read_json(directory / state.FAULT)
 
 
 def saved_at(directory: Path) -> float | None:
-    """When the newest rolling checkpoint was written, in seconds since the epoch; None if there is none."""
+    """Look up when a run's newest rolling checkpoint was written, in seconds since the epoch; None if there is none."""
     times = [path.stat().st_mtime for path in directory.glob(f"step-*[0-9d]/{METADATA}")]
     return max(times) if times else None
 
 
 def holder(directory: Path) -> dict[str, Any] | None:
-    """Who has the lease, as `process_record.read` gives it: empty where the record is broken, None if nobody has it."""
+    """Read which process has the lease of a run, as `process_record.read` gives it.
+
+    Empty where the record is broken, None if nobody has it.
+    """
     return process_record.read(directory / run_lock.NAME)
 
 
 def holder_in_words(directory: Path) -> str:
-    """Who has the lease, for people."""
+    """Say for people which process has the lease of a run."""
     return run_lock.who(directory / run_lock.NAME)
 
 
@@ -70,7 +73,7 @@ def alive(directory: Path, holder: dict[str, Any]) -> bool:
 
 
 def leftovers(directory: Path) -> Iterator[tuple[str, Path]]:
-    """What the run does not need of its state: each thing's kind, ``damaged`` or ``half`` written, and its path."""
+    """Find what a run does not need of its state: each thing's kind, ``damaged`` or ``half`` written, and its path."""
     for path in [*directory.iterdir(), *directory.glob("points/*")]:
         if _DAMAGED.fullmatch(path.name):
             yield "damaged", path
@@ -79,7 +82,7 @@ def leftovers(directory: Path) -> Iterator[tuple[str, Path]]:
 
 
 def set_aside(directory: Path) -> Path:
-    """Move a run's state to a sibling, for good, so that its run starts afresh; returns where it is.
+    """Move a run's state to a sibling directory for good, so that the run starts at step 0; returns where it is.
 
     Raises:
         LeaseError: a trainer is at work in it.

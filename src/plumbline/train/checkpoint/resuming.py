@@ -36,7 +36,7 @@ from plumbline.train.settings import Settings
 
 @contextlib.contextmanager
 def locked(settings: Settings, stop: StopRequest) -> Iterator[Lease]:
-    """Be the only trainer at the run's state directory.
+    """Hold the run's lease during a ``with`` block, so that no other trainer works in its state directory.
 
     Raises:
         LeaseError: another trainer still has it after the time to wait.
@@ -51,18 +51,21 @@ def locked(settings: Settings, stop: StopRequest) -> Iterator[Lease]:
 
 
 class Resumption:
-    """Where one run stands on the disk. Without a lease nothing was claimed, and the run is at its start."""
+    """Finds where one run is to continue, and restores it.
+
+    Without a lease nothing is claimed, and the run is at its start.
+    """
 
     def __init__(
         self, spec: RunSpec, settings: Settings, ranks: Ranks, lease: Lease | None, fingerprints: dict[str, str]
     ) -> None:
-        """`fingerprints`: as of `RunDirectory`."""
+        """`fingerprints`: those of the run's packs, by their keys in the metadata of checkpoints."""
         self.directory = RunDirectory(spec, settings, ranks, lease, fingerprints)
         self._found: Checkpoint | None = None
 
     @property
     def step(self) -> int:
-        """The step that the run goes on from."""
+        """The step that the run continues from: how many updates its checkpoint has seen."""
         return 0 if self._found is None else self._found.step
 
     @property
@@ -74,11 +77,11 @@ class Resumption:
 
     @property
     def starts(self) -> list[dict[str, Any]]:
-        """One entry a start, oldest first."""
+        """The starts of the run so far, one entry each, oldest first."""
         return self.directory.records.starts
 
     def find(self) -> None:
-        """Make the state directory this run's, and find the checkpoint to go on from (a collective).
+        """Make the state directory this run's, and find the checkpoint to continue from (a collective).
 
         Raises:
             GivenUp: the run may not be started again.
@@ -91,7 +94,10 @@ class Resumption:
     def put_back(
         self, state: TrainingState, model: nn.Module, optimizer: Optimizer, interventions: Sequence[Intervention]
     ) -> Path | None:
-        """Go on from the checkpoint that was found, whoever saved it on however many ranks; returns where it lies."""
+        """Restore everything from the checkpoint that was found, whoever saved it on however many ranks.
+
+        Returns its path. None where there is no checkpoint.
+        """
         if self._found is None:
             return None
         path, ranks = self._found.path, self.directory.ranks
@@ -102,8 +108,11 @@ class Resumption:
         return path
 
     def make_finite(self, model: nn.Module, step: int) -> int:
-        """Leave weights that are all finite as they are after `step`; otherwise put back those of the newest checkpoint
-        that are, or of the start. Returns their step (a collective)."""
+        """Make sure that all weights are finite, and return the step that they are of (a collective).
+
+        Finite ones stay as they are after `step`; else those of the newest checkpoint that are finite, or of the start,
+        are put back.
+        """
         ranks = self.directory.ranks
         if weights.finite(model, ranks):
             return step
@@ -127,7 +136,7 @@ class Resumption:
         return found
 
     def _claim(self) -> Checkpoint | None:
-        """Under the lease: make the state directory this run's, and find the checkpoint to go on from."""
+        """Under the lease: make the state directory this run's, and find the checkpoint to continue from."""
         directory, spec, place = self.directory, self.directory.spec, self.directory.settings.state
         identity = {"key": spec.key, "preset": spec.preset, "steps": spec.train.steps, "spec": spec.to_dict()}
         directory.records.claim({"run_id": spec.run_id} | identity | directory.whose)

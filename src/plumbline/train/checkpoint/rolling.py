@@ -45,12 +45,12 @@ _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 class Damaged(Exception):
-    """A checkpoint is not as it was written; the message says in what."""
+    """Raised where a checkpoint is not as it was written; the message says in what."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkpoint:
-    """A checkpoint that was found whole."""
+    """A checkpoint that was found whole: its path, its step and its metadata."""
 
     path: Path
     step: int
@@ -58,7 +58,7 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints of one state directory. Used by rank 0 only."""
+    """Writes and finds the checkpoints of one state directory. Used by rank 0 only."""
 
     def __init__(self, directory: Path, keep: int | None) -> None:
         """`keep` newest checkpoints stay, and the newest finite one in any case; None keeps all."""
@@ -66,16 +66,19 @@ class Checkpoints:
         self.unreadable: set[Path] = set()
 
     def name(self, step: int, diverged: bool = False) -> Path:
-        """Where the checkpoint of a step belongs."""
+        """Spell the directory of a step's checkpoint."""
         return self.directory / f"step-{step:07d}{'-diverged' if diverged else ''}"
 
     def has(self, step: int, diverged: bool = False) -> bool:
-        """Whether a step's checkpoint need not be written again; one that could not be read is."""
+        """Whether a step's checkpoint is there, so that it need not be written.
+
+        One that could not be read counts as missing.
+        """
         path = self.name(step, diverged)
         return path not in self.unreadable and path.exists()
 
     def begin(self, step: int) -> Path:
-        """An empty temporary directory for the checkpoint of a step; leftovers of killed trainers go away."""
+        """Make an empty temporary directory for the checkpoint of a step; leftovers of killed trainers are removed."""
         for leftover in self.directory.glob(".step-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         temporary = self.directory / f".step-{step:07d}"
@@ -90,7 +93,8 @@ class Checkpoints:
         diverged: bool = False,
         check: Callable[[], None] = lambda: None,
     ) -> Path:
-        """Sync the files, write the metadata, rename, sync the directory, and drop what is too old.
+        """Complete the checkpoint in a temporary directory: sync its files, write its metadata, rename it, and drop old
+        ones.
 
         `check` is called before the rename: it raises where the directory is not this trainer's any more.
         """
@@ -118,7 +122,7 @@ class Checkpoints:
         return final
 
     def newest(self) -> Checkpoint | None:
-        """The newest whole checkpoint. Damaged ones are renamed ``….damaged`` and named on stderr.
+        """Find the newest whole checkpoint. Damaged ones are renamed ``….damaged`` and named on stderr.
 
         None where there is none; `found_any` tells whether there ever was one.
 
@@ -148,7 +152,7 @@ class Checkpoints:
         return None
 
     def newest_finite(self) -> Checkpoint | None:
-        """The newest whole checkpoint whose weights are all finite."""
+        """Find the newest whole checkpoint whose weights are all finite; None where there is none."""
         for path in self._all():
             try:
                 metadata = read_whole(path)
@@ -159,11 +163,13 @@ class Checkpoints:
         return None
 
     def found_any(self) -> bool:
-        """Whether there is, or was, any checkpoint."""
+        """Whether there is, or was, any checkpoint, damaged ones included."""
         return any(self.directory.glob("step-*"))
 
     def owner(self, keys: tuple[str, ...]) -> dict[str, Any] | None:
-        """What the newest checkpoint that says so is of: `keys` of its metadata, whether or not it is whole."""
+        """Read from the newest checkpoint that has them which run it is of: `keys` of its metadata, whether or not it
+        is whole.
+        """
         for path in self._all():
             try:
                 metadata = _metadata(path)
@@ -198,9 +204,9 @@ class Checkpoints:
 
 
 def read_whole(path: Path, checksums: bool = True) -> dict[str, Any]:
-    """The metadata of a checkpoint all of whose files are as they were written.
+    """Read the metadata of a checkpoint, and check that all of its files are as they were written.
 
-    Without `checksums` its files are sized and not read.
+    Without `checksums` the files' sizes are compared, and they are not read.
 
     Raises:
         Damaged: something is missing or is not as it was written.
@@ -220,7 +226,7 @@ def read_whole(path: Path, checksums: bool = True) -> dict[str, Any]:
 
 
 def damage(path: Path, checksums: bool = True) -> str | None:
-    """What is wrong with a checkpoint; None if it is whole. Arguments and OSError as `read_whole`."""
+    """Say what is wrong with a checkpoint; None if it is whole. Arguments and OSError as `read_whole`."""
     try:
         read_whole(path, checksums)
     except Damaged as damaged:

@@ -15,7 +15,9 @@ from plumbline.train.settings import Settings
 
 
 class RunDirectory:
-    """The state directory of one run, as one rank sees it. Only the rank that has the lease changes anything in it.
+    """Names what lies in the state directory of one run, as one rank sees it.
+
+    Only the rank with the lease changes it.
 
     Attributes:
         whose: what says of a checkpoint or a probe point which run's it is.
@@ -37,5 +39,5 @@ class RunDirectory:
 
     @property
     def circumstances(self) -> dict[str, Any]:
-        """Under what a run is given up, and is not started again: settings, ranks, code."""
+        """The settings, ranks and code under which a run that was given up is not started again."""
         return self.settings.circumstances() | {"ranks": self.ranks.world} | self.made_with

@@ -1,4 +1,4 @@
-"""Lets one trainer at a time at a run: a lease in the state directory.
+"""Lets only one trainer at a time work at a run, by a lease in the state directory.
 
 The lease is a file made with O_EXCL that names its holder; a thread refreshes its modification time. Beside it an
 flock, where the file system has locks, settles races on one machine at once. A lease is stale, and is taken over,
@@ -31,11 +31,11 @@ LOCK = "lease.lock"
 
 
 class LeaseError(PlumblineError):
-    """Another trainer has the run."""
+    """Raised where another trainer has the run."""
 
 
 class Lease:
-    """Held from `acquire` to `release`; use as a context manager."""
+    """A trainer's lease on a run, held from `acquire` to `release`; use it as a context manager."""
 
     def __init__(self, directory: Path, *, limit: float, wait: float, stop: StopRequest | None = None) -> None:
         """`limit`: seconds after which a silent holder is taken for dead; `wait`: how long to wait for a live one."""
@@ -59,7 +59,7 @@ class Lease:
         self.release()
 
     def acquire(self) -> None:
-        """Take the lease, waiting for a live holder.
+        """Take the lease, and wait while another living trainer holds it.
 
         Raises:
             LeaseError: another trainer still holds it after `wait` seconds.
@@ -83,7 +83,7 @@ class Lease:
         self._heartbeat.start()
 
     def check(self) -> None:
-        """Make sure the lease is still ours, before anything is written.
+        """Make sure, before anything is written, that the lease is still this trainer's.
 
         Raises:
             LeaseError: it was taken over.
@@ -101,7 +101,7 @@ class Lease:
         )
 
     def release(self) -> None:
-        """Give the lease back, if it is still ours."""
+        """Give the lease back, if it is still this trainer's."""
         self._finished.set()
         if self._heartbeat.is_alive():
             self._heartbeat.join()
@@ -163,7 +163,7 @@ class Lease:
 
 
 def who(path: Path) -> str:
-    """The holder of a lease in words; of a broken one, its file and what is wrong with it."""
+    """Say for people who holds a lease; of a broken one, its file and what is wrong with it."""
     holder = process_record.read(path)
     if holder is None:
         return "an unknown trainer"

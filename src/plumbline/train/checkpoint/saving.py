@@ -31,7 +31,7 @@ from plumbline.train.optim import Optimizer
 
 
 class Saver:
-    """All that is saved of one run at work. What is a collective is called by every rank at the same step."""
+    """Saves one run at work. Methods that are collectives are called by every rank at the same step."""
 
     def __init__(
         self,
@@ -61,19 +61,20 @@ class Saver:
     # Rolling checkpoints
 
     def due(self, step: int) -> bool:
-        """Whether a checkpoint is due after `step` by its number, which every rank knows at once."""
+        """Whether a checkpoint is due after `step` by the step's number, which every rank knows at once."""
         every = self.directory.settings.checkpoint_steps
         return every is not None and step % every == 0
 
     def wanted(self) -> bool:
-        """Whether rank 0 wants a checkpoint by the clock."""
+        """Whether rank 0 wants a checkpoint because enough time has passed since the last one."""
         if not self.directory.ranks.leader or self.directory.settings.checkpoint_steps is not None:
             return False
         return time.monotonic() - self._saved_at >= self._every_seconds and not self._background.under_way
 
     def save(self, state: TrainingState, *, beside: bool = False) -> None:
-        """Write a checkpoint of `state`, unless there is one of its step (a collective). It is there on return; with
-        `beside` it may still be written while further steps are taken.
+        """Write a checkpoint of `state`, unless there is one of its step (a collective).
+
+        It is there on return; with `beside` it may still be written while further steps are taken.
 
         Raises:
             Exception: as `wait`, of this checkpoint or of the one before.
@@ -105,7 +106,7 @@ class Saver:
         self._saved_at = time.monotonic()
 
     def look(self, step: int) -> None:
-        """Take note, before the step after `step`, of how the writing goes; never waits for the disk (a collective).
+        """Check, before the step after `step`, how the writing goes; never waits for the disk (a collective).
 
         Raises:
             Exception: as `wait`.
@@ -113,7 +114,9 @@ class Saver:
         self._background.look(step)
 
     def wait(self, step: int) -> None:
-        """Until every checkpoint that was begun is there, on all ranks; `step` is where the loop is (a collective).
+        """Wait until every checkpoint that was begun is there, on all ranks (a collective).
+
+        `step`: the updates that the loop has made.
 
         Raises:
             NoRoom, LeaseError, OSError, RuntimeError: it could not be written.
@@ -121,13 +124,16 @@ class Saver:
         self._background.wait(step)
 
     def let_end(self) -> None:
-        """Until this rank writes no more, before its lease is given back for another reason: nothing is raised."""
+        """Wait until this rank writes no more, before its lease is given back because of another error.
+
+        Nothing is raised.
+        """
         self._background.let_end()
 
     # Weights that stay
 
     def point_due(self, step: int) -> bool:
-        """Whether the weights after `step` are to be kept for good."""
+        """Whether the weights after `step` are a probe point, which is kept for good."""
         return self.directory.points.due(step)
 
     def keep_point(self, step: int) -> None:
@@ -157,12 +163,12 @@ class Saver:
     # How the start went
 
     def note(self, **facts: Any) -> None:
-        """Add to what is recorded of the start that this process began, if it did."""
+        """Add facts to the record of the start that this process began, if it began one."""
         if self.directory.started:
             guarded(self.directory.settings.state, lambda: self.directory.records.amend(**facts))
 
     def end(self, how: str, step: int, facts: dict[str, Any]) -> None:
-        """Record how that start has ended, with `facts` of it; what cannot be written is not worth a fault."""
+        """Record how this process's start has ended, with `facts` of it; a failure to write them is ignored."""
         if not self.directory.started or self.directory.lease is None:
             return
         with contextlib.suppress(LeaseError, OSError):
@@ -170,7 +176,10 @@ class Saver:
             self.directory.records.amend(ended=how, ended_at=step, **facts)
 
     def end_by(self, error: Exception, step: int, facts: dict[str, Any], *, in_loop: bool) -> None:
-        """As `end`, by an error; one in the loop that is not the disk's or the lease's counts against the run."""
+        """Record that this process's start ended by an error.
+
+        An error in the loop counts towards giving the run up, unless it is the disk's or the lease's.
+        """
         how = "disk full" if is_full(error) else "lease lost" if isinstance(error, LeaseError) else "error"
         if in_loop and how == "error":
             how = COUNTED

@@ -21,12 +21,14 @@ HEADER = "plumbline"
 
 
 def file_name(rank: int) -> str:
-    """The file that a rank writes."""
+    """Name the file that a rank writes."""
     return f"rank-{rank:05d}.safetensors"
 
 
 def pieces(tensors: dict[str, torch.Tensor], ranks: Ranks) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """What this rank writes of `tensors` (sharded by rows, or the same on every rank), and its header."""
+    """Cut from `tensors` (sharded by rows, or the same on every rank) what this rank writes, and make the file's
+    header.
+    """
     held, places = {}, {}
     for name, value in tensors.items():
         first, last = held_rows(value)
@@ -37,14 +39,14 @@ def pieces(tensors: dict[str, torch.Tensor], ranks: Ranks) -> tuple[dict[str, to
 
 
 class Shards:
-    """The files of one checkpoint.
+    """Reads the files of one checkpoint of sharded training.
 
     Attributes:
         shapes: tensor -> its shape when it is whole.
     """
 
     def __init__(self, directory: Path) -> None:
-        """Read the headers.
+        """Read the headers of the files in a checkpoint's folder of shards.
 
         Raises:
             PlumblineError: a file is not there or not of this form, they are not of one checkpoint, or some rows of a
@@ -99,7 +101,7 @@ class Shards:
             raise PlumblineError(f"{path} is none of sharded training's files: {error!r}") from error
 
     def read(self, name: str, first: int, last: int) -> torch.Tensor:
-        """Rows `first` to `last` (exclusive) of a tensor, on the CPU; a tensor of no dimensions is one row."""
+        """Read rows `first` to `last` (exclusive) of a tensor, on the CPU; a tensor of no dimensions is one row."""
         found = []
         for begins, ends, path in self.pieces[name]:
             start, stop = max(first, begins) - begins, min(last, ends) - begins
@@ -111,12 +113,12 @@ class Shards:
         return torch.cat(found) if found else torch.empty(0, *self.shapes[name][1:])
 
     def whole(self, name: str) -> torch.Tensor:
-        """A tensor in one piece, on the CPU."""
+        """Read a tensor in one piece, on the CPU."""
         return self.read(name, 0, _rows(self.shapes[name]))
 
     @torch.no_grad()
     def fill(self, name: str, value: torch.Tensor) -> None:
-        """Read into `value`, sharded or not, as much of it as this rank holds."""
+        """Fill `value`, sharded or not, with as much of a tensor as this rank holds."""
         local(value).copy_(self.read(name, *held_rows(value)))
 
 

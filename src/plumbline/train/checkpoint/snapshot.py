@@ -1,7 +1,7 @@
-"""Writes weights and optimizer to files and reads them back: whole by one rank, or each rank's rows by itself
-(`plumbline.train.checkpoint.shards`).
+"""Writes weights and optimizer to files and reads them back.
 
-Either form can be read into either kind of model: a run that was saved by N ranks resumes on M, sharded or not.
+They are written whole by one rank, or each rank's rows by itself (`plumbline.train.checkpoint.shards`). Either form can
+be read into either kind of model: a run that was saved by N ranks resumes on M, sharded or not.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHARDS = "shards"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class File:
-    """A file of tensors that this rank writes into a checkpoint, by its path in there."""
+    """A file of tensors that this rank writes into a checkpoint; `path` is within the checkpoint's directory."""
 
     path: Path
     tensors: dict[str, torch.Tensor]
@@ -40,7 +40,10 @@ class File:
 
 
 def files(model: nn.Module, optimizer: Optimizer, ranks: Ranks) -> list[File]:
-    """What this rank writes of weights and optimizer: tensors that training goes on changing (`copied`)."""
+    """Collect the files that this rank writes of weights and optimizer.
+
+    Training goes on changing their tensors (`copied`).
+    """
     weights = {name: value.detach() for name, value in model.named_parameters()}
     state = optimizer.tensors()
     if is_sharded(model):
@@ -53,10 +56,10 @@ def files(model: nn.Module, optimizer: Optimizer, ranks: Ranks) -> list[File]:
 
 
 def copied(files: list[File], device: torch.device) -> tuple[list[File], Callable[[], None]]:
-    """The same with tensors of their own in the host's memory, and what waits until they are there.
+    """Copy the tensors of files into the host's memory.
 
-    From a GPU they are copied into pinned memory in the order of its work, so that the caller need not wait.
-
+    Returns the copies, and a function that waits until they are there. From a GPU they are copied into pinned memory in
+    the order of its work, so that the caller need not wait.
     """
     copies = [replace(file, tensors={name: _copy(value) for name, value in file.tensors.items()}) for file in files]
     if device.type != "cuda":
@@ -73,7 +76,7 @@ def _copy(value: torch.Tensor) -> torch.Tensor:
 
 
 def write(directory: Path, files: list[File]) -> None:
-    """Write them below `directory`."""
+    """Write files of tensors below `directory`."""
     for file in files:
         write_weights(directory / file.path, file.tensors, file.header)
 
@@ -99,17 +102,18 @@ def on_every_rank(ranks: Ranks, write: Callable[[], None]) -> None:
 
 
 def write_weights(path: Path, tensors: dict[str, torch.Tensor], header: dict[str, str] | None = None) -> None:
-    """One safetensors file, whole or not there, readable like any other file (safetensors alone makes it private)."""
+    """Write one safetensors file, whole or not at all, readable like any other file (safetensors alone makes it
+    private).
+    """
     with atomic(path) as file:
         save_file({name: value.contiguous() for name, value in tensors.items()}, file.name, metadata=header)
 
 
 def load(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> None:
-    """Read weights, and the optimizer's state if one is given, into a model of either kind.
+    """Read weights, and the optimizer's state if one is given, into a model, whether it is sharded or not.
 
     Raises:
         PlumblineError: the names are not the model's, or the state is in a form that is not read.
-
     """
     if (directory / SHARDS).is_dir():
         _load_shards(directory / SHARDS, model, optimizer)
@@ -125,11 +129,10 @@ def load(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> None
 
 
 def place(model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
-    """Fill the parameters from whole tensors.
+    """Fill a model's parameters, sharded or not, from whole tensors.
 
     Raises:
         PlumblineError: the names are not the model's.
-
     """
     parameters = dict(model.named_parameters())
     if tensors.keys() != parameters.keys():
@@ -140,7 +143,7 @@ def place(model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
 
 
 def initialise_again(model: nn.Module, init_seed: int) -> None:
-    """The weights of step 0, sharded or not."""
+    """Set a model, sharded or not, to the weights of step 0."""
     if is_sharded(model):
         place(model, dict(create(model.spec, init_seed).named_parameters()))
     else:

@@ -37,19 +37,20 @@ _ASIDE = re.compile(r"(.+)\.(set-aside-\d+|of-[0-9a-f]+-[0-9a-f]+)")
 
 
 class GivenUp(PlumblineError):
-    """The run may not be started again until somebody has looked at it."""
+    """Raised where a run may not be started again until somebody has looked at it."""
 
 
 class StateDirectory:
-    """Bookkeeping beside the checkpoints. Used by rank 0 only, under the lease."""
+    """Keeps the records of one state directory. Used by rank 0 only, under the lease."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def claim(self, identity: dict[str, Any]) -> None:
-        """Make this the state of the run `identity`: state of any other run moves beside it, its own comes back.
+        """Make the directory the state of the run `identity`: state of any other run moves to a sibling, this run's
+        comes back.
 
-        Each step can be interrupted anywhere: run.json goes last and comes first, so that the next start goes on.
+        Each step can be interrupted anywhere: run.json goes last and comes first, so that the next start continues.
 
         Raises:
             PlumblineError: there is state, and nothing says whose.
@@ -106,7 +107,9 @@ class StateDirectory:
         fsync_directory(target)
 
     def set_aside(self) -> Path:
-        """Move everything but the lease to a sibling ``<name>.set-aside-N``, for good: its run starts afresh."""
+        """Move everything but the lease to a sibling ``<name>.set-aside-N`` for good, so that the run starts at step
+        0.
+        """
         place = next(
             candidate
             for number in itertools.count(1)
@@ -117,7 +120,7 @@ class StateDirectory:
         return place
 
     def refuse_if_given_up(self, circumstances: dict[str, Any]) -> None:
-        """Do not start a run that was given up under the same circumstances.
+        """Refuse to start a run that was given up under the same circumstances.
 
         Raises:
             GivenUp: ``fault.json`` says so.
@@ -133,7 +136,7 @@ class StateDirectory:
         raise GivenUp(f"{fault['reason']} (recorded {fault['time']}). To try again nevertheless, delete {path}")
 
     def give_up(self, reason: str, circumstances: dict[str, Any]) -> None:
-        """Record why the run may not be started again."""
+        """Record why the run may not be started again under these circumstances."""
         record = {
             "reason": reason,
             "circumstances": circumstances,
@@ -144,11 +147,11 @@ class StateDirectory:
 
     @property
     def starts(self) -> list[dict[str, Any]]:
-        """One entry a start, oldest first."""
+        """The starts of the run so far, one entry each, oldest first."""
         return read_or_set_aside(self.path / STARTS) or []
 
     def start(self, step: int, limit: int, details: dict[str, Any], circumstances: dict[str, Any]) -> None:
-        """Record a start at `step`.
+        """Record that the run starts at `step`, with `details`; give it up if `limit` starts there have failed.
 
         Raises:
             GivenUp: the last `limit` starts that ended by a fault were all at this step: the run makes no progress.
@@ -175,19 +178,19 @@ class StateDirectory:
         atomic_write_json(self.path / STARTS, [*starts, entry])
 
     def restore_start(self, metadata: dict[str, Any]) -> None:
-        """Where the starts of a finished run are lost, say what its last checkpoint says."""
+        """Write the record of starts of a finished run again, where it is lost, from its last checkpoint's metadata."""
         known = {key: metadata[key] for key in ("code_sha256", "torch", "strategy") if key in metadata}
         entry = {"step": 0, "time": None, "resumed": False, "recovered": True, "world_size": metadata.get("ranks")}
         atomic_write_json(self.path / STARTS, [entry | known])
 
     def amend(self, **facts: Any) -> None:
-        """Add to the entry of the last start."""
+        """Add facts to the record of the last start."""
         *earlier, last = self.starts
         atomic_write_json(self.path / STARTS, [*earlier, last | facts])
 
 
 def afresh(state: Path) -> str:
-    """How to ask that a run begin at step 0."""
+    """Spell, for an error message, the command that makes a run begin at step 0."""
     return f"let the run start afresh with `python -m plumbline.operate.cleanup --afresh {state}`"
 
 
@@ -202,7 +205,7 @@ def _aside(identity: dict[str, Any]) -> str:
 
 
 def read_or_set_aside(path: Path) -> Any:
-    """A JSON file's content; None if it is not there. One that is not whole is named and renamed ``….damaged``."""
+    """Read a JSON file; None if it is not there. One that is not whole is named and renamed ``….damaged``."""
     try:
         return parse_json(path.read_bytes())
     except FileNotFoundError:

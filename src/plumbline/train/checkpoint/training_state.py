@@ -1,4 +1,4 @@
-"""Puts what a run knows of itself into a checkpoint, beside weights and optimizer, and takes it out again.
+"""Saves and restores what a run's loop knows beside weights and optimizer.
 
 That is the step (= the data position), the metrics and the online probes so far, random states, the states of
 interventions, and a divergence if there was one. Learning rates and data order are pure functions of the step.
@@ -44,14 +44,17 @@ ONLINE_ROW = np.dtype(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
-    """The state as it goes into a checkpoint, none of it changed any more. `loop` is the text of ``loop.json``."""
+    """The training state as it goes into a checkpoint; none of it changes any more.
+
+    `loop` is the text of ``loop.json``.
+    """
 
     metrics: Metrics
     online: Online
     loop: str
 
     def write(self, directory: Path) -> None:
-        """Into a checkpoint's directory; online probes where the run has any."""
+        """Write the state into a checkpoint's directory; values of online probes where the run has any."""
         _save(directory / METRICS, np.array(self.metrics.rows, dtype=metrics.ROW))
         if self.online.probes:
             rows = [
@@ -70,12 +73,12 @@ class Written:
 
 
 class TrainingState:
-    """How far a run is; its loop goes on changing it.
+    """The state of a run's loop: how far it is. The loop goes on changing it.
 
     Attributes:
         step: updates made.
         random: random states before the step that comes next.
-        divergence: the step, the reason, and once it is settled the step of the weights; None of a run that goes on.
+        divergence: the step, the reason, and once it is settled the step of the weights; None of a run that continues.
     """
 
     def __init__(self, spec: RunSpec, device: torch.device) -> None:
@@ -93,7 +96,7 @@ class TrainingState:
         return self._earlier + time.monotonic() - self._began
 
     def so_far(self, ranks: Ranks, interventions: Sequence[Intervention]) -> Written:
-        """What goes into a checkpoint now (a collective)."""
+        """Copy the state as a checkpoint takes it now (a collective)."""
         loop = {
             "step": self.step,
             "seconds": self.seconds,
@@ -104,7 +107,7 @@ class TrainingState:
         return Written(metrics=self.metrics.so_far(), online=self.online.so_far(), loop=pretty_json(loop))
 
     def put_back(self, directory: Path, ranks: Ranks, interventions: Sequence[Intervention]) -> None:
-        """Take it out of a checkpoint's directory, whoever wrote it on however many ranks."""
+        """Restore the state from a checkpoint's directory, whoever wrote it on however many ranks."""
         loop = parse_json((directory / LOOP).read_text(encoding="utf-8"))
         self.metrics = Metrics(np.load(directory / METRICS, allow_pickle=False).tolist())
         if self.online.probes:

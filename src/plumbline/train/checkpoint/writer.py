@@ -1,4 +1,4 @@
-"""Does one piece of work at a time in a thread, while its caller goes on."""
+"""Runs one piece of work at a time in a thread, while its caller continues."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Writer:
-    """What it is given to do takes no part in collectives and touches nothing that training changes.
+    """Runs work in a thread. The work takes no part in collectives and touches nothing that training changes.
 
     The thread is a daemon: a process that is told to end at once (the second Ctrl-C) does not wait for the disk, and
     what was half written is a temporary directory, as after a kill.
@@ -19,11 +19,11 @@ class Writer:
 
     @property
     def busy(self) -> bool:
-        """Whether work is under way."""
+        """Whether the thread is at work."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, work: Callable[[], None]) -> None:
-        """Do `work` as soon as what is under way has ended.
+        """Start `work` in the thread as soon as the work before it has ended.
 
         Raises:
             Exception: what the work before it raised, which nobody has asked for yet.
@@ -33,7 +33,7 @@ class Writer:
         self._thread.start()
 
     def wait(self) -> None:
-        """Until nothing is under way.
+        """Wait until no work is under way.
 
         Raises:
             Exception: what the work raised, as it was; once.

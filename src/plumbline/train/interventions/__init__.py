@@ -1,4 +1,4 @@
-"""Interventions of the training loop, one component file each; `_base` has the interface."""
+"""Holds the interventions of the training loop, one component file each; `_base` has the interface."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ __all__ = ["Attachment", "Intervention", "build"]
 
 
 def build(specs: tuple[dict[str, Any], ...]) -> list[Intervention]:
-    """The interventions of a spec, in its order; each is ``{"name": ..., every option}``, as the spec checked it."""
+    """Build the interventions of a spec, in its order.
+
+    Each is ``{"name": ..., every option}``, as the spec checked it.
+    """
     hooks = []
     for given in specs:
         hook = load("intervention", given["name"])(**{key: value for key, value in given.items() if key != "name"})

@@ -1,4 +1,4 @@
-"""Interventions change how a run is trained, at three points of the loop and nowhere else:
+"""Defines interventions, which change how a run is trained, at three points of the loop and nowhere else:
 
 1. before a step: a multiplier on the learning rate of the parameters it selects by role and layer, or of their rows;
 2. in the loss: an extra term for each micro-batch;
@@ -25,8 +25,11 @@ from plumbline.train.monitoring.progress import Progress
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attachment:
-    """What an intervention sees of a run: its spec, the model (not wrapped for several ranks), the ranks, over which
-    every decision must be agreed, the validation pack, and where it may say what it decided."""
+    """The parts of a run that an intervention sees: its spec, the model (not wrapped for several ranks), and the
+    validation pack.
+
+    Every decision must be agreed over `ranks`; `progress` is where an intervention may say what it decided.
+    """
 
     spec: RunSpec
     model: nn.Module
@@ -36,7 +39,7 @@ class Attachment:
 
 
 class Intervention:
-    """Does nothing at each of the points; a subclass overrides what it needs.
+    """The interface of interventions. It does nothing at each of the points; a subclass overrides what it needs.
 
     A file ``interventions/<name>.py`` holds one subclass, marked ``@component``; its options are its keyword-only
     arguments.
@@ -48,58 +51,67 @@ class Intervention:
     scales_weight_decay = True
 
     def attach(self, run: Attachment) -> None:
-        """Called once, before anything else; the optimizer is made afterwards."""
+        """Attach the intervention to a run. Called once, before anything else; the optimizer is made afterwards."""
 
     def at_once(self, step: int) -> bool:
-        """Whether the loss of step `step` must be known to be finite before its update, and every earlier one before
-        the step begins. Asked before `begin`, and the same on every rank.
+        """Whether the loss of step `step` must be known to be finite before the step's update.
 
+        Every earlier loss must then be known before the step begins. Asked before `begin`, and the same on every rank.
         Where this is False, nothing may be read from a GPU or changed in that step: multipliers and extra terms follow
         from the step's number and what was decided before. A GPU need then not wait for the host.
         """
         return True
 
     def begin(self, step: int) -> None:
-        """Read what step `step` (1-based) depends on: nothing of it is computed yet. Every rank calls this.
+        """Read what step `step` (1-based) depends on, before anything of it is computed. Every rank calls this.
 
         It may be called again for the same step, when a run was stopped in the middle of it; it must then give the
         same.
         """
 
     def label(self, name: str, role: ParameterRole) -> str | None:
-        """Names the set of parameters that share a multiplier; None leaves the parameter alone."""
+        """Name the set of parameters with one multiplier that a parameter belongs to.
+
+        None leaves the parameter alone.
+        """
         return None
 
     def before_step(self, step: int) -> dict[str, float]:
-        """Label -> multiplier of the learning rate of step `step` (1-based). Gradients are there, already clipped."""
+        """Give label -> multiplier of the learning rate of step `step` (1-based).
+
+        Gradients are there, already clipped.
+        """
         return {}
 
     def row_multipliers(self, step: int) -> dict[str, torch.Tensor]:
-        """Parameter name -> multiplier of the learning rate of step `step` (1-based) for each of its rows (X,), all of
-        them on every rank. Weight decay is scaled with it. The parameters are as they were before the step."""
+        """Give parameter name -> multiplier of the learning rate of step `step` (1-based) for each of its rows (X,).
+
+        All rows are on every rank. Weight decay is scaled with the rate. The parameters are as they were before the
+        step.
+        """
         return {}
 
     def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor | None:
-        """A term added to a micro-batch's mean loss, read after its forward pass; averaged over micro-batches."""
+        """Give a term to be added to a micro-batch's mean loss, after its forward pass; averaged over micro-batches."""
         return None
 
     def after_step(self, step: int) -> None:
-        """Change the parameters after the optimizer did."""
+        """Change the parameters after the optimizer has made its update."""
 
     def end(self, step: int) -> None:
         """Look at the parameters after step `step` (1-based): nothing changes them any more. Every rank calls this."""
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint must hold, as JSON: decisions taken and counters."""
+        """Give what a checkpoint must hold, as JSON: decisions taken and counters."""
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take up what `state` gave."""
+        """Restore what `state` gave."""
 
     def measured(self) -> list[tuple[int, str, float, float | None]]:
-        """What was read so far, for the frame of probes: step, name, value and null, in the order of the steps."""
+        """Give what was read so far, for the frame of probes: step, name, value and null, in the order of the steps."""
         return []
 
     def report(self, step: int) -> dict[str, Any]:
-        """What was decided up to `step`, the last one made: for ``outcome.json``."""
+        """Give what was decided up to `step`, the last one made, for ``outcome.json``."""
         return {}

@@ -1,4 +1,4 @@
-"""The matrices that make queries and keys, found by role, and how their rows are cut into heads.
+"""Finds the matrices that make queries and keys by role, and cuts their rows into heads.
 
 Two kinds of projections are known: one matrix of queries and one of keys (whose heads groups of query heads may share),
 and latent attention. A number for each block of rows is kept by role as (layers, blocks), in float64. Beside the
@@ -50,7 +50,7 @@ class Heads:
     """
 
     def __init__(self, run: Attachment, intervention: str) -> None:
-        """Find them.
+        """Find the matrices of queries and keys in a run's model.
 
         Raises:
             PlumblineError: the projections are of neither kind, or logits are not linear in the weights of a head.
@@ -70,8 +70,10 @@ class Heads:
         self._require_linear(spec, intervention)
 
     def norms(self, norm: Literal["frobenius", "spectral"]) -> dict[str, torch.Tensor]:
-        """Role -> norm of each block of each layer's matrix (L, N) in float64, biases left out; a collective where
-        parameters are sharded."""
+        """Compute role -> norm of each block of each layer's matrix (L, N) in float64, biases left out.
+
+        It is a collective where parameters are sharded.
+        """
         return {
             role: torch.stack([
                 NORMS[norm](full(self.parameters[own[0]].detach()).unflatten(0, (self.blocks[role], -1)))
@@ -81,8 +83,11 @@ class Heads:
         }  # fmt: skip
 
     def rows(self, by_role: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Of a number for each block (L, N) of some roles: parameter name -> one for each of its rows (X,). A bias goes
-        with its matrix."""
+        """Spread a number for each block (L, N) of some roles over rows: parameter name -> one for each of its rows
+        (X,).
+
+        A bias goes with its matrix.
+        """
         return {
             name: values_N.repeat_interleave(self.parameters[name].shape[0] // self.blocks[role])
             for role, values_LN in by_role.items()
@@ -91,7 +96,7 @@ class Heads:
         }
 
     def scales(self, gamma_LH: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Role -> what to multiply its blocks with (L, N) so that head h's logits are gamma_h times what they were.
+        """Compute role -> factors of its blocks (L, N) that make the logits of head h gamma_h times what they were.
 
         Queries and keys get the root of gamma each. A key head that several query heads share gets the root of their
         smallest gamma, and each query head what is missing. Latent attention has one rotary key for all heads, so that
@@ -104,11 +109,11 @@ class Heads:
         return {"query": gamma_LH / self.per_head(root_LG), "key": root_LG}
 
     def over_group(self, values_LH: torch.Tensor) -> torch.Tensor:
-        """Query heads by the group that they belong to (L, G, H / G)."""
+        """Sort a number for each query head (L, H) by the group that the head belongs to (L, G, H / G)."""
         return values_LH.unflatten(1, (self.groups, -1))
 
     def per_head(self, values_LG: torch.Tensor) -> torch.Tensor:
-        """For each query head (L, H) what its group has."""
+        """Give each query head the number of its group (L, G): (L, H)."""
         return values_LG.repeat_interleave(self.heads // self.groups, dim=1)
 
     @torch.no_grad()

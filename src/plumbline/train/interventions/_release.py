@@ -1,7 +1,7 @@
-"""When an intervention lets go: a rule over scores that were read on a grid of evaluations. Imports no torch.
+"""Decides when an intervention ends, by a rule over scores that were read on a grid of evaluations.
 
-The trainer follows the rule while it trains; a table replays other rules over the scores that a run logged. Both call
-`follow`. Sources: premature study, section 2 (the rule), appendix F (its variants).
+Imports no torch. The trainer follows the rule while it trains; a table replays other rules over the scores that a run
+logged. Both call `follow`. Sources: premature study, section 2 (the rule), appendix F (its variants).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STATED_CONTEXT = 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """A score after `step` updates with its null, and where the rule stands with it.
+    """An evaluation of the release rule: a score after `step` updates with its null, and what the rule makes of it.
 
     `counter`: how many evaluations in a row, this one included, count as having reached `limit`.
     """
@@ -74,15 +74,17 @@ class Rule:
 
     @property
     def relative(self) -> bool:
-        """Whether the limit goes by the null: the stated threshold belongs to the stated context alone."""
+        """Whether the limit is a multiple of the null: the stated threshold belongs to the stated context length
+        alone.
+        """
         return self.context != STATED_CONTEXT
 
     def limit(self, null: float) -> float:
-        """The score that must be reached where uniform attention scores `null`."""
+        """Compute the score that must be reached where uniform attention scores `null`."""
         return self.threshold_over_null * null if self.relative else self.threshold
 
     def evaluations(self, total_steps: int) -> list[int]:
-        """The steps after which the score is read: the grid from 0 on, and the end of the window."""
+        """List the steps after which the score is read: the grid from 0 on, and the end of the window."""
         if self.release != "online":
             return []
         end = round(self.window_end * total_steps)
@@ -90,7 +92,7 @@ class Rule:
         return sorted({step for step in grid if step < end} | {end})
 
     def describe(self) -> str:
-        """In words, for the log."""
+        """Say for the log until when the intervention works."""
         if self.release == "never":
             return "for the whole run"
         after = f"then a ramp over {self.ramp:.2%}" if self.ramp > 0 else "without a ramp"
@@ -110,7 +112,7 @@ class Rule:
 
 
 def follow(scores: Iterable[tuple[int, float, float]], rule: Rule, total_steps: int) -> Iterator[Evaluation]:
-    """What an online rule makes of each of the `scores`, which are (step, score, null) in the order of the steps.
+    """Apply an online rule to each of the `scores`, which are (step, score, null) in the order of the steps.
 
     A score that is no number has not reached any limit.
     """
@@ -124,7 +126,7 @@ def follow(scores: Iterable[tuple[int, float, float]], rule: Rule, total_steps: 
 
 
 def release_step(scores: Iterable[tuple[int, float, float]], rule: Rule, total_steps: int) -> int | None:
-    """The step (number of updates made) after which the intervention lets go; None where that has not come yet.
+    """Find the step (number of updates made) after which the intervention ends; None where that has not come yet.
 
     Args:
         scores: (step, score, null) of the evaluations so far, in the order of the steps; a fixed rule needs none.
@@ -138,7 +140,7 @@ def release_step(scores: Iterable[tuple[int, float, float]], rule: Rule, total_s
 
 
 def ramped(step: int, released: int | None, rule: Rule, total_steps: int) -> float:
-    """How far back to normal step `step` (1-based) is: 0 until the release, then linear in steps, 1 from its end on.
+    """Compute how far back to normal step `step` (1-based) is: 0 until the release, then linear in steps up to 1.
 
     The first step after the release is already one part of the way, and the last step of the ramp is at 1.
     """

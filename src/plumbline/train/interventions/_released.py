@@ -1,4 +1,4 @@
-"""What interventions share that work until a model's lower layers have matured, and then let go."""
+"""Shares the code of interventions that work until a model's lower layers have matured, and then end."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ SCORE = "release_score"
 
 
 class Released(Intervention):
-    """Follows a release rule; a subclass uses `share` and says what it does until then.
+    """The base of interventions that follow a release rule.
 
-    The lower-copy score is read on the first `sequences` of the validation pack by the function that the probe of
-    that name calls, before the step that it governs; it changes nothing. Rank 0's value decides for all ranks. It is
-    read up to the end of the window, after the release as well, so that other rules can be replayed over the scores.
+    A subclass uses `share` and says what it does until the release.
+
+    The lower-copy score is read on the first `sequences` of the validation pack by the function that the probe of that
+    name calls, before the step that it governs; it changes nothing. Rank 0's value decides for all ranks. It is read up
+    to the end of the window, after the release as well, so that other rules can be replayed over the scores.
     """
 
     def __init__(self, rule: dict[str, Any], sequences: int) -> None:
-        """`rule`: options of `Rule`, all but the context."""
+        """`rule`: the options of `Rule`, all but the context length."""
         if sequences < 1:
             raise PlumblineError(f"interventions: sequences ({sequences}) must be 1 or more")
         self.options, self.sequences = rule, sequences
@@ -35,7 +37,7 @@ class Released(Intervention):
         self.released: int | None = None
 
     def attach(self, run: Attachment) -> None:
-        """Read the sequences that the score is read on.
+        """Prepare the release rule, and read the sequences that the score is computed on.
 
         Raises:
             PlumblineError: the rule cannot be meant, or the pack has too few sequences.
@@ -59,11 +61,14 @@ class Released(Intervention):
         self.tokens_BT = torch.from_numpy(pack.rows(np.arange(self.sequences)))
 
     def at_once(self, step: int) -> bool:
-        """Where the rule is evaluated; between evaluations, the share follows from the step's number."""
+        """Return True in steps before which the rule is evaluated.
+
+        Between them the share follows from the step's number.
+        """
         return step - 1 in self.due
 
     def begin(self, step: int) -> None:
-        """Evaluate the rule after `step` - 1 updates, where that is due."""
+        """Evaluate the rule after `step` - 1 updates, if it is due then."""
         made = step - 1
         if made not in self.due or (self.scores and self.scores[-1][0] >= made):
             return
@@ -105,16 +110,16 @@ class Released(Intervention):
             )
 
     def share(self, step: int) -> float:
-        """How far back to normal step `step` is: 0 until the release, 1 from the end of the ramp on."""
+        """Compute how far back to normal step `step` is: 0 until the release, 1 from the end of the ramp on."""
         return ramped(step, self.released, self.rule, self.steps)
 
     def towards_one(self, multiplier: float, step: int) -> float:
-        """`multiplier` until the release, then in equal parts to exactly 1."""
+        """Give `multiplier` until the release, then in equal parts to exactly 1."""
         share = self.share(step)
         return 1.0 if share == 1.0 else multiplier + (1.0 - multiplier) * share
 
     def state(self) -> dict[str, Any]:
-        """The scores so far decide everything; the rest is there to be looked at."""
+        """Give the scores so far, which decide everything, and for people where the rule stands."""
         found = list(follow(self.scores, self.rule, self.steps))
         return {
             "scores": [[step, _or_none(score), null] for step, score, null in self.scores],
@@ -123,17 +128,19 @@ class Released(Intervention):
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take up the scores so far."""
+        """Restore the scores so far, and follow the rule over them again."""
         self.scores = [(step, math.nan if score is None else score, null) for step, score, null in state["scores"]]
         self.released = release_step(self.scores, self.rule, self.steps)
         assert self.released == state["released"], "the same rule over the same scores"
 
     def measured(self) -> list[tuple[int, str, float, float | None]]:
-        """The scores, each with its null."""
+        """Give the scores so far, each with its null."""
         return [(step, SCORE, score, null) for step, score, null in self.scores]
 
     def report(self, step: int) -> dict[str, Any]:
-        """When it let go, and why: by the ``score``, ``forced`` at the end of the window, or ``fixed``."""
+        """Say when the intervention ended, and why: by the ``score``, ``forced`` at the end of the window, or
+        ``fixed``.
+        """
         if self.released is None or self.released > step:
             return {"released": None, "fraction": None, "why": None}
         why: str = self.rule.release

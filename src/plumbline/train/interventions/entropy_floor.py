@@ -1,4 +1,4 @@
-"""A price on attention of the upper layers that is sharper than a floor, early in training."""
+"""Adds a price on upper-layer attention that is sharper than a floor to the loss, early in training."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class EntropyFloor(Released):
         self.seen: dict[int, tuple[torch.Tensor, torch.Tensor, Visibility]] = {}
 
     def attach(self, run: Attachment) -> None:
-        """Watch the upper layers' mixers.
+        """Watch the upper layers' mixers, to see the queries and keys of each forward pass.
 
         Raises:
             PlumblineError: a mixer's weights are not the softmax of its scores.
@@ -100,15 +100,16 @@ class EntropyFloor(Released):
         run.model.register_forward_pre_hook(self._start)
 
     def at_once(self, step: int) -> bool:
-        """Also where the term is: whether it is zero is asked in every micro-batch."""
+        """Return True also while the term has a weight: each micro-batch asks whether the term is zero."""
         return super().at_once(step) or self.weight(step) > 0
 
     def begin(self, step: int) -> None:
+        """Evaluate the rule, and note whether the term has a weight in this step."""
         super().begin(step)
         self.active = self.weight(step) > 0
 
     def weight(self, step: int) -> float:
-        """What the term is multiplied with in step `step`."""
+        """Compute the weight of the term in step `step`."""
         return (1.0 - self.share(step)) * self.full_weight
 
     def _start(self, model: torch.nn.Module, given: Any) -> None:
@@ -123,7 +124,7 @@ class EntropyFloor(Released):
             self.seen[layer] = (q_BHQW, k_BGKW, visibility)
 
     def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor | None:
-        """The term for the micro-batch whose forward pass was the last; None where it is zero."""
+        """Compute the term for the micro-batch whose forward pass was the last; None where it is zero."""
         if not self.active:
             return None
         self.watching = False
@@ -138,7 +139,7 @@ class EntropyFloor(Released):
 def normalised_entropy(
     mixer: Mixer, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility
 ) -> torch.Tensor:
-    """Mean over sequences, heads and queries with more than one key of H_i / log(keys), differentiable.
+    """Compute the mean over sequences, heads and queries with more than one key of H_i / log(keys), differentiable.
 
     In float32 or wider. The gradient of H_i by its scores is -P_ij (log P_ij + H_i). 1 is attention to all keys alike,
     0 to a single one.

@@ -1,4 +1,4 @@
-"""Parameters of one role keep the values that they start with."""
+"""Keeps the parameters of one role at the values that they start with."""
 
 from __future__ import annotations
 
@@ -29,10 +29,13 @@ class Freeze(Intervention):
         self.role = role
 
     def at_once(self, step: int) -> bool:
+        """Return False: the multiplier is always 0, and nothing is read."""
         return False
 
     def label(self, name: str, role: ParameterRole) -> str | None:
+        """Label every parameter of the chosen role."""
         return "frozen" if role.role == self.role else None
 
     def before_step(self, step: int) -> dict[str, float]:
+        """Give the multiplier 0 for the labelled parameters."""
         return {"frozen": 0.0}

@@ -1,4 +1,4 @@
-"""Another learning rate for all parameters."""
+"""Multiplies the learning rate of all parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plumbline.train.interventions._released import Released
 
 @component
 class LearningRateFactor(Released):
-    """The learning rate of every parameter times `factor`: for the whole run, or until a release.
+    """Multiplies the learning rate of every parameter by `factor`: for the whole run, or until a release.
 
     Source: premature study, appendix E (one half, all parameters, the same shape of the schedule).
 
@@ -60,7 +60,9 @@ class LearningRateFactor(Released):
         self.scales_weight_decay = scale_weight_decay
 
     def label(self, name: str, role: ParameterRole) -> str | None:
+        """Label every parameter."""
         return "all"
 
     def before_step(self, step: int) -> dict[str, float]:
+        """Give the factor until the release, then a multiplier that goes to 1 along the ramp."""
         return {"all": self.towards_one(self.factor, step)}

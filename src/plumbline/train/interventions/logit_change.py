@@ -1,4 +1,4 @@
-"""How far one update moves the attention logits."""
+"""Measures how far one update moves the attention logits."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class LogitChange(Intervention):
     middle one only if they are counted from 1.
 
     Options:
-        every: steps from one reading to the next.
+        every: steps from one measurement to the next.
         sequences: the first so many of the validation pack are read.
         layer, head: counted from 0. -1 is the middle one: of an even number the upper of the two middle layers, and the
-            lower of the two middle heads, as in the document.
+            lower of the two middle heads, as in the paper.
     """
 
     def __init__(self, *, every: int = 100, sequences: int = 4, layer: int = -1, head: int = -1) -> None:
@@ -52,7 +52,7 @@ class LogitChange(Intervention):
         self.found: list[tuple[int, float | None, float | None, float | None]] = []
 
     def attach(self, run: Attachment) -> None:
-        """Choose the head and read the sequences.
+        """Choose the head, and read the sequences of the validation pack.
 
         Raises:
             PlumblineError: there is no such layer or head, the pack has too few sequences, or the model's mixer has no
@@ -84,14 +84,15 @@ class LogitChange(Intervention):
         return step % self.every == 0 or step == self.run.spec.train.steps
 
     def at_once(self, step: int) -> bool:
+        """Return True in steps in which logits are read."""
         return self._due(step)
 
     def begin(self, step: int) -> None:
-        """Read z_before, where that is due."""
+        """Read z_before, in steps in which logits are read."""
         self.before = self._scores() if self._due(step) else None
 
     def end(self, step: int) -> None:
-        """Read z_after, where that is due; rank 0's numbers are all ranks'."""
+        """Read z_after, in steps in which logits are read; all ranks get rank 0's numbers."""
         if self.before is None:
             return
         after = self._scores()
@@ -120,14 +121,15 @@ class LogitChange(Intervention):
         )
 
     def state(self) -> dict[str, Any]:
-        """The readings so far; both sides of one are read within a step, so that no checkpoint comes between."""
+        """Give the values so far; both sides of one are read within a step, so that no checkpoint comes between."""
         return {"found": [list(entry) for entry in self.found]}
 
     def load_state(self, state: dict[str, Any]) -> None:
+        """Restore the values so far."""
         self.found = [tuple(entry) for entry in state["found"]]
 
     def measured(self) -> list[tuple[int, str, float, float | None]]:
-        """The readings; one that is no finite number is not-a-number."""
+        """Give the values so far; one that is no finite number is NaN."""
         return [
             (step, name, math.nan if value is None else value, None)
             for step, *values in self.found
@@ -135,12 +137,12 @@ class LogitChange(Intervention):
         ]
 
     def report(self, step: int) -> dict[str, Any]:
-        """What was read."""
+        """Say which layer and head were read, and how often."""
         return {"layer": self.layer, "head": self.head, "readings": len(self.found)}
 
 
 def change(before: Scores, after: Scores) -> tuple[float, float]:
-    """Mean and maximum of |z_after - z_before| over visible entries.
+    """Compute mean and maximum of |z_after - z_before| over visible entries.
 
     The difference is itself a product: q' k' - q k = [q', q] [k', -k], so that it is read like any scores.
     """

@@ -1,4 +1,4 @@
-"""No intervention, by name: control arms run through the same code."""
+"""Implements no intervention, by name: control arms run through the same code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from plumbline.train.interventions._base import Intervention
 
 @component
 class Null(Intervention):
-    """Does nothing at each of the points."""
+    """Changes nothing at any of the points."""
 
     def at_once(self, step: int) -> bool:
+        """Return False: nothing is read or changed."""
         return False

@@ -1,4 +1,4 @@
-"""QK-clip: weights of queries and keys are scaled down where a head's logits have become too large."""
+"""Implements QK-clip: scales weights of queries and keys down where a head's logits have become too large."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ LARGEST, CLIPPED = "qk_clip_largest", "qk_clip_heads"
 
 @component
 class QKClip(Intervention):
-    """After a step, a head whose largest logit S of that step's batch was above `threshold` has its weights scaled so
-    that all its logits become gamma = threshold / S times what they are (`Heads.scales`; biases go with their matrix).
+    """Clips attention logits after a step by scaling the weights of the heads whose logits were too large.
+
+    A head whose largest logit S of that step's batch was above `threshold` has its weights scaled so that all its
+    logits become gamma = threshold / S times what they are (`Heads.scales`; biases go with their matrix).
 
     S is the largest scaled score, with its sign, that entered the softmax in the forward calls of the step: of all
     sequences, micro-batches and ranks, visible entries only. It is of the weights before the update, as is usual. The
     optimizer's momentum stays as it is. Source: the Kimi K2 report (2025), algorithm 1, the quack study's baseline for
-    latent attention; what it means for key heads that several query heads share is our own ruling.
+    latent attention; what it means for key heads that several query heads share is our own interpretation.
 
     Scores are made once more for this, in float32 and some queries at a time.
 
@@ -45,7 +47,7 @@ class QKClip(Intervention):
         self.steps: list[tuple[int, float, int]] = []
 
     def attach(self, run: Attachment) -> None:
-        """Watch the mixers.
+        """Watch the mixers, to see the queries and keys of each forward pass.
 
         Raises:
             PlumblineError: a mixer's weights are not the softmax of its scores, or as `Heads`.
@@ -64,7 +66,7 @@ class QKClip(Intervention):
         self.heads = Heads(run, "qk_clip")
 
     def begin(self, step: int) -> None:
-        """Nothing of step `step` has been seen."""
+        """Forget the largest logits of the step before."""
         shape = (len(self.mixers), self.heads.heads)
         self.largest_LH = torch.full(shape, float("-inf"), dtype=torch.float64, device=self.run.ranks.device)
 
@@ -81,7 +83,7 @@ class QKClip(Intervention):
 
     @torch.no_grad()
     def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor | None:
-        """No term: take in the micro-batch whose forward pass was the last."""
+        """Note the largest logits of the micro-batch whose forward pass was the last; no term is added."""
         self.watching = False
         for layer, mixer in enumerate(self.mixers):
             largest_H = largest_scores(mixer, *self.seen.pop(layer))
@@ -89,7 +91,7 @@ class QKClip(Intervention):
         return None
 
     def after_step(self, step: int) -> None:
-        """Scale what was too large. Every rank does the same."""
+        """Scale the weights of heads whose largest logit was above the threshold. Every rank does the same."""
         largest = self.run.ranks.max(self.largest_LH.flatten().tolist())
         self.steps.append((step, max(largest), sum(value > self.threshold for value in largest)))
         if self.steps[-1][2]:
@@ -98,21 +100,22 @@ class QKClip(Intervention):
 
     @torch.no_grad()
     def clip(self, gamma_LH: torch.Tensor) -> None:
-        """Make the logits of head h of layer l gamma_lh times what they are."""
+        """Scale weights so that the logits of head h of layer l become gamma_lh times what they are."""
         scales = self.heads.scales(gamma_LH.to(self.run.ranks.device))
         for name, scale_X in self.heads.rows(scales).items():
             parameter = self.heads.parameters[name]
             local(parameter).mul_(local_rows(scale_X, parameter))
 
     def state(self) -> dict[str, Any]:
-        """What every step gave; nothing else outlives a step."""
+        """Give the largest logit and the clipped heads of every step; nothing else outlives a step."""
         return {"steps": [list(entry) for entry in self.steps]}
 
     def load_state(self, state: dict[str, Any]) -> None:
+        """Restore the largest logit and the clipped heads of every step so far."""
         self.steps = [tuple(entry) for entry in state["steps"]]
 
     def measured(self) -> list[tuple[int, str, float, float | None]]:
-        """Of every step the largest logit and the number of heads that were clipped."""
+        """Give the largest logit and the number of clipped heads of every step."""
         return [
             entry
             for step, largest, clipped in self.steps
@@ -120,8 +123,11 @@ class QKClip(Intervention):
         ]
 
     def report(self, step: int) -> dict[str, Any]:
-        """How many heads were clipped, a head counted in every step, in how many steps, and the largest logit of all;
-        None before the first step."""
+        """Say how many heads were clipped (one counts in every step), in how many steps, and the largest logit of
+        all.
+
+        The largest is None before the first step.
+        """
         clipped = [heads for _, _, heads in self.steps]
         return {
             "clipped": sum(clipped),
@@ -131,7 +137,7 @@ class QKClip(Intervention):
 
 
 def largest_scores(mixer: Mixer, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-    """The largest scaled score (H,) of visible entries, with its sign, in float32 or wider."""
+    """Compute each head's largest scaled score (H,) of visible entries, with its sign, in float32 or wider."""
     found = []
     for start, stop in mixer.spans(q_BHQW.shape[2]):
         part = visibility.rows(start, stop)

@@ -1,4 +1,4 @@
-"""QuacK: learning rates of queries and keys that keep the change of attention logits in bounds."""
+"""Implements QuacK: learning rates of queries and keys that keep the change of attention logits in bounds."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ ByRole = dict[str, torch.Tensor]
 
 @component
 class Quack(Intervention):
-    """The learning rate of each head's queries times `tau` |W_K(0)| / |W_K|, that of its keys times
-    `tau` |W_Q(0)| / |W_Q|; norms are those before the step and, at (0), before the first one.
+    """Multiplies the learning rates of queries and keys so that the change of attention logits stays in bounds.
+
+    The rate of each head's queries is multiplied by `tau` |W_K(0)| / |W_K|, that of its keys by `tau` |W_Q(0)| / |W_Q|;
+    norms are those before the step and, at (0), before the first one.
 
     To first order a logit changes by dq k + q dk: a rate that falls as the other side's weights grow keeps both terms
     as large as they were. Biases go with their matrix. Source: quack study, algorithm 1 (a norm for each head) and
-    algorithm 2 (latent attention, with the products of norms that a matrix is multiplied with, see `latent`). Rulings
-    of ours: a key head that several query heads share takes the smallest of their ratios; a ratio is at most
-    `largest_ratio` (the rate has no bound as weights go to zero, which the document's lemma excludes), and how often
+    algorithm 2 (latent attention, with the products of norms that a matrix is multiplied with, see `latent`).
+    Interpretations of ours: a key head that several query heads share takes the smallest of their ratios; a ratio is at
+    most `largest_ratio` (the rate has no bound as weights go to zero, which the paper's lemma excludes), and how often
     that was felt is reported; the norms of latents, where a model has them, change nothing here, as in the algorithm.
 
     Rates are by row (`Optimizer`), decay included, so that any optimizer whose update is linear in its rate will do;
@@ -32,7 +34,7 @@ class Quack(Intervention):
     run would otherwise start anew at `tau`.
 
     Options:
-        norm: of a head's block of rows, or of a whole matrix; the document takes ``frobenius``.
+        norm: of a head's block of rows, or of a whole matrix; the paper takes ``frobenius``.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class Quack(Intervention):
         self.range = torch.tensor([1.0, 1.0], dtype=torch.float64)
 
     def attach(self, run: Attachment) -> None:
-        """Find the matrices.
+        """Find the matrices that make queries and keys.
 
         Raises:
             PlumblineError: as `Heads`.
@@ -65,7 +67,7 @@ class Quack(Intervention):
         run.progress.say(f"quack: rates by {self.norm} norm, tau {self.tau:g}; blocks of rows: {blocks}")
 
     def begin(self, step: int) -> None:
-        """Take the norms at the start.
+        """Take the norms of the matrices before the first step.
 
         Raises:
             PlumblineError: one of them is zero.
@@ -81,7 +83,7 @@ class Quack(Intervention):
                 )
 
     def row_multipliers(self, step: int) -> dict[str, torch.Tensor]:
-        """tau times the ratios, all from the same weights."""
+        """Compute tau times the ratio of norms for each row, all from the weights before the step."""
         assert self.start is not None, "from step 1 or a checkpoint"
         ratios = RATIOS[self.heads.kind](self.heads, self.heads.norms(self.norm), self.start)
         every = torch.cat([ratio_LN.flatten() for ratio_LN in ratios.values()])
@@ -92,11 +94,12 @@ class Quack(Intervention):
         return self.heads.rows(limited)
 
     def state(self) -> dict[str, Any]:
-        """Norms at the start and counters."""
+        """Give the norms at the start and the counters of ratios."""
         start = None if self.start is None else {role: norms_LN.tolist() for role, norms_LN in self.start.items()}
         return {"start": start, "clamped": int(self.clamped), "range": self.range.tolist()}
 
     def load_state(self, state: dict[str, Any]) -> None:
+        """Restore the norms at the start and the counters of ratios."""
         device = self.clamped.device
         if state["start"] is not None:
             self.start = {
@@ -107,19 +110,23 @@ class Quack(Intervention):
         self.range = torch.tensor(state["range"], dtype=torch.float64, device=device)
 
     def report(self, step: int) -> dict[str, Any]:
-        """The range of all ratios before the limit, and how many (one a block and step) were above it."""
+        """Say the range of all ratios before the limit, and how many (one a block and step) were above it."""
         lowest, highest = self.range.tolist()
         return {"ratio_lowest": lowest, "ratio_highest": highest, "ratios_clamped": int(self.clamped)}
 
 
 def grouped(heads: Heads, now: ByRole, start: ByRole) -> ByRole:
-    """Algorithm 1, and shared heads of keys: role -> ratio (L, N), 1 where norms are those of the start."""
+    """Compute the ratios of algorithm 1, and of shared heads of keys: role -> ratio (L, N), 1 where norms are the
+    start's.
+    """
     of_query_LH, of_key_LG = start["query"] / now["query"], start["key"] / now["key"]
     return {"query": heads.per_head(of_key_LG), "key": heads.over_group(of_query_LH).amin(-1)}
 
 
 def latent(heads: Heads, now: ByRole, start: ByRole) -> ByRole:
-    """Algorithm 2: role -> ratio (L, N), 1 where norms are those of the start."""
+    """Compute the ratios of algorithm 2 (latent attention): role -> ratio (L, N), 1 where norms are those of the
+    start.
+    """
     prices, first = _prices(now), _prices(start)
     return {role: first[role] / price_LN for role, price_LN in prices.items()}
 

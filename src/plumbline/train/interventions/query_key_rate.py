@@ -1,4 +1,4 @@
-"""Another learning rate for queries and keys."""
+"""Multiplies the learning rate of queries and keys by a constant."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from plumbline.train.interventions._base import Attachment, Intervention
 
 @component
 class QueryKeyRate(Intervention):
-    """The learning rate of all matrices that make queries and keys, and of their biases, times `tau`: for the whole
-    run, their weight decay with it.
+    """Multiplies the learning rate of all matrices that make queries and keys, and of their biases, by `tau`.
+
+    It does so for the whole run, their weight decay with it.
 
     Source: quack study, the baseline that it calls the ablation: `quack` starts from the same rates and then leaves
     them. In latent attention these are the six matrices of queries and keys, so that the latent that values are made of
@@ -24,10 +25,10 @@ class QueryKeyRate(Intervention):
         self.tau = tau
 
     def attach(self, run: Attachment) -> None:
-        """Make sure that there is something to slow.
+        """Check that the model has parameters that make queries or keys.
 
         Raises:
-            PlumblineError: no parameter makes queries or keys.
+            PlumblineError: it has none.
         """
         if not any(self.label(name, role) for name, role in run.model.parameter_roles.items()):
             raise PlumblineError(
@@ -36,10 +37,13 @@ class QueryKeyRate(Intervention):
             )
 
     def at_once(self, step: int) -> bool:
+        """Return False: the multiplier is constant, and nothing is read."""
         return False
 
     def label(self, name: str, role: ParameterRole) -> str | None:
+        """Label the matrices that make queries and keys, and their biases."""
         return "query_key" if {role.role, role.of} & QUERY_KEY else None
 
     def before_step(self, step: int) -> dict[str, float]:
+        """Give the multiplier `tau` for the labelled parameters."""
         return {"query_key": self.tau}

@@ -1,4 +1,4 @@
-"""A smaller learning rate for queries and keys of the upper half of the layers, early in training."""
+"""Lowers the learning rate of queries and keys of the upper half of the layers, early in training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbline.train.interventions._released import Released
 
 @component
 class SlowQueryKey(Released):
-    """The learning rate of the chosen matrices times `multiplier` until the release, then back to 1 along the ramp.
+    """Multiplies the learning rate of the chosen matrices by `multiplier` until the release, then ramps it back.
 
     The upper half are the layers from L // 2 on, counted from 0. Source: premature study, section 2 (multiplier 0.25,
     release rule, ramp); appendix F (fixed releases); appendix G (other multipliers). Warm-up is slowed like the rest.
@@ -78,7 +78,7 @@ class SlowQueryKey(Released):
                 )
 
     def attach(self, run: Attachment) -> None:
-        """Find the parameters.
+        """Prepare the release rule, and check that every chosen role has a parameter in the chosen layers.
 
         Raises:
             PlumblineError: the model has no parameter of one of the roles in these layers.
@@ -98,7 +98,9 @@ class SlowQueryKey(Released):
         return chosen and role.layer is not None and role.layer >= self.first_layer
 
     def label(self, name: str, role: ParameterRole) -> str | None:
+        """Label the chosen matrices of the chosen layers and, with `include_bias`, their biases."""
         return "slow" if self._selects(role) else None
 
     def before_step(self, step: int) -> dict[str, float]:
+        """Give the multiplier until the release, then one that goes to 1 along the ramp."""
         return {"slow": self.towards_one(self.multiplier, step)}

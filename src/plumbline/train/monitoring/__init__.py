@@ -1,1 +1,1 @@
-"""Records what a run at work tells of itself: metrics, progress, memory, MLflow."""
+"""Records how a run at work is doing: metrics, progress, memory, MLflow."""

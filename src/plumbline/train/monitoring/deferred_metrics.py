@@ -24,9 +24,10 @@ LATE_ALONE, LATE_AMONG_RANKS = 8, 2
 
 
 def steps_late(asked: int | None, ranks: Ranks, can_skip: bool) -> int:
-    """How many steps late to read where `asked` (None: not said) are asked for; 0 is before the step's update.
+    """Choose how many steps late losses are read where `asked` (None: not said) are asked for.
 
-    A processor has no queue. An optimizer that cannot skip on the device needs an answer before every update.
+    0 is before the step's update. A processor has no queue. An optimizer that cannot skip on the device needs an answer
+    before every update.
     """
     if not can_skip:
         return 0
@@ -39,8 +40,12 @@ def steps_late(asked: int | None, ranks: Ranks, can_skip: bool) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Of step `step`: the mean loss a token (nats) and the gradient's norm before clipping; whether a rank wanted to
-    stop, and whether rank 0 wanted a checkpoint by the clock; the random states before the step."""
+    """The numbers of one step, as they came from the device: the mean loss a token (nats) and the gradient's norm
+    before clipping.
+
+    `stop`: a rank wanted to stop; `save`: rank 0 wanted a checkpoint by the clock; `random`: random states before the
+    step.
+    """
 
     step: int
     learning_rate: float
@@ -52,12 +57,12 @@ class Reading:
 
     @property
     def finite(self) -> bool:
-        """Whether the step's update was made."""
+        """Whether loss and gradient norm are finite, so that the step's update was made."""
         return math.isfinite(self.loss) and math.isfinite(self.grad_norm)
 
 
 class Readings:
-    """The steps whose numbers nobody has looked at yet, the oldest first.
+    """Holds the steps whose numbers nobody has looked at yet, the oldest first.
 
     Attributes:
         late: how many there may be.
@@ -76,7 +81,7 @@ class Readings:
     def add(
         self, loss: torch.Tensor, grad_norm: torch.Tensor, *, stop: bool, save: bool, **known: Any
     ) -> torch.Tensor | None:
-        """Take a step's numbers, and return `skip` for its update.
+        """Add a step's numbers, and return `skip` for its update.
 
         `loss` is this rank's part of the mean loss, `stop` and `save` are this rank's wishes: summed over the ranks.
         `known` is the rest of the Reading. Nothing here waits for the device.
@@ -91,14 +96,14 @@ class Readings:
         return self.skip
 
     def read(self, late: int) -> Iterator[Reading]:
-        """All but the last `late` steps; waits for the device as far as it must."""
+        """Read the numbers of all but the last `late` steps; waits for the device as far as it must."""
         while len(self._unread) > late:
             known, arrived = self._unread.popleft()
             loss, stop, save, grad_norm = arrived()
             yield Reading(**known, loss=loss, grad_norm=grad_norm, stop=stop > 0, save=save > 0)
 
     def drop(self) -> None:
-        """Forget the steps that nobody has looked at."""
+        """Forget the steps whose numbers nobody has looked at."""
         self._unread.clear()
 
 

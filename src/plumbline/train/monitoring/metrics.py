@@ -1,4 +1,4 @@
-"""Keeps what a run measures, step by step. No clock times: the same run gives the same bytes wherever it is trained.
+"""Keeps what a run measures, step by step. There are no clock times in it: one run gives the same bytes everywhere.
 
 Steps count from 1. A training row holds the loss before that step's update; a validation row the loss after it.
 """
@@ -24,21 +24,23 @@ ROW = np.dtype(
 
 
 class Metrics:
-    """The rows of a run, in the order they were measured."""
+    """The rows of a run's metrics, in the order they were measured."""
 
     def __init__(self, rows: list[tuple[Any, ...]] | None = None) -> None:
         self.rows: list[tuple[Any, ...]] = rows or []
 
     def train(self, step: int, loss: float, grad_norm: float, learning_rate: float, tokens: int) -> None:
-        """A step's mean loss a token (nats), the gradient's norm before clipping, and the tokens read so far."""
+        """Add a training step: its mean loss a token (nats), the gradient's norm before clipping, and the tokens read
+        so far.
+        """
         self.rows.append((step, "train", loss, grad_norm, learning_rate, tokens))
 
     def validation(self, step: int, loss: float, learning_rate: float, tokens: int) -> None:
-        """The held-out loss after a step."""
+        """Add the validation loss (nats a token) after a step."""
         self.rows.append((step, "validation", loss, float("nan"), learning_rate, tokens))
 
     def validated(self, step: int) -> float | None:
-        """The held-out loss after `step`, if it was read."""
+        """Look up the validation loss after `step`; None if it was not read."""
         for row in reversed(self.rows):
             if row[0] < step:
                 break
@@ -47,23 +49,23 @@ class Metrics:
         return None
 
     def last_finite_train(self) -> tuple[Any, ...] | None:
-        """The last training row whose loss and gradient norm are finite numbers."""
+        """Find the last training row whose loss and gradient norm are finite numbers; None where there is none."""
         return next(
             (row for row in reversed(self.rows) if row[1] == "train" and np.isfinite(row[2]) and np.isfinite(row[3])),
             None,
         )
 
     def grad_norm_tail(self, steps: int) -> list[list[float]]:
-        """[step, gradient norm] of the last `steps` training rows whose norm is a finite number."""
+        """List [step, gradient norm] of the last `steps` training rows whose norm is a finite number."""
         pairs = [[row[0], row[3]] for row in self.rows if row[1] == "train" and np.isfinite(row[3])]
         return pairs[-steps:]
 
     def so_far(self) -> Metrics:
-        """The same rows, to which none is added any more."""
+        """Copy the rows, for a checkpoint to which none is added any more."""
         return Metrics(list(self.rows))
 
     def write(self, path: Path, run_id: str) -> None:
-        """As the declared frame."""
+        """Write the rows as the frame ``metrics.parquet``."""
         import pandas as pd
 
         from plumbline.core import frames

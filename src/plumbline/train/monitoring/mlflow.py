@@ -1,13 +1,12 @@
-"""Shows a run to MLflow while it trains, where that is asked for (--mlflow): by a process of its own, which no run
-waits for.
+"""Shows a run to MLflow while it trains, where that is asked for (--mlflow), in a process that no run waits for.
 
-MLflow and not another service, since it needs no account and no server: a folder will do, and `mlflow ui` shows it.
-Its import, its retries (which draw from Python's random numbers) and its waiting are kept out of the trainer: that
-starts this module, gives it a line of JSON a step, and goes on whatever becomes of it. What cannot be told MLflow is
-said once, and tried again while the run goes on.
+MLflow and not another service, since it needs no account and no server: a folder will do, and `mlflow ui` shows it. Its
+import, its retries (which draw from Python's random numbers) and its waiting are kept out of the trainer: that starts
+this module, gives it a line of JSON a step, and continues whatever becomes of it. What cannot be told MLflow is said
+once, and tried again while the run continues.
 
-A run that goes on after a stop goes on in MLflow as well: `mlflow.json` in the state directory names the one there, and
-a step that MLflow has already is not told again.
+A run that continues after a stop continues in MLflow as well: `mlflow.json` in the state directory names the one there,
+and a step that MLflow has already is not told again.
 """
 
 from __future__ import annotations
@@ -49,17 +48,20 @@ DEFAULTS = {
 
 
 def without_password(uri: str) -> str:
-    """A tracking URI as it may stand in a log."""
+    """Remove the password from a tracking URI, so that it may stand in a log."""
     parts = urlsplit(uri)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 class MlflowSink:
-    """The trainer's end: a `plumbline.train.monitoring.progress.Sink` that never raises and never waits, but `PATIENCE`
-    at its end."""
+    """Sends a trainer's numbers to the process that talks to MLflow.
+
+    It is a `plumbline.train.monitoring.progress.Sink` that never raises and never waits, but `PATIENCE` seconds at its
+    end.
+    """
 
     def __init__(self, where: str, state: Path, spec: RunSpec, say: Callable[[str], None]) -> None:
-        """`where`: a tracking URI, or a folder; `say` tells a person."""
+        """`where`: a tracking URI, or a folder; `say`: called with a line for people."""
         self.say, self.process, self.unsent = say, None, bytearray()
         content = spec.to_dict()
         head = {
@@ -83,11 +85,11 @@ class MlflowSink:
         self._tell(head)
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
-        """Pass them on."""
+        """Send the values of a step to the process that talks to MLflow."""
         self._tell({"step": step, "time": int(time.time() * 1000), "values": values})
 
     def close(self) -> None:
-        """Let the end be told."""
+        """Send what is still unsent, and wait `PATIENCE` seconds at most until MLflow has it."""
         if self.process is None:
             return
         deadline = time.monotonic() + PATIENCE
@@ -132,7 +134,7 @@ class MlflowSink:
 
 
 class Telling:
-    """The other end: what a trainer said, on its way to MLflow."""
+    """Receives a trainer's numbers in the other process, and sends them to MLflow."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self.lines = iter(lines)
@@ -147,7 +149,9 @@ class Telling:
         self.known: dict[str, int] = {}
 
     def carry_out(self) -> None:
-        """Until the trainer has ended and all is told, or cannot be told."""
+        """Send what comes from the trainer to MLflow, until the trainer has ended and all is sent, or MLflow is not
+        installed.
+        """
         threading.Thread(target=self._listen, daemon=True).start()
         wait = 0.0
         while True:
@@ -272,7 +276,10 @@ def _flat(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Carry out what a trainer says on standard input, whose end is the end: a TERM for all of a job is not."""
+    """Send what a trainer writes to standard input to MLflow, until that input ends.
+
+    A TERM signal, which may be for all processes of a job, does not end it.
+    """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     argparse.ArgumentParser(prog="python -m plumbline.train.monitoring.mlflow", description=__doc__).parse_args()
     for name, value in DEFAULTS.items():

@@ -1,7 +1,9 @@
-"""Measures what a start of a run took of memory at its most: of a GPU what torch allocated on it, of a processor what
-the process held beside the interpreter and packages that it began with. Those are a quarter of a gigabyte, and more
-where a run was forked from a process that has others' imports too (`plumbline.operate.prefork.client`): two methods
-would differ by their order."""
+"""Measures the most memory that a start of a run took: of a GPU what torch allocated on it, of a processor what the
+process held beside the interpreter and packages that it began with.
+
+Those packages are a quarter of a gigabyte, and more where a run was forked from a process that has others' imports too
+(`plumbline.operate.prefork.client`): two methods would differ by their order.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _KEYS = ("peak_memory_bytes", "peak_memory_of")
 
 
 def begin(ranks: Ranks) -> None:
-    """Count from here on: what finding a micro-batch by trying took of a GPU was not training's."""
+    """Begin to count: what finding a micro-batch by trying took of a GPU was not training's."""
     if ranks.device.type == "cuda":
         import torch
 
@@ -28,11 +30,11 @@ def begin(ranks: Ranks) -> None:
 
 
 def recorded(ranks: Ranks, packages: int, *, alone: bool = False) -> dict[str, Any]:
-    """The most bytes until now, and what they are of, for a start's entry; `packages` is what `held` said before there
-    was a model.
+    """Report the most bytes until now, and what they are of, for the record of a start: the largest of all ranks.
 
-    The largest of all ranks, all of which call this; `alone`: of this rank, which the others may not be with any more.
-
+    Args:
+        packages: what `held` said before there was a model.
+        alone: of this rank alone, since the others may have failed; else all ranks call this.
     """
     device = ranks.device
     if device.type == "cuda":
@@ -46,27 +48,29 @@ def recorded(ranks: Ranks, packages: int, *, alone: bool = False) -> dict[str, A
 
 
 def of_starts(starts: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The largest that a run's starts recorded; None where none did, one that was killed for instance."""
+    """Find the largest memory that a run's starts recorded; None where none did, one that was killed for instance."""
     told = [entry for entry in starts if entry.get(_KEYS[0]) is not None]
     largest = max(told, key=lambda entry: entry[_KEYS[0]], default={})
     return {key: largest.get(key) for key in _KEYS}
 
 
 def in_words(facts: dict[str, Any]) -> str:
-    """What a manifest or a start's entry says of it: "514 MB resident, beside its packages"."""
+    """Say what a manifest or a start's record has on memory: "514 MB resident, beside its packages"."""
     most = facts.get(_KEYS[0])
     return "not recorded" if most is None else f"{most / 1e6:,.0f} MB {facts[_KEYS[1]]}"
 
 
 def held() -> int:
-    """The bytes that this process has resident."""
+    """Return the bytes that this process has resident now."""
     return _told("VmRSS") or resident()
 
 
 def resident() -> int:
-    """The most bytes that this process had resident. Linux's `getrusage` begins with what the process that started
-    this one had, so that a trainer would be as large as its Snakemake: the kernel's own count is taken where there is
-    one."""
+    """Return the most bytes that this process had resident.
+
+    Linux's `getrusage` begins with what the process that started this one had, so that a trainer would be as large as
+    its Snakemake: the kernel's own count is taken where there is one.
+    """
     if found := _told("VmHWM"):
         return found
     import resource

@@ -1,4 +1,4 @@
-"""Tells a person, `operate.status`, TensorBoard and MLflow how a run is doing; nothing else reads this."""
+"""Shows a person, `operate.status`, TensorBoard and MLflow how a run is doing; nothing else reads this."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from plumbline.core.errors import PlumblineError
 
 
 class Sink(Protocol):
-    """Where scalars may also go."""
+    """The interface of a place to which a run's numbers go besides the progress file, such as TensorBoard."""
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
-        """Take the values of a step."""
+        """Take the values of a step, by name."""
 
     def close(self) -> None:
-        """No more will come."""
+        """Finish, since no more values will come."""
 
 
 class TensorBoardSink:
-    """Event files for TensorBoard; steps after `step` of an earlier attempt are purged from view."""
+    """Writes event files for TensorBoard; steps after `step` of an earlier attempt are purged from view."""
 
     def __init__(self, directory: Path, step: int) -> None:
         try:
@@ -36,17 +36,17 @@ class TensorBoardSink:
         self.writer = SummaryWriter(str(directory), purge_step=step + 1)
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
-        """Write them."""
+        """Write the values of a step to the event file."""
         for name, value in values.items():
             self.writer.add_scalar(name, value, step)
 
     def close(self) -> None:
-        """Flush and close."""
+        """Flush and close the event file."""
         self.writer.close()
 
 
 class Progress:
-    """A line on stderr and a JSON line in ``progress.jsonl``, at most every few seconds."""
+    """Writes a line on stderr and a JSON line in ``progress.jsonl``, at most every few seconds."""
 
     def __init__(
         self,
@@ -67,7 +67,10 @@ class Progress:
         self.terminal = sys.stderr.isatty()
 
     def event(self, kind: str, step: int, **details: Any) -> None:
-        """Append a line; `kind` is start, step, validation, checkpoint, stopped, completed, diverged or fault."""
+        """Append a line to ``progress.jsonl``.
+
+        `kind` is start, step, validation, checkpoint, stopped, completed, diverged or fault.
+        """
         if self.silent:
             return
         line = {"event": kind, "step": step, "steps": self.steps, "time": round(time.time(), 3),
@@ -80,19 +83,19 @@ class Progress:
             self.say(f"cannot write {self.path}: {error}")
 
     def say(self, text: str) -> None:
-        """A line for people."""
+        """Print a line for people on stderr."""
         if self.silent:
             return
         print(f"{chr(13) if self.terminal else ''}{self.title}: {text}", file=sys.stderr, flush=True)
 
     def start(self, step: int, **details: Any) -> None:
-        """Training begins after `step`."""
+        """Record that training begins after `step`."""
         self.began = (step, time.monotonic())
         self.reported = self.began
         self.event("start", step, **details)
 
     def step(self, step: int, loss: float, grad_norm: float, learning_rate: float) -> None:
-        """A step was made."""
+        """Report a step that was made: to the sinks always, on stderr and in the file when enough time has passed."""
         self._scalars(step, {"loss": loss, "grad_norm": grad_norm, "learning_rate": learning_rate})
         now = time.monotonic()
         if now - self.reported[1] < self.every:
@@ -109,7 +112,7 @@ class Progress:
         )
 
     def validation(self, step: int, loss: float) -> None:
-        """The held-out loss was read."""
+        """Report a validation loss."""
         self._scalars(step, {"validation_loss": loss})
         self.event("validation", step, loss=_number(loss))
 
@@ -126,7 +129,7 @@ class Progress:
             print(f"{self.title}: {text}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """End the terminal's line."""
+        """End the terminal's line, and close the sinks."""
         if self.terminal:
             print(file=sys.stderr)
         for sink in self.sinks:

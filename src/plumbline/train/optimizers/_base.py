@@ -1,4 +1,4 @@
-"""What optimizers share: the surface of a torch optimizer, and AdamW."""
+"""Shares code between optimizers: the surface of a torch optimizer, and AdamW."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plumbline.runtime.distributed import local
 
 @contextlib.contextmanager
 def undone_where(skip: torch.Tensor | None, value: torch.Tensor) -> Iterator[None]:
-    """What is done to `value` in here, in place, is undone where `skip` is 1; the host does not ask for it."""
+    """Undo what a ``with`` block does to `value` in place, where `skip` is 1; the host does not ask for it."""
     before = None if skip is None else local(value).clone()
     yield
     if skip is not None:
@@ -22,8 +22,11 @@ def undone_where(skip: torch.Tensor | None, value: torch.Tensor) -> Iterator[Non
 
 
 class Base:
-    """The surface of a torch optimizer without its class: making one of those imports torch.compile's machinery, which
-    takes as long as importing torch and would be half of the start of a small run."""
+    """The base of all optimizers: the surface of a torch optimizer without its class.
+
+    Making one of torch's imports torch.compile's machinery, which takes as long as importing torch and would be half of
+    the start of a small run.
+    """
 
     #: Whether `step` takes a `skip`.
     can_skip = False
@@ -33,7 +36,7 @@ class Base:
         self.state: dict[torch.Tensor, dict[str, torch.Tensor]] = {}
 
     def zero_grad(self) -> None:
-        """Drop the gradients."""
+        """Drop the gradients of all parameters."""
         for group in self.param_groups:
             for value in group["params"]:
                 value.grad = None
@@ -49,9 +52,11 @@ class Base:
         eps: float,
         skip: torch.Tensor | None = None,
     ) -> None:
-        """One update by torch's own functional AdamW: p <- p (1 - lr wd), then Adam's. Parameters without a gradient
-        stay; where `skip` is 1, all of them do, and their state. The fused kernel is element-wise: the same bits on
-        every call, and those of `torch.optim.AdamW`."""
+        """Make one update by torch's own functional AdamW: p <- p (1 - lr wd), then Adam's.
+
+        Parameters without a gradient stay; where `skip` is 1, all of them do, and their state. The fused kernel is
+        element-wise: the same bits on every call, and those of `torch.optim.AdamW`.
+        """
         parameters = [value for value in parameters if value.grad is not None]
         states = [self._adamw_state(value) for value in parameters]
         adamw(

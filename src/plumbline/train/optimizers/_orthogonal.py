@@ -1,4 +1,4 @@
-"""Orthogonalising a matrix by a few matrix products: U V^T of its singular value decomposition U S V^T, nearly."""
+"""Orthogonalises a matrix by a few matrix products: U V^T of its singular value decomposition U S V^T, nearly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EPS = 1e-7
 
 
 def orthogonalised(matrix: torch.Tensor, coefficients: tuple[Coefficients, ...], margin: float = 1.0) -> torch.Tensor:
-    """`matrix` (rows, columns) with its singular values moved to about 1, in float32 or wider.
+    """Return `matrix` (rows, columns) with its singular values moved to about 1, in float32 or wider.
 
     X <- a X + (b X X^T + c (X X^T)^2) X for each (a, b, c), from X = matrix / (margin |matrix|_F). What is done in
     bfloat16 elsewhere is done in float32 here: deterministic, and faster on a CPU.

@@ -1,4 +1,4 @@
-"""AdamW, as torch has it: decoupled weight decay p <- p (1 - lr wd), then the Adam update."""
+"""Implements AdamW as torch has it: decoupled weight decay p <- p (1 - lr wd), then the Adam update."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbline.train.optimizers._base import Base
 
 @component
 class AdamW(Base):
-    """The same bits as `torch.optim.AdamW`."""
+    """Optimizes every parameter by AdamW, with the same bits as `torch.optim.AdamW`."""
 
     can_skip = True
 
@@ -31,7 +31,7 @@ class AdamW(Base):
 
     @torch.no_grad()
     def step(self, skip: torch.Tensor | None = None) -> None:
-        """One update of every group at its ``lr`` and ``weight_decay``; none where `skip` is 1."""
+        """Make one update of every group at its ``lr`` and ``weight_decay``; none where `skip` is 1."""
         for group in self.param_groups:
             self.adamw_update(
                 group["params"],

@@ -1,4 +1,4 @@
-"""Muon: matrices move along their orthogonalised momentum, everything else by AdamW."""
+"""Implements Muon: matrices move along their orthogonalised momentum, everything else by AdamW."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ ORTHOGONALISED = QUERY_KEY | {*ATTENTION, "attention_gate", "gate", "up", "down"
 
 @component
 class Muon(Base):
-    """B <- lerp(B, g, 1 - momentum); U = orthogonalised(lerp(g, B, momentum) or, without `nesterov`, B);
-    W <- W (1 - lr wd) - lr s U.
+    """Optimizes matrices by Muon and all other parameters by AdamW.
 
-    Sources: Keller Jordan's Muon (2024) and torch.optim.Muon; where the options mean the
-    same, so do the numbers, up to the precision of the orthogonalisation (float32 here). Options:
+    A matrix W with gradient g and momentum B is updated by
+
+        B <- lerp(B, g, 1 - momentum); U = orthogonalised(lerp(g, B, momentum) or, without `nesterov`, B);
+        W <- W (1 - lr wd) - lr s U.
+
+    Sources: Keller Jordan's Muon (2024) and torch.optim.Muon; where the options mean the same, so do the numbers, up to
+    the precision of the orthogonalisation (float32 here). Options:
 
     - `coefficients`: "quintic" is Jordan's and torch's; "polar_express" the key_norms study's, with its margin of 1 %.
     - `scale`: s by the matrix's rows r and columns c. "original" is sqrt(max(1, r / c)); "match_rms_adamw" (Moonlight)
@@ -81,7 +85,7 @@ class Muon(Base):
 
     @torch.no_grad()
     def step(self, skip: torch.Tensor | None = None) -> None:
-        """One update of every group at its ``lr`` and ``weight_decay``; none where `skip` is 1."""
+        """Make one update of every group at its ``lr`` and ``weight_decay``; none where `skip` is 1."""
         for stack in self.stacks:
             self._orthogonal_update([value for value in stack if value.grad is not None], skip)
         for group in self.others:

@@ -1,4 +1,4 @@
-"""The peak, held to the end."""
+"""Implements a constant schedule: the peak, held to the end."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from plumbline.specs.components import component
 
 @component
 def constant(progress: float) -> float:
-    """Share of the peak: all of it."""
+    """Give the share of the peak learning rate: all of it."""
     return 1.0
