@@ -73,7 +73,7 @@ class Estimator:
     def evaluate_seconds(self, run: Run) -> float | None:
         """Wall seconds of a run's evaluation job, on one device: 0 where its study has no suite, None where the size
         of a task is not known."""
-        if not run.spec.suite:
+        if not run.suite:
             return 0.0
         there = amount(self.plan, run)
         if there is None:

@@ -79,11 +79,11 @@ class Paths:
 
     def scores(self, run: Run) -> str:
         """The scores of a run."""
-        return f"{self.work}/scores/{run.key}/scores.parquet"
+        return f"{self.work}/scores/{run.scores_key}/scores.parquet"
 
     def examples(self, run: Run) -> str:
         """What each item gave of a run's scores."""
-        return f"{self.work}/scores/{run.key}/examples.parquet"
+        return f"{self.work}/scores/{run.scores_key}/examples.parquet"
 
     def probes(self, run: Run) -> str:
         """What probes read of a run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,16 +28,30 @@ Size = Literal["one_gpu", "node", "two_nodes"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
-    """One run: its spec, the groups of a study that it belongs to, and its size class (no part of the spec)."""
+    """One run: its spec, the groups of a study that it belongs to, and its size class (no part of the spec).
+
+    `scored_by`: a study and its suite, where that scores a run of the study that it extends on a suite of its own.
+    """
 
     spec: RunSpec
     groups: tuple[str, ...]
     size: Size = "one_gpu"
+    scored_by: tuple[str, str] | None = None
 
     @property
     def key(self) -> str:
         """``study/scale/method/sSEED``."""
         return self.spec.key
+
+    @property
+    def suite(self) -> str:
+        """The suite that it is scored on; empty where it is not scored."""
+        return self.scored_by[1] if self.scored_by else self.spec.suite
+
+    @property
+    def scores_key(self) -> str:
+        """Where its scores belong: as `key`, of the study that scores it."""
+        return "/".join([self.scored_by[0], *self.key.split("/")[1:]]) if self.scored_by else self.key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -203,7 +218,7 @@ def made(sheet: dict[str, Any], path: str, preset: str, root: Path, source: str,
                     run = _run(sheet, parent, read, preset, entry["scale"], method, seed, path)
                     before = runs.get(run.key)
                     groups = (*before.groups, group) if before else (group,)
-                    runs[run.key] = Run(spec=run.spec, groups=groups, size=run.size)
+                    runs[run.key] = dataclasses.replace(run, groups=groups)
     return Study(name=sheet["study"], preset=preset, sheet=sheet, runs=runs)
 
 
@@ -225,11 +240,11 @@ def _run(
     path: str,
 ) -> Run:
     """A run of the study's own, or of the study that it extends: the same spec, so the same finished run."""
-    if parent is not None and method.partition(".")[0] in sheet["inherited"]:
-        spec = make_spec(parent.sheet, read, preset, scale, method, seed, path)
-    else:
-        spec = make_spec(sheet, read, preset, scale, method, seed, path)
-    return Run(spec=spec, groups=(), size=sheet["scales"][scale][preset].get("size", "one_gpu"))
+    size = sheet["scales"][scale][preset].get("size", "one_gpu")
+    if parent is None or method.partition(".")[0] not in sheet["inherited"]:
+        return Run(spec=make_spec(sheet, read, preset, scale, method, seed, path), groups=(), size=size)
+    spec, suite = make_spec(parent.sheet, read, preset, scale, method, seed, path), sheet.get("suite", "")
+    return Run(spec=spec, groups=(), size=size, scored_by=None if suite == spec.suite else (sheet["study"], suite))
 
 
 def make_spec(
@@ -340,9 +355,15 @@ def _check_names(sheet: dict[str, Any], path: str, preset: str) -> None:
 
 
 def expected_json(runs: list[Run]) -> str:
-    """The runs that a table expects: key, run id and groups. As long as there are runs, so nothing for a command line,
-    where one word holds 128 KiB at most."""
-    return json.dumps([{"key": run.key, "run_id": run.spec.run_id, "groups": run.groups} for run in runs])
+    """The runs that a table expects: key, run id and groups, and where their scores lie if that is elsewhere. As long
+    as there are runs, so nothing for a command line, where one word holds 128 KiB at most."""
+    return json.dumps(
+        [
+            {"key": run.key, "run_id": run.spec.run_id, "groups": run.groups}
+            | ({"scores": run.scores_key} if run.scored_by else {})
+            for run in runs
+        ]
+    )
 
 
 def expected_digest(runs: list[Run]) -> str:

@@ -10,6 +10,7 @@ import yaml
 
 from plumbline.results.figures import style
 from plumbline.results.tables import render
+from plumbline.results.tables.provenance import run_facts
 from plumbline.specs import study_config, study_parts
 from plumbline.specs.config import ROOT
 from tests.studies.transfer.world import PUBLISHED, World, curve, tasks_of
@@ -29,7 +30,7 @@ ALL.remove(("tables", "table4"))  # at paper size, below
 def mine(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Finished runs of a study of one's own."""
     root = tmp_path_factory.mktemp("mine")
-    for folder in ("corpora", "suites", "studies/transfer"):
+    for folder in ("corpora", "suites", "tasks", "studies/transfer"):
         shutil.copytree(ROOT / "config" / folder, root / "config" / folder)
     (root / "config/studies/mine").mkdir()
     (root / "config/studies/mine/study.yaml").write_text(yaml.safe_dump(MINE))
@@ -86,3 +87,21 @@ def test_its_cost_stands_beside_the_documents(mine: World) -> None:
     table = make(paper, "tables", "table4")
     assert [row["method"].value for row in table.rows] == ["baseline", "capped"]
     assert table.cell("capped", "delta_params_pct").value == 0 and table.rows[0]["params_b_published"].text == "1.217"
+
+
+def test_a_suite_of_its_own_is_what_references_are_read_on(mine: World, tmp_path: Path) -> None:
+    """Its references' runs lie with the parent's, their scores on its suite with its own; those on the parent's are
+    not read."""
+    root = mine.root.parent
+    (root / "config/studies/other").mkdir(exist_ok=True)
+    content = yaml.safe_dump(MINE | {"study": "other", "suite": "piqa"})
+    (root / "config/studies/other/study.yaml").write_text(content)
+    world = World(tmp_path, "demo", study_config.load("other", "demo", root))
+    world.completed("base", "baseline", 42, tasks_of(0.30), 5.0, curve(44, 5.0, every=11))
+    key = "transfer/base/baseline/s42"
+    assert world.load().scores.empty, "scores on the parent's suite"
+    (tmp_path / "scores/other/base/baseline").mkdir(parents=True)
+    (tmp_path / "scores" / key).rename(tmp_path / "scores/other/base/baseline/s42")
+    found = world.load()
+    assert set(found.scores["key"]) == {key} and found.task_scores(key).size == 12
+    assert len(found.examples(key)) and "scores/other/base/baseline/s42" in run_facts(found, key)["scores"]
