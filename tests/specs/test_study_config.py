@@ -329,6 +329,9 @@ def test_a_study_that_extends_another_may_have_a_suite_of_its_own(mine) -> None:
     assert reference.spec == parent.runs[reference.key].spec, "trained once"
     assert (reference.suite, own.suite, parent.runs[reference.key].suite) == ("premature7", "premature7", "climb12")
     assert (reference.scores_key, own.scores_key) == ("mine/base/baseline/s42", own.key)
+    before = study_config.load("mine", "smoke", mine()).runs[own.key]
+    assert own.spec == before.spec and before.suite == "climb12", "trained already, and scored on another suite now"
+    assert study.preset_named == "smoke, suite: premature7" and parent.preset_named == "smoke"
     (said,) = json.loads(study_config.expected_json([reference]))
     assert said["scores"] == "mine/base/baseline/s42"
     assert '"scores":' not in study_config.expected_json([own, *parent.runs.values()])

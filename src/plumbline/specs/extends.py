@@ -65,4 +65,5 @@ def extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
         "rulings": [*parent["rulings"], *sheet.get("rulings", [])],
         "comparison": [floor["reference"], *sheet["methods"]],
         "inherited": list(parent["methods"]),
+        "extended_suite": parent.get("suite", ""),
     }

@@ -30,7 +30,8 @@ Size = Literal["one_gpu", "node", "two_nodes"]
 class Run:
     """One run: its spec, the groups of a study that it belongs to, and its size class (no part of the spec).
 
-    `scored_by`: a study and its suite, where that scores a run of the study that it extends on a suite of its own.
+    `scored_by`: a study and its suite, where that is another one than the suite of the study that it extends, which is
+    what the spec of the run names.
     """
 
     spec: RunSpec
@@ -107,6 +108,12 @@ class Study:
         return suites.suite(self.sheet["suite"]) if "suite" in self.sheet else None
 
     @property
+    def other_suite(self) -> suites.Suite | None:
+        """The suite, of a study that extends another one and is not scored on what that is scored on."""
+        extended_suite = self.sheet.get("extended_suite", self.sheet.get("suite"))
+        return self.suite if self.sheet.get("suite") != extended_suite else None
+
+    @property
     def corpus(self) -> str:
         """The corpus that its runs read."""
         return self.sheet["corpus"]
@@ -121,8 +128,10 @@ class Study:
 
     @property
     def preset_named(self) -> str:
-        """The preset as pictures and rows name it, with whose texts they are where that makes them no reproduction."""
-        return f"{self.preset}, texts: {self.other_texts}" if self.other_texts else self.preset
+        """The preset as pictures and rows name it, with whose texts they are where that makes them no reproduction, and
+        the suite where it is not that of the study whose tables these are."""
+        texts = f", texts: {self.other_texts}" if self.other_texts else ""
+        return f"{self.preset}{texts}" + (f", suite: {self.other_suite.name}" if self.other_suite else "")
 
     @property
     def measurements(self) -> dict[str, Measurement]:
@@ -241,9 +250,8 @@ def _run(
 ) -> Run:
     """A run of the study's own, or of the study that it extends: the same spec, so the same finished run."""
     size = sheet["scales"][scale][preset].get("size", "one_gpu")
-    if parent is None or method.partition(".")[0] not in sheet["inherited"]:
-        return Run(spec=make_spec(sheet, read, preset, scale, method, seed, path), groups=(), size=size)
-    spec, suite = make_spec(parent.sheet, read, preset, scale, method, seed, path), sheet.get("suite", "")
+    owner = sheet if parent is None or method.partition(".")[0] not in sheet["inherited"] else parent.sheet
+    spec, suite = make_spec(owner, read, preset, scale, method, seed, path), sheet.get("suite", "")
     return Run(spec=spec, groups=(), size=size, scored_by=None if suite == spec.suite else (sheet["study"], suite))
 
 
@@ -260,7 +268,9 @@ def make_spec(
     }
     identity = {"study": sheet["study"], "preset": preset, "scale": scale, "method": method, "init_seed": seed}
     try:
-        spec = RunSpec.from_dict(merged | identity | {"suite": sheet.get("suite", "")})
+        # A study that extends another one may change its mind on what scores its runs: they are trained as they were.
+        suite = sheet.get("extended_suite", sheet.get("suite", ""))
+        spec = RunSpec.from_dict(merged | identity | {"suite": suite})
         read.require_pack(spec.data.pack, f"{spec.key}: data.pack")
     except PlumblineError as error:
         raise PlumblineError(f"{path}: {error}") from error
@@ -360,7 +370,7 @@ def expected_json(runs: list[Run]) -> str:
     return json.dumps(
         [
             {"key": run.key, "run_id": run.spec.run_id, "groups": run.groups}
-            | ({"scores": run.scores_key} if run.scored_by else {})
+            | ({"scores": run.scores_key} if run.scores_key != run.key else {})
             for run in runs
         ]
     )

@@ -29,6 +29,11 @@ class Suite:
         """The tasks' names, in the file's order."""
         return tuple(task.name for task in self.tasks)
 
+    @property
+    def words(self) -> str:
+        """The tasks, for a sentence."""
+        return f"{len(self.tasks)} task{'s' * (len(self.tasks) > 1)}: {', '.join(self.task_names)}"
+
     def task(self, name: str) -> Task:
         """The task called `name`.
 

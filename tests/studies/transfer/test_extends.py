@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -105,3 +106,26 @@ def test_a_suite_of_its_own_is_what_references_are_read_on(mine: World, tmp_path
     found = world.load()
     assert set(found.scores["key"]) == {key} and found.task_scores(key).size == 12
     assert len(found.examples(key)) and "scores/other/base/baseline/s42" in run_facts(found, key)["scores"]
+
+
+def test_a_suite_of_its_own_is_named_where_the_document_s_average_would_be(mine: World, tmp_path: Path) -> None:
+    root = mine.root.parent
+    (root / "config/studies/seven").mkdir()
+    (root / "config/studies/seven/study.yaml").write_text(
+        yaml.safe_dump(MINE | {"study": "seven", "suite": "premature7"})
+    )
+    study = study_config.load("seven", "demo", root)
+    world = World(tmp_path, "demo", study)
+    scored = tasks_of(0.30).loc[list(study.suite.task_names)]
+    world.completed("base", "capped", 42, scored, 5.0, curve(44, 5.0, every=11))
+    words = "Another suite than the document's: .* seven_avg of the suite premature7 .7 tasks: piqa, .* suite climb12"
+    for name in ("table2", "table3", "table5", "table7", "noise_floor", "readings", "signals", "task_deltas"):
+        table = make(world, "tables", name)
+        assert re.search(words, " ".join(table.warnings)), name
+        assert {row["preset"].value for row in table.rows} == {"demo, suite: premature7"}
+        assert not any("suite" in word for word in make(mine, "tables", name).warnings)
+    listed = [row["task"].value for row in make(world, "tables", "table5").rows]
+    assert set(listed) == {*study.suite.task_names, "climb_avg", "validation_loss"}, "as this world calls the average"
+    assert len(listed) == 9 and not {"winogrande", "boolq"} & set(column.name for column in table.columns)
+    picture = make(world, "figures", "fig3")
+    assert "suite: premature7" in picture.figure.axes[0].get_title(loc="left")
