@@ -58,7 +58,7 @@ def card(
     Args:
         record: what the export says of itself.
         requires: packages that it needs beside torch and transformers.
-        evaluation: rows of the `scores` frame, of the metrics that count.
+        evaluation: rows of the `scores` frame, of the metrics that count, with the `suite` that they are on.
         bears: what was found of a model that brings its own code.
     """
     from plumbline.results.tables.table import PRESET_NOTES
@@ -89,7 +89,7 @@ def card(
 
 
 def evaluation(path: Path, run_id: str) -> pd.DataFrame:
-    """The rows of a run's scores that count: each task's primary metric, and the average.
+    """The rows of a run's scores that count: each task's primary metric, and the average; and their `suite`.
 
     Raises:
         PlumblineError: there are none, or they are another run's.
@@ -102,7 +102,8 @@ def evaluation(path: Path, run_id: str) -> pd.DataFrame:
     others = sorted(set(found["run_id"]) - {run_id})
     if others:
         raise PlumblineError(f"--scores: {path} is of run {others[0]}, and this one is {run_id}")
-    return found[found["primary"] | (found.index == found.index.max())]
+    suite = frames.metadata(path).get("suite", "not recorded")
+    return found[found["primary"] | (found.index == found.index.max())].assign(suite=suite)
 
 
 def licence_file() -> Path | None:
@@ -177,4 +178,5 @@ def _scores(found: pd.DataFrame | None) -> str:
         for row in found.itertuples(index=False)
     ]
     note = "`proxy` items are made from held-out documents in the form of a task, where its own were not there."
-    return "\n".join(["| task | metric | value | items | source |", "|---|---|---|---|---|", *lines, "", note])
+    head = [f"On the suite {found['suite'].iloc[0]}:", "", "| task | metric | value | items | source |"]
+    return "\n".join([*head, "|---|---|---|---|---|", *lines, "", note])

@@ -126,6 +126,6 @@ def test_a_suite_of_its_own_is_named_where_the_document_s_average_would_be(mine:
         assert not any("suite" in word for word in make(mine, "tables", name).warnings)
     listed = [row["task"].value for row in make(world, "tables", "table5").rows]
     assert set(listed) == {*study.suite.task_names, "climb_avg", "validation_loss"}, "as this world calls the average"
-    assert len(listed) == 9 and not {"winogrande", "boolq"} & set(column.name for column in table.columns)
+    assert len(listed) == 9 and not {"winogrande", "boolq"} & {column.name for column in table.columns}
     picture = make(world, "figures", "fig3")
     assert "suite: premature7" in picture.figure.axes[0].get_title(loc="left")
