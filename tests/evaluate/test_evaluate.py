@@ -194,4 +194,4 @@ def test_mmlu_with_subjects_is_the_harness_s_group(tmp_path: Path):
 
 
 def test_all_fifty_seven_subjects_are_known():
-    assert len(harness._subjects(CLIMB12.task("mmlu"))) == 57
+    assert len(harness.subjects(CLIMB12.task("mmlu"))) == 57

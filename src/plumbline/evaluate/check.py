@@ -10,10 +10,13 @@ import jinja2
 from jinja2 import meta
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.evaluate import harness
 from plumbline.evaluate.fields import Item
 from plumbline.specs.tasks import Task
+
+#: Characters of a field's value that a message shows.
+SHOWN = 80
 
 
 class _Refused(Exception):
@@ -70,6 +73,9 @@ def items(task: Task, found: list[Item], where: Callable[[int], str]) -> None:
     Raises:
         PlumblineError: it cannot; the message names the place, the field and the remedy.
     """
+    if task.subjects is not None and any(item["subject"] for item in found):
+        for index, item in enumerate(found):
+            subject(task, item["subject"], f"{where(index)} (task {task.name}): field 'subject'")
     try:
         _ask(task, found)
     except _Refused:
@@ -77,13 +83,27 @@ def items(task: Task, found: list[Item], where: Callable[[int], str]) -> None:
         try:
             _ask(task, found[index : index + 1])
         except _Refused as refused:
-            names = _fields(task, refused.part)
+            names = _at_fault(task, found[max(0, index - 1) : index + 2], found[index]) or _fields(task, refused.part)
+            said = ", ".join(f"{name!r} ({_shown(found[index], name)})" for name in names)
             raise PlumblineError(
-                f"{where(index)} (task {task.name}): field{'s' if len(names) > 1 else ''} "
-                f"{', '.join(map(repr, names))}: {refused.part} of the harness's {task.harness} {refused.why}; "
-                "correct the item, or take it out"
+                f"{where(index)} (task {task.name}): field{'s' if len(names) > 1 else ''} {said}: "
+                f"{refused.part} of the harness's {task.harness} {refused.why}; correct the item, or take it out"
             ) from None
         raise
+
+
+def subject(task: Task, name: str, where: str) -> None:
+    """Refuse a subject that the harness does not have; `where` begins the message.
+
+    Raises:
+        PlumblineError: naming the nearest that it has.
+    """
+    known = [leaf.removeprefix(f"{task.name}_") for leaf in harness.subjects(task)]
+    if name not in known:
+        raise PlumblineError(
+            f"{where}: {name!r} is no subject of the harness's {task.subjects}{nearest(name, known)}; there are "
+            f"{len(known)}, such as {', '.join(known[:3])}"
+        )
 
 
 def _ask(task: Task, found: list[Item]) -> None:
@@ -112,11 +132,33 @@ def _made(part: str, make: Callable[..., Any], *given: Any) -> Any:
         raise _Refused(part, f"cannot be made of it ({type(error).__name__}: {error})") from error
 
 
+def _at_fault(task: Task, near: list[Item], item: Item) -> list[str]:
+    """The fields of an item any of which would mend it, were it that of an item near it that is right; none where there
+    is no such item."""
+
+    def taken(one: Item) -> bool:
+        try:
+            _ask(task, [one])
+        except _Refused:
+            return False
+        return True
+
+    right = next((one for one in near if taken(one)), None)
+    return [] if right is None else [name for name in task.fields if taken(item | {name: right[name]})]
+
+
+def _shown(item: Item, name: str) -> str:
+    """The value of a field, whose inner fields are parted by dots; of a long one its beginning."""
+    value: Any = item
+    for key in name.split("."):
+        value = value[key]
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."
+
+
 def _fields(task: Task, part: str) -> list[str]:
     """The fields that a part of the harness's task reads, all of the task's where that cannot be seen."""
     said = harness.configuration(task, harness.TASK_FOLDER / task.harness).get(part)
-    if part == "doc_to_target" and task.right is not None:
-        return [task.right]
     if isinstance(said, str):
         read = {said} | meta.find_undeclared_variables(jinja2.Environment().parse(said))
     else:

@@ -9,46 +9,40 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_text
+from plumbline.core.files import atomic_write_text, parse_json
 from plumbline.evaluate import fields, mapping
 from plumbline.evaluate.fields import Item
 from plumbline.specs import tasks
-from plumbline.specs.tasks import Task
+from plumbline.specs.tasks import Released, Task
 
 
-def reading_passage(files: Iterable[Item]) -> Iterator[Item]:
+def reading_passage(passage: Item) -> Item:
     """RACE: one JSON a passage (article, questions, options, answers); its problems as Python text."""
-    for passage in files:
-        problems = [
-            {"question": question, "answer": answer, "options": options}
-            for question, answer, options in zip(
-                passage["questions"], passage["answers"], passage["options"], strict=True
-            )
-        ]
-        yield {"article": passage["article"], "problems": repr(problems)}
+    problems = [
+        {"question": question, "answer": answer, "options": options}
+        for question, answer, options in zip(passage["questions"], passage["answers"], passage["options"], strict=True)
+    ]
+    return {"article": passage["article"], "problems": repr(problems)}
 
 
-def answers_by_truth(questions: Iterable[Item]) -> Iterator[Item]:
+def answers_by_truth(line: Item) -> Item:
     """TruthfulQA: question and `mc2_targets`, a mapping from answer to 0 or 1."""
-    for line in questions:
-        answers = line["mc2_targets"]
-        targets = {"choices": list(answers), "labels": list(answers.values())}
-        yield {"question": line["question"], "mc2_targets": targets}
+    answers = line["mc2_targets"]
+    targets = {"choices": list(answers), "labels": list(answers.values())}
+    return {"question": line["question"], "mc2_targets": targets}
 
 
 #: Converters by the name that a task's file chooses one by, where a mapping of fields does not do.
-CONVERTERS: dict[str, Callable[[Iterable[Any]], Iterator[Item]]] = {
-    make.__name__: make for make in (reading_passage, answers_by_truth)
-}
+CONVERTERS: dict[str, Callable[[Any], Item]] = {make.__name__: make for make in (reading_passage, answers_by_truth)}
 
 
-def convert(task: Task, lines: list[Any], labels: list[str] | None = None, subject: str = "") -> list[Item]:
+def convert(task: Task, lines: list[Any], labels: list[str] | None = None, subject: str | None = None) -> list[Item]:
     """Items of `task` in hub form.
 
     Args:
@@ -57,27 +51,59 @@ def convert(task: Task, lines: list[Any], labels: list[str] | None = None, subje
         subject: that of the file, where there is a file a subject.
 
     Raises:
-        PlumblineError: the task's file does not say how, the release lacks a field, or labels and items differ in
-            number.
+        PlumblineError: the task's file does not say how, a line lacks a field or says what is given besides, or labels
+            and items differ in number.
     """
     if task.released is None:
         raise PlumblineError(f"{task.file}: released: the file does not say how items are made of a release; add it")
-    try:
-        if task.released.converter:
-            return list(CONVERTERS[task.released.converter](lines))
-        extra: list[Item] = [{"index": index, "subject": subject} for index in range(len(lines))]
+    if labels is not None and len(labels) != len(lines):
+        raise PlumblineError(f"{task.name}: {len(lines)} items and {len(labels)} labels; give one label an item")
+    found = []
+    for index, line in enumerate(lines):
+        given: Item = {} if subject is None else {"subject": subject}
         if labels is not None:
-            extra = [more | {"label": label.strip()} for more, label in zip(extra, labels, strict=True)]
-        return [mapping.fields(task.released.fields, more | _named(line)) for more, line in zip(extra, lines)]
-    except KeyError as error:
-        raise PlumblineError(f"{task.name}: the original form lacks the field {error}") from error
-    except ValueError as error:
-        raise PlumblineError(f"{task.name}: the original form does not fit: {error}") from error
+            given["label"] = labels[index].strip()
+        try:
+            found.append(_converted(task.released, line, given, index))
+        except PlumblineError as problem:
+            raise PlumblineError(f"{task.name}: item {index + 1}: {problem}") from problem
+    return found
 
 
-def _named(line: Any) -> Item:
-    """A line's fields; a row's cells by their number."""
-    return line if isinstance(line, dict) else {str(number): cell for number, cell in enumerate(line)}
+def _converted(released: Released, line: Any, given: Item, index: int) -> Item:
+    if released.converter:
+        try:
+            return CONVERTERS[released.converter](line)
+        except KeyError as error:
+            raise PlumblineError(f"the original form lacks the field {error}") from error
+        except (ValueError, TypeError, AttributeError) as error:
+            raise PlumblineError(f"the original form does not fit: {error}") from error
+    if isinstance(line, list):
+        cells = max((int(path) for path in _paths(released.fields) if path.isdigit()), default=-1) + 1
+        if len(line) != cells:
+            raise PlumblineError(f"the row has {len(line)} cells, not {cells}; correct it, or its quotes")
+        line = {str(number): cell for number, cell in enumerate(line)}
+    if not isinstance(line, dict):
+        raise PlumblineError(f"{line!r} is neither an object nor a row")
+    if twice := sorted(set(given) & set(line)):
+        name = twice[0]
+        raise PlumblineError(
+            f"it has a {name!r} of its own ({line[name]!r}), and --{name}{'s' * (name == 'label')} gives "
+            f"{given[name]!r}; take it out of the lines, so that one of them says it"
+        )
+    return mapping.fields(released.fields, line | given | {"index": index}, "the original form")
+
+
+def _paths(made: Any) -> Iterator[str]:
+    """The paths that a mapping reads."""
+    if isinstance(made, str):
+        yield made
+    elif isinstance(made, list):
+        yield from (path for one in made for path in _paths(one))
+    elif "of" in made:
+        yield made["of"]
+    elif "is" not in made:
+        yield from (path for one in made.values() for path in _paths(one))
 
 
 def read(path: Path) -> list[Any]:
@@ -87,21 +113,26 @@ def read(path: Path) -> list[Any]:
         PlumblineError: the file is absent or is not what its name says.
     """
     if path.is_dir():
-        return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(path.iterdir())]
+        return [_parsed(file.read_text(encoding="utf-8"), str(file)) for file in sorted(path.iterdir())]
     if not path.is_file():
         raise PlumblineError(f"there is no file {path}")
     text = path.read_text(encoding="utf-8")
+    match path.suffix:
+        case ".json":
+            return _parsed(text, str(path))
+        case ".csv":
+            return list(csv.reader(text.splitlines(keepends=True)))
+        case ".lst":
+            return text.split()
+    lines = enumerate(text.split("\n"), 1)
+    return [_parsed(line, f"{path} line {number}") for number, line in lines if line.strip()]
+
+
+def _parsed(text: str, where: str) -> Any:
     try:
-        match path.suffix:
-            case ".json":
-                return json.loads(text)
-            case ".csv":
-                return list(csv.reader(text.splitlines(keepends=True)))
-            case ".lst":
-                return text.split()
-        return [json.loads(line) for line in text.split("\n") if line.strip()]
+        return parse_json(text)
     except json.JSONDecodeError as error:
-        raise PlumblineError(f"{path}: not JSON ({error})") from error
+        raise PlumblineError(f"{where}: not JSON ({error})") from error
 
 
 def main() -> None:
@@ -118,11 +149,15 @@ def main() -> None:
     for flag in ("labels", "subject"):
         if (getattr(given, flag) is None) == (needs == flag):
             raise PlumblineError(f"--task {task.name} {'needs' if needs == flag else 'takes no'} --{flag}")
-    labels = None if given.labels is None else read(given.labels)
-    items = convert(task, read(given.source), labels, given.subject or "")
-
     from plumbline.evaluate import check
 
+    if given.subject is not None:
+        check.subject(task, given.subject, f"--subject (task {task.name})")
+    labels = None if given.labels is None else read(given.labels)
+    try:
+        items = convert(task, read(given.source), labels, given.subject)
+    except PlumblineError as problem:
+        raise PlumblineError(f"{given.source}: {problem}") from problem
     for number, item in enumerate(items, 1):
         fields.require(task, item, f"{given.source} item {number}")
     check.items(task, items, lambda index: f"{given.source} item {index + 1}")

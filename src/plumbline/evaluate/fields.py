@@ -32,7 +32,17 @@ def require(task: Task, item: Any, where: str) -> Item:
         raise PlumblineError(f"{where}: an item must be a JSON object, not {type(item).__name__}")
     if complaint := _wrong(item, task.fields, ""):
         raise PlumblineError(f"{where} (task {task.name}): {complaint}; {task.file} says `fields`")
+    if task.right is not None and (complaint := _wrong_labels(labels(task, item))):
+        raise PlumblineError(f"{where} (task {task.name}): field {task.right!r} {complaint}; {task.file} says `right`")
     return item
+
+
+def labels(task: Task, item: Item) -> list[Any]:
+    """What an item of a task with several right answers has in the field that marks them."""
+    value: Any = item
+    for key in (task.right or "").split("."):
+        value = value[key]
+    return value
 
 
 def of(task: Task, item: Item) -> Item:
@@ -86,10 +96,28 @@ def _wrong(value: Any, shape: Any, field: str) -> str | None:
                 return f"field {name!r} is missing; it has {sorted(value)}"
             if complaint := _wrong(value[key], inner, name):
                 return complaint
-        return None
+        return _uneven(value, shape, field) if field else None
     if isinstance(shape, list):
         if not isinstance(value, list):
             return f"field {field!r} must be a list, not {value!r}"
+        if len(shape) > 1 and len(value) != len(shape):
+            return f"field {field!r} must have {len(shape)} entries, not {len(value)}"
         return next((complaint for one in value if (complaint := _wrong(one, shape[0], field))), None)
     fits = isinstance(value, _KINDS[shape]) and isinstance(value, bool) == (shape == "boolean")
     return None if fits else f"field {field!r} must be of type {shape}, not {value!r}"
+
+
+def _uneven(value: Item, shape: dict[str, Any], field: str) -> str | None:
+    """Lists within one field stand beside each other, such as texts and their letters: none may be longer."""
+    lengths = {f"{field}.{key}": len(value[key]) for key in shape if isinstance(shape[key], list)}
+    if len(set(lengths.values())) < 2:
+        return None
+    said = " and ".join(f"{name!r} has {length}" for name, length in lengths.items())
+    return f"lists of field {field!r} must be of one length, and {said}"
+
+
+def _wrong_labels(found: list[Any]) -> str | None:
+    """What is wrong with the marks of right answers: the harness takes those before the first 0 for the right ones."""
+    if set(found) == {0, 1} and found == sorted(found, reverse=True):
+        return None
+    return f"must have a 1 for each right answer and then a 0 for each other, at least one of both, not {found!r}"

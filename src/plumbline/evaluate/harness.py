@@ -96,7 +96,7 @@ def parts(task: Task, items: list[Item], limit: int | None, where: str) -> dict[
     if set(by_subject) == {""}:
         # A source without subjects: the same template, one task, no line that names the subject.
         return {task.name: (plain, by_subject[""][:limit])}
-    known = _subjects(task)
+    known = subjects(task)
     by_leaf = {f"{task.name}_{subject}": by_subject[subject] for subject in sorted(by_subject)}
     unknown = [leaf for leaf in by_leaf if leaf not in known]
     if unknown:
@@ -140,8 +140,7 @@ def right_answers(task: Task, leaf: ConfigurableTask, doc: dict[str, Any]) -> li
     if leaf.OUTPUT_TYPE == "loglikelihood":
         return [0]
     if task.right is not None:
-        labels = functools.reduce(lambda value, key: value[key], task.right.split("."), doc)
-        return [index for index, label in enumerate(labels) if label == 1]
+        return [index for index, label in enumerate(fields.labels(task, doc)) if label == 1]
     # Where each choice is a context of its own, the harness keeps the right one's index as the text.
     right: Any = leaf.doc_to_text(doc) if leaf.multiple_input else leaf.doc_to_target(doc)
     if isinstance(right, str) and not right.isdigit():
@@ -165,7 +164,7 @@ def yaml_checksums(task: Task, tasks: Iterable[str]) -> dict[str, str]:
 
     Keys are paths below the harness's task folder.
     """
-    start = [TASK_FOLDER / (task.harness if name == task.name else _subjects(task)[name]) for name in tasks]
+    start = [TASK_FOLDER / (task.harness if name == task.name else subjects(task)[name]) for name in tasks]
     seen: dict[str, str] = {}
     while start:
         path = start.pop()
@@ -198,7 +197,7 @@ def dataset(task: Task, items: list[Item]) -> datasets.Dataset:
     return datasets.Dataset.from_list([{key: item[key] for key in task.fields} for item in items])
 
 
-def _subjects(task: Task) -> dict[str, Path]:
+def subjects(task: Task) -> dict[str, Path]:
     """YAML of each subject by its task's name, which is the file's."""
     return {path.stem: path for path in sorted(TASK_FOLDER.glob(task.subjects or ""))}
 

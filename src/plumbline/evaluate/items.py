@@ -46,7 +46,8 @@ class Entry:
 class Made:
     """A task's items before they are written; `shown` are the solved examples that it draws from, if it shows any.
 
-    `lines`: the line of each item in a file of the user's; empty where they are from elsewhere.
+    `file`: that of the user's that they were read from, with the line of each item and of each solved example in the
+    file of these; None where they are from elsewhere.
     """
 
     task: Task
@@ -55,11 +56,19 @@ class Made:
     licence: str
     origin: str
     shown: list[Item] = field(default_factory=list)
+    file: Path | None = None
     lines: list[int] = field(default_factory=list)
+    shown_lines: list[int] = field(default_factory=list)
 
     def where(self, index: int) -> str:
         """An item's place, for a message."""
-        return f"{self.origin} line {self.lines[index]}" if self.lines else f"{self.origin} item {index + 1}"
+        return f"{self.file} line {self.lines[index]}" if self.file else f"{self.origin} item {index + 1}"
+
+    def where_shown(self, index: int) -> str:
+        """A solved example's place, for a message."""
+        if self.file is None:
+            return f"{self.origin} example {index + 1}"
+        return f"{self.file.with_name(self.task.examples)} line {self.shown_lines[index]}"
 
 
 def checksums(entries: dict[str, Entry]) -> dict[str, str]:
@@ -115,9 +124,9 @@ def write(folder: Path, made: list[Made]) -> dict[str, Entry]:
         atomic_write_text(path, fields.dump(content.items))
         shown = ""
         if task.few_shot:
-            for number, item in enumerate(content.shown, 1):
-                fields.require(task, item, f"{content.origin} example {number}")
-            check.items(task, content.shown, lambda index, of=content.origin: f"{of} example {index + 1}")
+            for index, item in enumerate(content.shown):
+                fields.require(task, item, content.where_shown(index))
+            check.items(task, content.shown, content.where_shown)
             for subject in {item.get("subject", "") for item in content.items}:
                 harness.examples(task, content.shown, subject)
             atomic_write_text(folder / task.examples, fields.dump(content.shown))
@@ -164,7 +173,7 @@ def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Ma
                 f"{task.file}: few_shot: {packaged.PACKAGE} ships no solved examples; use --source hub or local"
             )
         origin = f"{packaged.PACKAGE} {source.file}{f' ({source.note})' if source.note else ''}"
-        found = packaged.items(source, package)
+        found = packaged.items(task, source, package)
         made.append(Made(task=task, task_source="benchmark", items=found, licence=source.licence, origin=origin))
     return made
 
@@ -184,7 +193,7 @@ def _local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Made]
         if proxies is not None and task.name in absent:
             made.append(proxies(task))
             continue
-        found = fields.numbered(task, path)
+        found, shown = fields.numbered(task, path), _local_examples(task, path)
         made.append(
             Made(
                 task=task,
@@ -192,14 +201,16 @@ def _local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Made]
                 items=[fields.of(task, item) for _, item in found],
                 licence="as the user's copy",
                 origin=f"local {path.name}",
-                shown=_local_examples(task, path),
+                shown=[fields.of(task, item) for _, item in shown],
+                file=path,
                 lines=[number for number, _ in found],
+                shown_lines=[number for number, _ in shown],
             )
         )
     return made
 
 
-def _local_examples(task: Task, path: Path) -> list[Item]:
+def _local_examples(task: Task, path: Path) -> list[tuple[int, Item]]:
     if task.few_shot is None:
         return []
     examples = path.with_name(task.examples)
@@ -208,7 +219,7 @@ def _local_examples(task: Task, path: Path) -> list[Item]:
             f"{examples}: there is no such file, and {task.file} shows {task.few_shot.number} solved examples before "
             f"each question (`few_shot`); write the split {task.few_shot.split!r} there"
         )
-    return [fields.of(task, item) for item in fields.read(task, examples)]
+    return fields.numbered(task, examples)
 
 
 def _hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Made]:

