@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from plumbline.operate.preflight.finding import STOP, Finding
 from plumbline.operate.preflight.planned import Planned
 from plumbline.specs import suites
@@ -30,10 +32,10 @@ def _obstacle(planned: Planned, task: Task) -> str:
         )
     if source == "packaged" and task.packaged is not None and task.few_shot is not None:
         return (
-            "few_shot: packages ship no solved examples; take `few_shot` or `packaged` out, or let evaluation.source be "
-            "hub or local"
+            "few_shot: packages ship no solved examples; take `few_shot` or `packaged` out, or let evaluation.source "
+            "be hub or local"
         )
-    if source == "local" and settings["missing"] == "proxy" and task.proxy is None:
-        if not any(path.endswith(f"/{task.name}.jsonl") for path in planned.plan.inputs.item_files(task.name)):
-            return f"it has no `proxy`, and evaluation.folder no {task.name}.jsonl; add one of them"
+    absent = source == "local" and not (Path(settings["folder"]) / f"{task.name}.jsonl").is_file()
+    if absent and settings["missing"] == "proxy" and task.proxy is None:
+        return f"it has no `proxy`, and evaluation.folder no {task.name}.jsonl; add one of them"
     return ""
