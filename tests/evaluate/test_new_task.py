@@ -52,12 +52,17 @@ What turns a compass? | The needle points north. | a magnet | a candle | a feath
 What makes a shadow? | A lamp shines at a wall. | light | heat | rain | noise
 What is the moon made of? | | rock | cheese | paper | wool
 What do lungs take in? | We breathe all day. | air | oil | soil | ink
+What do bees make? | Bees fly from flower to flower. | honey | bread | silk | wine
+What falls from clouds? | Clouds are drops of water. | rain | leaves | coins | dust
+What keeps a boat up? | | water | thunder | moonlight | a song
 """
+#: How many of them are items; the others are solved examples.
+ITEMS = 8
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with one more task than the package's, and its items."""
+    """A project with one more task than the package's, its items and solved examples of it."""
     root = tmp_path / "project"
     (root / "config/studies").mkdir(parents=True)
     (root / "config/tasks").mkdir()
@@ -68,7 +73,8 @@ def project(tmp_path: Path) -> Path:
     names = ("question", "support", "correct_answer", "distractor1", "distractor2", "distractor3")
     lines = [dict(zip(names, map(str.strip, line.split("|")), strict=True)) for line in QUESTIONS.strip().splitlines()]
     (root / "mine").mkdir()
-    (root / "mine/sciq.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for name, part in (("sciq", lines[:ITEMS]), ("sciq.few_shot", lines[ITEMS:])):
+        (root / f"mine/{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in part))
     return root
 
 
@@ -89,43 +95,49 @@ def model(finished: Path, tokenizer_file: Path, tmp_path: Path) -> Path:
 
 def ours(project: Path, model: Path) -> pd.Series:
     """What `plumbline score` says of the task, by metric."""
+    flags = ("--source", "local", "--suite", "sciq", "--folder", "mine", "--out", "items")
+    assert "sciq            benchmark      8 items" in run(project, "plumbline.evaluate.items", *flags)
     run(project, "plumbline", "score", model, "--items", "items", "--suite", "sciq", "--out", "scores.csv")
     return pd.read_csv(project / "scores.csv").set_index(["task", "metric"])["value"]
 
 
-def theirs(project: Path, model: Path, shots: int) -> tuple[dict[str, float], float]:
-    """What `lm-eval --model hf` says of the same lines, and its mean log-probability of the right answer."""
-    there = {split: str(project / f"mine/{file}.jsonl") for split, file in
-             (("train", "sciq.few_shot" if shots else "sciq"), ("validation", "sciq"), ("test", "sciq"))}  # fmt: skip
+def theirs(project: Path, model: Path, *shots: int) -> dict[int, tuple[dict[str, float], float]]:
+    """What `lm-eval --model hf` says of the same lines with so many solved examples, and its mean log-probability of
+    the right answer."""
+    there = {"train": "sciq.few_shot", "validation": "sciq", "test": "sciq"}
+    files = {split: str(project / f"mine/{file}.jsonl") for split, file in there.items()}
     content = yaml.safe_load((harness.TASK_FOLDER / "sciq/sciq.yaml").read_text())
-    content |= {"task": "theirs", "dataset_path": "json", "dataset_kwargs": {"data_files": there}}
-    (project / "theirs.yaml").write_text(yaml.safe_dump(content))
+    content |= {"dataset_path": "json", "dataset_kwargs": {"data_files": files}}
+    for number in shots:
+        said = yaml.safe_dump(content | {"task": f"theirs_{number}", "num_fewshot": number})
+        (project / f"theirs_{number}.yaml").write_text(said)
     run(
         project, "lm_eval", "run", "--model", "hf", "--model_args", f"pretrained={model},dtype=float32",
-        "--tasks", "theirs.yaml", "--num_fewshot", shots, "--device", "cpu", "--batch_size", 8, "--log_samples",
-        "--output_path", "out",
+        "--tasks", ",".join(f"theirs_{number}.yaml" for number in shots), "--device", "cpu", "--batch_size", 8,
+        "--log_samples", "--output_path", "out",
     )  # fmt: skip
     (results,) = (project / "out").rglob("results_*.json")
-    (samples,) = (project / "out").rglob("samples_*.jsonl")
-    found = json.loads(results.read_text())["results"]["theirs"]
-    gold = [float(json.loads(line)["filtered_resps"][3][0]) for line in samples.read_text().splitlines()]
-    assert len(gold) == 8
-    return {metric: found[f"{metric},none"] for metric in ("acc", "acc_norm")}, sum(gold) / len(gold)
+    found = {}
+    for number in shots:
+        (samples,) = (project / "out").rglob(f"samples_theirs_{number}_*.jsonl")
+        gold = [float(json.loads(line)["filtered_resps"][3][0]) for line in samples.read_text().splitlines()]
+        assert len(gold) == ITEMS
+        said = json.loads(results.read_text())["results"][f"theirs_{number}"]
+        found[number] = {metric: said[f"{metric},none"] for metric in ("acc", "acc_norm")}, sum(gold) / len(gold)
+    return found
 
 
-@pytest.mark.parametrize("shots", [0, 2])
-def test_one_file_adds_a_task_that_scores_as_lm_eval_scores_it(project: Path, model: Path, shots: int) -> None:
-    if shots:
-        with open(project / "config/tasks/sciq.yaml", "a") as handle:
-            handle.write(f"few_shot: {{number: {shots}, split: train}}\n")
-        lines = (project / "mine/sciq.jsonl").read_text().splitlines(keepends=True)
-        (project / "mine/sciq.few_shot.jsonl").write_text("".join(lines[5:]))
-    flags = ("--source", "local", "--suite", "sciq", "--folder", "mine", "--out", "items")
-    assert "sciq            benchmark      8 items" in run(project, "plumbline.evaluate.items", *flags)
-    found, (expected, gold) = ours(project, model), theirs(project, model, shots)
-    assert {metric: found["sciq", metric] for metric in expected} == expected
-    assert found["sciq", "logprob_gold"] == pytest.approx(gold, abs=1e-4)
-    assert found["sciq_avg", "sciq_avg"] == expected["acc_norm"]
+@pytest.mark.slow
+def test_one_file_adds_a_task_that_scores_as_lm_eval_scores_it(project: Path, model: Path) -> None:
+    found = {0: ours(project, model)}
+    with open(project / "config/tasks/sciq.yaml", "a") as handle:
+        handle.write("few_shot: {number: 2, split: train}\n")
+    found[2] = ours(project, model)
+    for shots, (expected, gold) in theirs(project, model, *found).items():
+        assert {metric: found[shots]["sciq", metric] for metric in expected} == expected
+        assert found[shots]["sciq", "logprob_gold"] == pytest.approx(gold, abs=1e-4)
+        assert found[shots]["sciq_avg", "sciq_avg"] == expected["acc_norm"]
+    assert found[0]["sciq", "logprob_gold"] != pytest.approx(found[2]["sciq", "logprob_gold"], abs=1e-3)
 
 
 def test_its_proxies_are_made_of_held_out_documents(project: Path, documents_file: Path) -> None:
@@ -135,6 +147,13 @@ def test_its_proxies_are_made_of_held_out_documents(project: Path, documents_fil
     texts = documents_file.read_text()
     assert f"{item['support']} {item['correct_answer']}" in texts and item["question"] == "What comes next?"
     assert not any(f"{item['support']} {item[f'distractor{number}']}" in texts for number in (1, 2, 3))
+
+
+def test_the_pages_show_this_task_and_the_first_of_these_items(project: Path, repository: Path) -> None:
+    page = (repository / "docs/your-own.md").read_text()
+    assert PAGE.partition("```yaml\n")[2].partition("```")[0] in page
+    shown = page.partition("## Task")[2].partition("```json\n")[2].partition("```")[0]
+    assert shown == (project / "mine/sciq.jsonl").read_text().splitlines(keepends=True)[0]
 
 
 def test_too_few_solved_examples_are_refused() -> None:
