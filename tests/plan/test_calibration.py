@@ -184,3 +184,21 @@ def test_the_digest_changes_with_what_is_done_and_with_nothing_else(demo: Projec
     counted = estimator(demo)
     assert counted.calibration.speed != third.calibration.speed
     assert counted.digest() == third.digest()
+
+
+def test_the_digest_changes_with_what_scores_the_runs(demo: Project) -> None:
+    def scored_on(suite: str) -> Project:
+        study = demo.studies["transfer"]
+        runs = {key: dataclasses.replace(run, scored_by=("mine", suite)) for key, run in study.runs.items()}
+        return dataclasses.replace(demo, studies={"mine": dataclasses.replace(study, runs=runs)})
+
+    one, other = scored_on("piqa"), scored_on("boolq")
+    assert one.runs.keys() == other.runs.keys()
+    first = estimator(one).digest()
+    assert first != estimator(other).digest()
+    finish(one, one.runs[BASELINE], seconds=30.0, run_id="0" * 16)  # of another spec, so not done
+    assert estimator(one).digest() == first
+    items = Path(one.paths.items("climbmix", "piqa"))
+    items.parent.mkdir(parents=True)
+    items.write_text('{"piqa": {"n": 7}}')
+    assert estimator(one).digest() != first, "there is less to evaluate"

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from plumbline import project
-from plumbline.evaluate.packaged import MEMBERS
 from plumbline.plan import data, evaluation, machines
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import WHOLE, row
@@ -54,7 +53,8 @@ def test_the_items_that_were_made_are_the_items_that_count(tmp_path: Path, capsy
 def test_items_of_packages_and_made_ones_are_those_that_will_be_there() -> None:
     mini = project.load(load_config() | {"preset": "mini", "studies": ["transfer"]})
     found = evaluation.amount(mini, mini.runs[BASELINE])
-    assert found is not None and found[0] == sum(member.items for member in MEMBERS.values()) + 7 * 2000
+    shipped = [task.packaged.items for task in suites.suite("climb12") if task.packaged]
+    assert found is not None and found[0] == sum(shipped) + 7 * 2000 and len(shipped) == 5
 
 
 def test_a_task_of_unknown_size_is_named_and_its_job_gets_a_whole_slice(

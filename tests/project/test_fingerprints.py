@@ -57,7 +57,8 @@ CODE = [
     ("data/loader.py", set()),
     ("evaluate/proxy.py", {"items"}),
     ("evaluate/scores.py", {"scores"}),
-    ("evaluate/harness.py", {"scores"}),
+    ("evaluate/harness.py", {"items", "scores"}),
+    ("evaluate/makers.py", {"items"}),
     ("model/decoder.py", set()),
     ("specs/config.py", set()),
 ]  # fmt: skip

@@ -20,7 +20,7 @@ import yaml
 from plumbline.core.errors import PlumblineError
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.project import Project, load, profiles, use_this_interpreter
-from plumbline.specs import suites
+from plumbline.specs import suites, tasks
 from plumbline.specs.config import ROOT, load_config
 from plumbline.specs.study_config import overlay
 
@@ -314,7 +314,9 @@ def test_an_edit_of_the_study_remakes_what_shows_it(root: Path, before: str, aft
 def test_an_edit_of_a_suite_a_corpus_or_a_preset_remakes_what_shows_it(root: Path) -> None:
     for file, before, after, remade in (
         ("suites/climb12.yaml", "average: climb_avg", "average: climb_mean", set(FINGERPRINTS)),
-        ("suites/climb12.yaml", "items: 1838", "items: 1839", set()),
+        ("tasks/piqa.yaml", "items: 1838", "items: 1839", set()),
+        ("tasks/piqa.yaml", "licence: AFL-3.0", "licence: none", set()),
+        ("tasks/piqa.yaml", "metric: acc_norm", "metric: acc", set(FINGERPRINTS)),
         ("corpora/climbmix.yaml", "training_megabytes: 1}", "training_megabytes: 2}", {"deviations"}),
         ("presets/smoke.yaml", "limit: 2", "limit: 3", {"deviations"}),
     ):
@@ -323,10 +325,32 @@ def test_an_edit_of_a_suite_a_corpus_or_a_preset_remakes_what_shows_it(root: Pat
         assert before in original
         path.write_text(original.replace(before, after, 1))
         suites._read.cache_clear()
+        tasks._read.cache_clear()
         second = prints(root)
         path.write_text(original)
         suites._read.cache_clear()
+        tasks._read.cache_clear()
         assert {name for name in first if first[name] != second[name]} == remade, after
+
+
+def test_a_suite_of_its_own_is_scored_beside_the_parent_s(root: Path) -> None:
+    (root / "config/studies/other").mkdir()
+    (root / "config/studies/other/study.yaml").write_text(
+        "{study: other, title: t, extends: transfer, suite: piqa, methods: {more: {label: More}}, seeds: [42]}"
+    )
+    both, alone = planned(root, studies=["transfer", "other"]), planned(root, studies=["other"])
+    key = ("base", "baseline", 42)
+    for project in (both, alone):
+        run = project.scored_run("other", *key)
+        assert (run.key, run.suite) == ("transfer/base/baseline/s42", "piqa")
+        assert project.paths.scores(run).endswith("scores/other/base/baseline/s42/scores.parquet")
+        assert "--suite piqa" in project.commands.evaluation(run)
+        refused = re.compile(project.unknown_paths.runs())
+        assert refused.fullmatch("runs/other/base/baseline/s42/outcome.json")
+        assert not refused.fullmatch("scores/other/base/baseline/s42/scores.parquet")
+    assert both.run("transfer", *key).suite == both.scored_run("transfer", *key).suite == "climb12"
+    with pytest.raises(PlumblineError, match="is scored here as other/base/baseline/s42, on the suite 'piqa'; add"):
+        alone.scored_run("transfer", *key)
 
 
 def measuring(root: Path, **entry: Any) -> Project:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import shutil
 from pathlib import Path
@@ -12,9 +13,12 @@ from plumbline.core.errors import PlumblineError
 from plumbline.report import __main__ as verb
 from plumbline.report import noise, prose
 from plumbline.report.curve import POINTS, Curve, Line, thinned
+from plumbline.report.found import Found
+from plumbline.report.run import page
 from plumbline.specs import code
 from plumbline.stats.power import resolved_distance
 from tests.report.world import planned
+from tests.studies.transfer.world import World, tasks_of
 
 SPREAD, EDGE = noise.Spread(0.01, 2), resolved_distance(0.01, 3)
 
@@ -103,3 +107,24 @@ def test_a_folder_that_is_no_report_is_left_alone(tmp_path: Path) -> None:
         verb._require_own_folder(tmp_path / "index.html")
     with pytest.raises(PlumblineError, match=r"name FOLDER/index\.html"):
         verb._require_own_folder(tmp_path / "page.html")
+
+
+def test_a_run_that_two_studies_score_shows_both_and_says_on_which_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    project, world, key = planned("demo", "transfer"), World(Path("work/demo"), "demo"), "transfer/base/baseline/s42"
+    world.completed("base", "baseline", 42, tasks_of(0.3), 5.0)
+    again = dataclasses.replace(project.runs[key], scored_by=("other", "premature7"))
+    other = dataclasses.replace(project.studies["transfer"], name="other", runs={key: again})
+    project = dataclasses.replace(project, studies=project.studies | {"other": other})
+    found = Found(plan=project)
+    assert [grid.title for grid in page(found, found.run(key), []).content["scores"]] == [
+        "Scores on the suite climb12, by which the study transfer judges the run."
+    ]
+    shutil.copytree(f"work/demo/scores/{key}", "work/demo/scores/other/base/baseline/s42")
+    both = page(found, found.run(key), []).content["scores"]
+    assert [grid.title.split(",")[0] for grid in both] == [
+        "Scores on the suite climb12",
+        "Scores on the suite premature7",
+    ]

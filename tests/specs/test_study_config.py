@@ -319,3 +319,19 @@ def test_mistakes_in_measurements_are_named(changed, entry: dict[str, Any], aske
 
     with pytest.raises(PlumblineError, match=re.escape(says)):
         study_config.load("transfer", "demo", changed(measured))
+
+
+def test_a_study_that_extends_another_may_have_a_suite_of_its_own(mine) -> None:
+    root = mine(suite="premature7")
+    study, parent = study_config.load("mine", "smoke", root), study_config.load("transfer", "smoke", root)
+    assert study.suite is not None and study.suite.name == "premature7"
+    reference, own = study.runs["transfer/base/baseline/s42"], study.runs["mine/base/capped/s42"]
+    assert reference.spec == parent.runs[reference.key].spec, "trained once"
+    assert (reference.suite, own.suite, parent.runs[reference.key].suite) == ("premature7", "premature7", "climb12")
+    assert (reference.scores_key, own.scores_key) == ("mine/base/baseline/s42", own.key)
+    before = study_config.load("mine", "smoke", mine()).runs[own.key]
+    assert own.spec == before.spec and before.suite == "climb12", "trained already, and scored on another suite now"
+    assert study.preset_named == "smoke, suite: premature7" and parent.preset_named == "smoke"
+    (said,) = json.loads(study_config.expected_json([reference]))
+    assert said["scores"] == "mine/base/baseline/s42"
+    assert '"scores":' not in study_config.expected_json([own, *parent.runs.values()])

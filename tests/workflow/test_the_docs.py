@@ -26,6 +26,7 @@ END_TO_END = "test_end_to_end.py::test_{}"
 PAPER = "test_dry_run.py::test_profile_slurm_plans_the_paper_preset_to_the_letter"
 REFUSED = "../theory/test_eliminate_query_refusals.py::test_norms_between_and_skips"
 RECORD = "test_a_sixth_study.py::test_a_record_of_its_bundle_is_made_again_at_its_commit"
+SCIQ = "../evaluate/test_new_task.py::test_one_file_adds_a_task_that_scores_as_lm_eval_scores_it"
 THEORY = "../theory/test_eliminate_query.py::test_{}"
 VERDICT = "test_a_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
 WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
@@ -48,6 +49,8 @@ ELSEWHERE = {
         "test_token_files.py::test_the_packs_hold_the_files_ids",
     "snakemake work/demo/corpora/climbmix/": PAGE_ON_THE_COMMAND,
     "snakemake bundle": "test_a_sixth_study.py::test_its_bundle_has_everything_of_it_and_of_no_other_study",
+    "python -m plumbline.evaluate.items --source local --suite sciq": SCIQ,
+    "plumbline score FOLDER --suite sciq": SCIQ,
     "plumbline rebuild results/": END_TO_END.format("its_bundle_is_made_again_elsewhere_byte_for_byte"),
     "plumbline rebuild records/": RECORD,
     "python -m plumbline.bundle.records": RECORD,

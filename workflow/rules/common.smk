@@ -54,6 +54,18 @@ def run_of(wildcards):
     )
 
 
+def scored_run_of(wildcards):
+    """The run whose scores a job's wildcards name."""
+    return PROJECT.scored_run(
+        wildcards.study, wildcards.scale, wildcards.method, wildcards.seed
+    )
+
+
+def scored_file(name):
+    """A file of the run that is scored."""
+    return lambda wildcards: PROJECT.paths.run(scored_run_of(wildcards), name)
+
+
 def run_spec(wildcards):
     """The run's canonical JSON: one string, so that key order can never rerun anything."""
     return run_of(wildcards).spec.to_json()
@@ -95,7 +107,7 @@ def items_made_of(wildcards):
 
 def scores_made_of(wildcards):
     """The same of a run's scores."""
-    return of_scores(run_of(wildcards).spec.suite)
+    return of_scores(scored_run_of(wildcards).suite)
 
 
 def probes_made_of(wildcards):
@@ -143,18 +155,18 @@ def validation_manifest(wildcards):
 
 def items_of(wildcards):
     """The items of the run's suite."""
-    spec = run_of(wildcards).spec
-    return items_file(spec.data.corpus, spec.suite)
+    run = scored_run_of(wildcards)
+    return items_file(run.spec.data.corpus, run.suite)
 
 
 def tokenizer_of(wildcards):
     """The tokenizer of the run's corpus."""
-    return tokenizer_file(run_of(wildcards).spec.data.corpus)
+    return tokenizer_file(scored_run_of(wildcards).spec.data.corpus)
 
 
 def evaluation_flags(wildcards):
     """Suite, limit and metric of a run's evaluation."""
-    return PROJECT.commands.evaluation(run_of(wildcards))
+    return PROJECT.commands.evaluation(scored_run_of(wildcards))
 
 
 def pretrain_minutes(wildcards):
@@ -164,7 +176,7 @@ def pretrain_minutes(wildcards):
 
 def evaluate_minutes(wildcards):
     """Time limit of an evaluation job."""
-    return ESTIMATOR.evaluate_minutes(run_of(wildcards))
+    return ESTIMATOR.evaluate_minutes(scored_run_of(wildcards))
 
 
 def probe_minutes(wildcards):

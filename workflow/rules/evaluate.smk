@@ -2,7 +2,7 @@
 
 
 rule items:
-    """Evaluation items of a suite's tasks, in the hub's own schema; proxies are named as such."""
+    """Evaluation items of a suite's tasks, in the form of the hub; proxies are named as such."""
     input:
         packages=[PROJECT.paths.package(name) for name in PROJECT.inputs.item_packages],
         validation=f"{CORPUS}/documents/validation.jsonl",
@@ -30,9 +30,9 @@ rule items:
 rule evaluate:
     """One run's checkpoint on its study's suite, through the harness's own task definitions."""
     input:
-        outcome=f"{RUN}/outcome.json",
-        manifest=f"{RUN}/manifest.json",
-        weights=f"{RUN}/model.safetensors",
+        outcome=scored_file("outcome.json"),
+        manifest=scored_file("manifest.json"),
+        weights=scored_file("model.safetensors"),
         facts=items_of,
         tokenizer=tokenizer_of,
     output:

@@ -27,6 +27,7 @@ from plumbline.core.files import sha256_file
 from plumbline.evaluate import items
 from plumbline.evaluate.score import Questions, one_by_one, score
 from plumbline.specs import suites
+from plumbline.specs.tasks import MetricPolicy
 
 if TYPE_CHECKING:
     from plumbline.evaluate.texts import Texts
@@ -48,7 +49,7 @@ def main() -> None:
         )
     if twice := [out for out, count in Counter(out.resolve() for out in given.out).items() if count > 1]:
         raise PlumblineError(f"--out {twice[0]} is given twice; each run's scores need a folder of their own")
-    entries = items.read_index(given.items, suite.task_names)
+    entries = items.read_index(given.items, suite)
     if not given.tokenizer.is_file():
         raise PlumblineError(f"--tokenizer: there is no file {given.tokenizer}")
     labels = {
@@ -57,7 +58,7 @@ def main() -> None:
         "limit": "none" if given.limit is None else str(given.limit),
         "harness_version": version("lm_eval"),
         "tokenizer_sha256": sha256_file(given.tokenizer),
-        "items_sha256": json.dumps({task: entry.sha256 for task, entry in entries.items()}, sort_keys=True),
+        "items_sha256": json.dumps(items.checksums(entries), sort_keys=True),
         "precision": "float32",
     }
     # Progress bars are of no use in a log; the harness's libraries read this when they are imported.
@@ -151,11 +152,11 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", required=True, action="append", type=Path, help="folder for its scores.parquet, examples.parquet"
     )
-    parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites")
+    parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites, or of config/tasks")
     parser.add_argument("--limit", type=int, help="evaluate the first LIMIT items of each task; default all")
     parser.add_argument(
         "--metric-policy",
-        choices=get_args(suites.MetricPolicy),
+        choices=get_args(MetricPolicy),
         default="acc_norm_where_defined",
         help="which metric of a task enters the suite's average",
     )

@@ -28,14 +28,16 @@ from lm_eval.tasks._yaml_loader import load_yaml
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.evaluate import schema
-from plumbline.evaluate.schema import Item
-from plumbline.specs.suites import Task
+from plumbline.evaluate import fields
+from plumbline.evaluate.fields import Item
+from plumbline.specs.tasks import Task
 
 TASK_FOLDER = Path(lm_eval.tasks.__file__).parent
 
-#: The seed of the harness's command line. It has nothing to draw in tasks without few-shot examples.
+#: The seed of the harness's command line, which draws few-shot examples.
 _FEWSHOT_SEED = 1234
+#: The split of solved examples.
+_SHOWN = "shown"
 
 logging.getLogger("lm_eval").setLevel(logging.ERROR)
 datasets.disable_progress_bars()
@@ -48,27 +50,103 @@ def leaves(task: Task, path: Path, limit: int | None) -> dict[str, ConfigurableT
     """The harness's tasks that `task` consists of: one, or one a subject, by the harness's names.
 
     Args:
-        path: the task's items.
+        path: the task's items; its solved examples, if it shows any, lie beside them.
         limit: the first items that are evaluated; of a task with subjects the first of every subject in turn.
 
     Raises:
-        PlumblineError: an item is malformed, or a subject is not one of the harness's.
+        PlumblineError: an item lacks a field, a subject is not one of the harness's, or the harness's YAML is not what
+            the task's file says.
     """
+    items = fields.read(task, path, limit if task.subjects is None else None)
+    shown = fields.read(task, path.with_name(task.examples)) if task.few_shot else []
+    made = {}
+    for leaf, (yaml_path, asked) in parts(task, items, limit, str(path)).items():
+        alike = examples(task, shown, asked[0].get("subject", ""))
+        made[leaf] = _build(task, configuration(task, yaml_path), asked, alike)
+    return made
+
+
+def examples(task: Task, shown: list[Item], subject: str) -> list[Item]:
+    """The solved examples that a question's are drawn from: those of its subject, where the task has subjects.
+
+    Raises:
+        PlumblineError: they are fewer than the task shows.
+    """
+    found = shown if task.subjects is None else [one for one in shown if one["subject"] == subject]
+    if task.few_shot and len(found) < task.few_shot.number:
+        raise PlumblineError(
+            f"{task.file}: few_shot.number: {task.few_shot.number} solved examples before each question, and there are "
+            f"{len(found)}{f' of subject {subject!r}' if task.subjects else ''}; lower it, or give more"
+        )
+    return found
+
+
+def parts(task: Task, items: list[Item], limit: int | None, where: str) -> dict[str, tuple[Path, list[Item]]]:
+    """The harness's YAML and the items of each of its tasks that `task` consists of, of items that `where` holds.
+
+    Raises:
+        PlumblineError: a subject is not one of the harness's.
+    """
+    plain = TASK_FOLDER / task.harness
     if task.subjects is None:
-        return {task.name: _build(TASK_FOLDER / task.yaml, schema.read(task.name, path, limit), task.name)}
+        return {task.name: (plain, items[:limit])}
     by_subject: dict[str, list[Item]] = defaultdict(list)
-    for item in schema.read(task.name, path):
+    for item in items:
         by_subject[item["subject"]].append(item)
     if set(by_subject) == {""}:
         # A source without subjects: the same template, one task, no line that names the subject.
-        return {task.name: _build(TASK_FOLDER / task.yaml, by_subject[""][:limit], task.name)}
-    known = _subjects(task)
+        return {task.name: (plain, by_subject[""][:limit])}
+    known = subjects(task)
     by_leaf = {f"{task.name}_{subject}": by_subject[subject] for subject in sorted(by_subject)}
     unknown = [leaf for leaf in by_leaf if leaf not in known]
     if unknown:
         subject = unknown[0].removeprefix(f"{task.name}_")
-        raise PlumblineError(f"{path}: {subject!r} is no subject of {task.name}; as tasks they are {sorted(known)}")
-    return {leaf: _build(known[leaf], items, task.name) for leaf, items in _in_turn(by_leaf, limit).items()}
+        raise PlumblineError(f"{where}: {subject!r} is no subject of {task.name}; as tasks they are {sorted(known)}")
+    return {leaf: (known[leaf], found) for leaf, found in _in_turn(by_leaf, limit).items()}
+
+
+def configuration(task: Task, yaml_path: Path) -> dict[str, Any]:
+    """The harness's YAML, with the metrics that are reported here and the examples that the task's file asks for.
+
+    Raises:
+        PlumblineError: there is none, or it does not go with the task's file.
+    """
+    if not yaml_path.is_file():
+        raise PlumblineError(
+            f"{task.file}: harness: there is no {yaml_path.relative_to(TASK_FOLDER)} among the harness's tasks "
+            f"({TASK_FOLDER})"
+        )
+    config = {"task": task.name} | load_yaml(yaml_path)
+    if config.get("output_type") not in ("multiple_choice", "loglikelihood"):
+        raise PlumblineError(
+            f"{task.file}: harness: {task.harness} is of type {config.get('output_type')!r}; here tasks are scored by "
+            "the log-probability of given answers (multiple_choice, loglikelihood); name another"
+        )
+    # LAMBADA's perplexity is not among our metrics, and overflows for a model that is bad enough.
+    config["metric_list"] = [entry for entry in config["metric_list"] if entry["metric"] in ("acc", "acc_norm")]
+    if missing := [name for name in task.metrics if name not in {one["metric"] for one in config["metric_list"]}]:
+        raise PlumblineError(f"{task.file}: metric: {task.harness} has no {missing[0]}; name the one that it has")
+    number = task.few_shot.number if task.few_shot else 0
+    if config.get("num_fewshot") not in (None, number):
+        raise PlumblineError(
+            f"{task.file}: few_shot: {task.harness} asks for {config['num_fewshot']} examples before the question, "
+            f"not {number}; say so, with the split that they are drawn from"
+        )
+    return config | {"num_fewshot": number}
+
+
+def right_answers(task: Task, leaf: ConfigurableTask, doc: dict[str, Any]) -> list[int]:
+    """Which of an item's requests are right answers, as far as the harness or the task's file says."""
+    if leaf.OUTPUT_TYPE == "loglikelihood":
+        return [0]
+    if task.right is not None:
+        return [index for index, label in enumerate(fields.labels(task, doc)) if label == 1]
+    # Where each choice is a context of its own, the harness keeps the right one's index as the text.
+    right: Any = leaf.doc_to_text(doc) if leaf.multiple_input else leaf.doc_to_target(doc)
+    if isinstance(right, str) and not right.isdigit():
+        choices = leaf.doc_to_choice(doc)
+        return [choices.index(right)] if right in choices else []
+    return [int(one) for one in right] if isinstance(right, list) else [int(right)]
 
 
 def run(model: LM, tasks: dict[str, ConfigurableTask]) -> dict[str, Any]:
@@ -86,7 +164,7 @@ def yaml_checksums(task: Task, tasks: Iterable[str]) -> dict[str, str]:
 
     Keys are paths below the harness's task folder.
     """
-    start = [TASK_FOLDER / (task.yaml if name == task.name else _subjects(task)[name]) for name in tasks]
+    start = [TASK_FOLDER / (task.harness if name == task.name else subjects(task)[name]) for name in tasks]
     seen: dict[str, str] = {}
     while start:
         path = start.pop()
@@ -100,28 +178,26 @@ def yaml_checksums(task: Task, tasks: Iterable[str]) -> dict[str, str]:
     return dict(sorted(seen.items()))
 
 
-def _build(yaml_path: Path, items: list[Item], name: str) -> ConfigurableTask:
-    config = {"task": name} | load_yaml(yaml_path)
+def _build(task: Task, config: dict[str, Any], items: list[Item], shown: list[Item]) -> ConfigurableTask:
     evaluated = config.get("test_split") or config["validation_split"]
-    # LAMBADA's perplexity is not among our metrics, and overflows for a model that is bad enough.
-    config["metric_list"] = [entry for entry in config["metric_list"] if entry["metric"] in ("acc", "acc_norm")]
-    fields = schema.fields(name)
-    data = datasets.Dataset.from_list([{key: item[key] for key in fields} for item in items])
+    data = dataset(task, items)
     named = {config.get(f"{split}_split") for split in ("training", "validation", "test", "fewshot")} - {None}
     # Only the evaluated split has items. The others are looked up even where no few-shot example is drawn.
     splits = {split: data if split == evaluated else data.select([]) for split in named}
-    task = ConfigurableTask(config=config | {"custom_dataset": lambda **_: splits})
-    if task.config.num_fewshot:
-        raise PlumblineError(
-            f"task {name}: its YAML asks for {task.config.num_fewshot} examples before the question, "
-            "items hold only the evaluated split"
-        )
-    task.set_config(key="num_fewshot", value=0)
-    task.set_fewshot_seed(seed=_FEWSHOT_SEED)
-    return task
+    if config["num_fewshot"]:
+        config = config | {"fewshot_split": _SHOWN}
+        splits[_SHOWN] = dataset(task, shown)
+    leaf = ConfigurableTask(config=config | {"custom_dataset": lambda **_: splits})
+    leaf.set_fewshot_seed(seed=_FEWSHOT_SEED)
+    return leaf
 
 
-def _subjects(task: Task) -> dict[str, Path]:
+def dataset(task: Task, items: list[Item]) -> datasets.Dataset:
+    """Items as the harness reads them."""
+    return datasets.Dataset.from_list([{key: item[key] for key in task.fields} for item in items])
+
+
+def subjects(task: Task) -> dict[str, Path]:
     """YAML of each subject by its task's name, which is the file's."""
     return {path.stem: path for path in sorted(TASK_FOLDER.glob(task.subjects or ""))}
 

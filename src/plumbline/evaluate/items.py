@@ -1,15 +1,16 @@
 """Make the items of a suite: ``python -m plumbline.evaluate.items``.
 
-Writes one JSONL a task in the hub's schema, and last `items.json`, which says for each task whether it is the
-benchmark or a proxy, how many items there are, their checksum, licence and origin.
+Writes one JSONL a task in the hub's form, and last `items.json`, which says for each task whether it is the benchmark
+or a proxy, how many items there are, their checksum, licence and origin. What is particular to a task says its file of
+config/tasks. Every item is checked by the harness's own functions.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -17,9 +18,11 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, atomic_write_text, parse_json, path_or_none, sha256_file
-from plumbline.evaluate import hub, packaged, proxy, schema
-from plumbline.evaluate.schema import Item
+from plumbline.evaluate import fields, hub, packaged, proxy
+from plumbline.evaluate.documents import Documents
+from plumbline.evaluate.fields import Item
 from plumbline.specs import suites
+from plumbline.specs.tasks import Task
 
 INDEX = "items.json"
 
@@ -36,20 +39,46 @@ class Entry:
     sha256: str
     licence: str
     origin: str
+    few_shot_sha256: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
-    """A task's items before they are written."""
+    """A task's items before they are written; `shown` are the solved examples that it draws from, if it shows any.
 
+    `file`: that of the user's that they were read from, with the line of each item and of each solved example in the
+    file of these; None where they are from elsewhere.
+    """
+
+    task: Task
     task_source: Literal["benchmark", "proxy"]
     items: list[Item]
     licence: str
     origin: str
+    shown: list[Item] = field(default_factory=list)
+    file: Path | None = None
+    lines: list[int] = field(default_factory=list)
+    shown_lines: list[int] = field(default_factory=list)
+
+    def where(self, index: int) -> str:
+        """An item's place, for a message."""
+        return f"{self.file} line {self.lines[index]}" if self.file else f"{self.origin} item {index + 1}"
+
+    def where_shown(self, index: int) -> str:
+        """A solved example's place, for a message."""
+        if self.file is None:
+            return f"{self.origin} example {index + 1}"
+        return f"{self.file.with_name(self.task.examples)} line {self.shown_lines[index]}"
 
 
-def read_index(folder: Path, tasks: tuple[str, ...]) -> dict[str, Entry]:
-    """What a folder holds of `tasks`; every file is compared with its checksum.
+def checksums(entries: dict[str, Entry]) -> dict[str, str]:
+    """SHA-256 of every file that an index lists, by task; of solved examples by ``<task>.few_shot``."""
+    shown = {f"{task}.few_shot": entry.few_shot_sha256 for task, entry in entries.items() if entry.few_shot_sha256}
+    return {task: entry.sha256 for task, entry in entries.items()} | shown
+
+
+def read_index(folder: Path, tasks: Iterable[Task]) -> dict[str, Entry]:
+    """What a folder holds of `tasks`, by their names; every file is compared with its checksum.
 
     Raises:
         PlumblineError: there is no index, a task is not in it, or a file has changed since.
@@ -62,43 +91,66 @@ def read_index(folder: Path, tasks: tuple[str, ...]) -> dict[str, Entry]:
         )
     try:
         listed = parse_json(path.read_text(encoding="utf-8"))
-        found = {task: Entry(**listed[task]) for task in tasks if task in listed}
-    except (ValueError, KeyError, TypeError) as error:
+        found = {task: Entry(**entry) for task, entry in listed.items()}
+    except (ValueError, AttributeError, TypeError) as error:
         raise PlumblineError(f"{path} is no index of items ({error}); make the items again") from error
     entries = {}
     for task in tasks:
-        if task not in listed:
-            raise PlumblineError(f"{path} has no items of task {task!r}; it has {sorted(listed)}")
-        entries[task] = found[task]
-        file = folder / f"{task}.jsonl"
-        if not file.is_file() or sha256_file(file) != entries[task].sha256:
-            raise PlumblineError(f"{file} is not the file that {INDEX} describes; make the items again")
+        if task.name not in found:
+            raise PlumblineError(f"{path} has no items of task {task.name!r}; it has {sorted(found)}")
+        entry = entries[task.name] = found[task.name]
+        sums = (entry.sha256, entry.few_shot_sha256) if task.few_shot else (entry.sha256,)
+        for file, sha256 in zip(task.files, sums, strict=True):
+            if not (folder / file).is_file() or sha256_file(folder / file) != sha256:
+                raise PlumblineError(f"{folder / file} is not the file that {INDEX} describes; make the items again")
     return entries
 
 
-def write(folder: Path, made: dict[str, Made]) -> dict[str, Entry]:
-    """Write every task's items, then the index."""
+def write(folder: Path, made: list[Made]) -> dict[str, Entry]:
+    """Check every task's items and write them, then the index.
+
+    Raises:
+        PlumblineError: an item that lacks a field, or that the harness cannot ask.
+    """
+    from plumbline.evaluate import check, harness
+
     entries = {}
-    for task, content in made.items():
-        for number, item in enumerate(content.items, 1):
-            schema.check(task, item, f"{content.origin} item {number}")
-        path = folder / f"{task}.jsonl"
-        atomic_write_text(path, schema.dump(content.items))
-        entries[task] = Entry(
+    for content in made:
+        task = content.task
+        for index, item in enumerate(content.items):
+            fields.require(task, item, content.where(index))
+        check.items(task, content.items, content.where)
+        path = folder / f"{task.name}.jsonl"
+        atomic_write_text(path, fields.dump(content.items))
+        shown = ""
+        if task.few_shot:
+            for index, item in enumerate(content.shown):
+                fields.require(task, item, content.where_shown(index))
+            check.items(task, content.shown, content.where_shown)
+            for subject in {item.get("subject", "") for item in content.items}:
+                harness.examples(task, content.shown, subject)
+            atomic_write_text(folder / task.examples, fields.dump(content.shown))
+            shown = sha256_file(folder / task.examples)
+        entries[task.name] = Entry(
             task_source=content.task_source,
             n=len(content.items),
             sha256=sha256_file(path),
             licence=content.licence,
             origin=content.origin,
+            few_shot_sha256=shown,
         )
-    atomic_write_json(folder / INDEX, {task: dataclasses.asdict(entry) for task, entry in entries.items()})
+    listed = {task: dataclasses.asdict(entry) for task, entry in entries.items()}
+    for entry in listed.values():
+        if not entry["few_shot_sha256"]:
+            del entry["few_shot_sha256"]
+    atomic_write_json(folder / INDEX, listed)
     return entries
 
 
 def main() -> None:
     """Make the items that the command line asks for."""
     arguments = _parser().parse_args()
-    tasks = tuple(schema.known(task) for task in suites.suite(arguments.suite).task_names)
+    tasks = suites.suite(arguments.suite).tasks
     source = {"packaged": _packaged, "local": _local, "hub": _hub}[arguments.source]
     entries = write(arguments.out, source(tasks, arguments))
     fingerprint_file.write(arguments.out / INDEX, arguments.made_of)
@@ -106,79 +158,104 @@ def main() -> None:
         print(f"{task:16s}{entry.task_source:10s}{entry.n:6d} items  {entry.origin}")
 
 
-def _packaged(tasks: tuple[str, ...], arguments: argparse.Namespace) -> dict[str, Made]:
+def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Made]:
     package = _given(arguments.package, "--package", "packaged")
     packaged.check_package(package)
     proxies = _proxies(arguments)
-    made = {}
+    made = []
     for task in tasks:
-        if task not in packaged.MEMBERS:
-            made[task] = proxies(task)
+        source = task.packaged
+        if source is None:
+            made.append(proxies(task))
             continue
-        member = packaged.MEMBERS[task]
-        origin = f"{packaged.PACKAGE} {member.path}"
-        if task == "mmlu":
-            origin += " (ships no subjects: one prompt without the line that names the subject)"
-        found = packaged.items(task, package)
-        made[task] = Made(task_source="benchmark", items=found, licence=member.licence, origin=origin)
+        if task.few_shot:
+            raise PlumblineError(
+                f"{task.file}: few_shot: {packaged.PACKAGE} ships no solved examples; use --source hub or local"
+            )
+        origin = f"{packaged.PACKAGE} {source.file}{f' ({source.note})' if source.note else ''}"
+        found = packaged.items(task, source, package)
+        made.append(Made(task=task, task_source="benchmark", items=found, licence=source.licence, origin=origin))
     return made
 
 
-def _local(tasks: tuple[str, ...], arguments: argparse.Namespace) -> dict[str, Made]:
+def _local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Made]:
     folder = _given(arguments.folder, "--folder", "local")
-    absent = [task for task in tasks if not (folder / f"{task}.jsonl").is_file()]
+    absent = [task.name for task in tasks if not (folder / f"{task.name}.jsonl").is_file()]
     if absent and arguments.missing == "error":
         raise PlumblineError(
             f"--folder {folder}: no file for {', '.join(absent)} (each is <task>.jsonl); "
             "add them, or say --missing proxy with --documents to fill them with proxy items"
         )
     proxies = _proxies(arguments) if absent else None
-    made = {}
+    made = []
     for task in tasks:
-        path = folder / f"{task}.jsonl"
-        made[task] = (
-            proxies(task)
-            if proxies is not None and task in absent
-            else Made(
+        path = folder / f"{task.name}.jsonl"
+        if proxies is not None and task.name in absent:
+            made.append(proxies(task))
+            continue
+        found, shown = fields.numbered(task, path), _local_examples(task, path)
+        made.append(
+            Made(
+                task=task,
                 task_source="benchmark",
-                items=[_fields(task, item) for item in schema.read(task, path)],
+                items=[fields.of(task, item) for _, item in found],
                 licence="as the user's copy",
                 origin=f"local {path.name}",
+                shown=[fields.of(task, item) for _, item in shown],
+                file=path,
+                lines=[number for number, _ in found],
+                shown_lines=[number for number, _ in shown],
             )
         )
     return made
 
 
-def _hub(tasks: tuple[str, ...], arguments: argparse.Namespace) -> dict[str, Made]:
-    made = {}
+def _local_examples(task: Task, path: Path) -> list[tuple[int, Item]]:
+    if task.few_shot is None:
+        return []
+    examples = path.with_name(task.examples)
+    if not examples.is_file():
+        raise PlumblineError(
+            f"{examples}: there is no such file, and {task.file} shows {task.few_shot.number} solved examples before "
+            f"each question (`few_shot`); write the split {task.few_shot.split!r} there"
+        )
+    return fields.numbered(task, examples)
+
+
+def _hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Made]:
+    made = []
     for task in tasks:
-        data_set = hub.DATA_SETS[task]
-        made[task] = Made(
-            task_source="benchmark",
-            items=hub.items(task, data_set, arguments.mirror),
-            licence=data_set.licence,
-            origin=f"{data_set.path} {data_set.name or 'default'} {data_set.split} @ {data_set.revision}",
+        read = hub.data_set(task)
+        made.append(
+            Made(
+                task=task,
+                task_source="benchmark",
+                items=hub.items(task, read.split, arguments.mirror),
+                licence=read.licence,
+                origin=f"{read.path} {read.configuration or 'default'} {read.split} @ {read.revision}",
+                shown=hub.items(task, task.few_shot.split, arguments.mirror) if task.few_shot else [],
+            )
         )
     return made
 
 
-def _proxies(arguments: argparse.Namespace) -> Callable[[str], Made]:
+def _proxies(arguments: argparse.Namespace) -> Callable[[Task], Made]:
     path = _given(arguments.documents, "--documents", arguments.source)
-    documents = proxy.Documents.read(path)
+    documents = Documents.read(path)
 
-    def make(task: str) -> Made:
+    def make(task: Task) -> Made:
+        shown = task.few_shot.number if task.few_shot else 0
+        found = proxy.items(task, documents, arguments.proxy_items + shown)
         return Made(
+            task=task,
             task_source="proxy",
-            items=proxy.items(task, documents, arguments.proxy_items),
+            items=found[: arguments.proxy_items],
             licence="as the held-out documents",
             origin=f"made from held-out documents {path.name}",
+            shown=found[arguments.proxy_items :],
         )
 
     return make
-
-
-def _fields(task: str, item: Item) -> Item:
-    return {key: value for key, value in item.items() if key in schema.fields(task)}
 
 
 def _given(value: Path | None, flag: str, source: str) -> Path:
@@ -190,10 +267,10 @@ def _given(value: Path | None, flag: str, source: str) -> Path:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m plumbline.evaluate.items", description=__doc__)
     parser.add_argument("--source", required=True, choices=("packaged", "local", "hub"))
-    parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites")
+    parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites, or of config/tasks")
     parser.add_argument("--out", required=True, type=Path, help="folder for <task>.jsonl and items.json")
     parser.add_argument("--package", type=path_or_none, help=f"packaged: the wheel {packaged.PACKAGE}")
-    parser.add_argument("--folder", type=path_or_none, help="local: a folder with <task>.jsonl in the hub's schema")
+    parser.add_argument("--folder", type=path_or_none, help="local: a folder with <task>.jsonl in the hub's form")
     parser.add_argument("--missing", choices=("error", "proxy"), default="error", help="local: tasks without file")
     parser.add_argument("--documents", type=path_or_none, help="held-out documents (JSONL) that proxies are made from")
     parser.add_argument("--proxy-items", type=int, default=200, help="proxy items a task")

@@ -28,6 +28,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import parse_json, sha256_file
 from plumbline.evaluate import items
 from plumbline.specs import suites
+from plumbline.specs.tasks import MetricPolicy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,14 +57,12 @@ class Questions:
         """
         from plumbline.evaluate import harness
 
-        sources: dict[str, str] = {
-            task: entry.task_source for task, entry in items.read_index(folder, suite.task_names).items()
-        }
+        sources: dict[str, str] = {task: entry.task_source for task, entry in items.read_index(folder, suite).items()}
         tasks = {task.name: harness.leaves(task, folder / f"{task.name}.jsonl", limit) for task in suite}
         return cls(suite, sources, tasks)
 
 
-def score(model: LM, name: str, questions: Questions, policy: suites.MetricPolicy) -> tuple[pd.DataFrame, pd.DataFrame]:
+def score(model: LM, name: str, questions: Questions, policy: MetricPolicy) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `scores` and `examples` frames of a harness model; `name` stands in them as the run's id."""
     import torch
 
@@ -91,9 +90,14 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--tokenizer", type=Path, help="tokenizer.json of a run's corpus; a Hugging Face folder has one"
     )
-    parser.add_argument("--suite", default="climb12", metavar="NAME", help="a file of config/suites (default: climb12)")
+    parser.add_argument(
+        "--suite",
+        default="climb12",
+        metavar="NAME",
+        help="a file of config/suites, or of config/tasks (default: climb12)",
+    )
     parser.add_argument("--limit", type=int, help="the first LIMIT items of each task (default: all)")
-    parser.add_argument("--metric-policy", choices=get_args(suites.MetricPolicy), default="acc_norm_where_defined",
+    parser.add_argument("--metric-policy", choices=get_args(MetricPolicy), default="acc_norm_where_defined",
                         help="which metric of a task enters the average (default: %(default)s)")  # fmt: skip
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 (default: cpu)")
     parser.add_argument("--trust-remote-code", action="store_true", help="run code that the folder brings")
@@ -108,7 +112,7 @@ def scored(
     tokenizer: Path | None = None,
     suite: str = "climb12",
     limit: int | None = None,
-    policy: suites.MetricPolicy = "acc_norm_where_defined",
+    policy: MetricPolicy = "acc_norm_where_defined",
     device: str = "cpu",
     trust_remote_code: bool = False,
 ) -> pd.DataFrame:
@@ -128,7 +132,7 @@ def scored(
         raise PlumblineError(f"--limit must be at least 1, not {limit}")
     # Before anything slow: first the model, then what it is scored on.
     ours = _is_ours(folder, tokenizer, trust_remote_code)
-    items.read_index(items_folder, of.task_names)
+    items.read_index(items_folder, of)
     os.environ.setdefault("TQDM_DISABLE", "1")
     name, model = _ours(folder, tokenizer, device) if ours else _hugging_face(folder, device, trust_remote_code)
     return score(model, name, _questions(of, items_folder, limit, sha256_file(items_folder / items.INDEX)), policy)[0]

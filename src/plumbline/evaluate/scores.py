@@ -19,7 +19,9 @@ import numpy as np
 import pandas as pd
 from lm_eval.api.task import ConfigurableTask
 
-from plumbline.specs.suites import MetricPolicy, Suite, Task
+from plumbline.evaluate.harness import right_answers
+from plumbline.specs.suites import Suite
+from plumbline.specs.tasks import MetricPolicy, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +40,11 @@ def examples(task: Task, tasks: dict[str, ConfigurableTask], results: dict[str, 
     for name, leaf in tasks.items():
         prefix = "" if name == task.name else f"{name}/"
         for sample in results["samples"][name]:
-            gold = _gold(leaf, sample)
+            gold = right_answers(task, leaf, sample["doc"])
             logprobs = [float(sample["filtered_resps"][index][0]) for index in gold]
             sizes = [len(sample["arguments"][index][1].encode()) for index in gold]
             bits = -sum(logprobs) / math.log(2)
-            values = {
-                metric: float(sample[metric])
-                for metric in ("acc", "acc_norm")
-                if metric in sample and (metric == "acc" or task.has_acc_norm)
-            }
+            values = {metric: float(sample[metric]) for metric in task.metrics}
             if math.isnan(values["acc"]):
                 values["acc"] = _true_mass(sample, gold)
             values["logprob_gold"] = sum(logprobs) / len(logprobs)
@@ -106,13 +104,3 @@ def _true_mass(sample: dict[str, Any], gold: list[int]) -> float:
     logprobs = np.array([float(logprob) for logprob, _ in sample["filtered_resps"]])
     masses = np.exp(logprobs - logprobs.max())
     return float(masses[gold].sum() / masses.sum())
-
-
-def _gold(leaf: ConfigurableTask, sample: dict[str, Any]) -> list[int]:
-    """Which of an item's requests are right answers."""
-    if leaf.OUTPUT_TYPE == "loglikelihood":
-        return [0]
-    if "mc2_targets" in sample["doc"]:
-        return [index for index, label in enumerate(sample["doc"]["mc2_targets"]["labels"]) if label == 1]
-    # Where each choice is a context of its own, the harness keeps the right one's index as the text.
-    return [int(leaf.doc_to_text(sample["doc"]) if leaf.multiple_input else sample["target"])]

@@ -53,13 +53,13 @@ def card(
     evaluation: pd.DataFrame | None,
     bears: Bears | None = None,
 ) -> str:
-    """The text of the folder's README.md.
+    """The text of README.md.
 
     Args:
-        record: the content of export.json.
-        requires: packages that the folder needs in addition to torch and transformers.
-        evaluation: rows of the `scores` frame, as `evaluation` selects them.
-        bears: capabilities of a model that brings its own code.
+        record: what the export says of itself.
+        requires: packages that it needs beside torch and transformers.
+        evaluation: rows of the `scores` frame, of the metrics that count, with the `suite` that they are on.
+        bears: what was found of a model that brings its own code.
     """
     from plumbline.results.tables.table import PRESET_NOTES
 
@@ -89,10 +89,10 @@ def card(
 
 
 def evaluation(path: Path, run_id: str) -> pd.DataFrame:
-    """The scores of a run that the card shows: each task's primary metric, and the average.
+    """The rows of a run's scores that count: each task's primary metric, and the average; and their `suite`.
 
     Raises:
-        PlumblineError: there is no such file, or its scores are another run's.
+        PlumblineError: there are none, or they are another run's.
     """
     from plumbline.core import frames
 
@@ -102,7 +102,8 @@ def evaluation(path: Path, run_id: str) -> pd.DataFrame:
     others = sorted(set(found["run_id"]) - {run_id})
     if others:
         raise PlumblineError(f"--scores: {path} is of run {others[0]}, and this one is {run_id}")
-    return found[found["primary"] | (found.index == found.index.max())]
+    suite = frames.metadata(path).get("suite", "not recorded")
+    return found[found["primary"] | (found.index == found.index.max())].assign(suite=suite)
 
 
 def licence_file() -> Path | None:
@@ -177,4 +178,5 @@ def _scores(found: pd.DataFrame | None) -> str:
         for row in found.itertuples(index=False)
     ]
     note = "`proxy` items are made from held-out documents in the form of a task, where its own were not there."
-    return "\n".join(["| task | metric | value | items | source |", "|---|---|---|---|---|", *lines, "", note])
+    head = [f"On the suite {found['suite'].iloc[0]}:", "", "| task | metric | value | items | source |"]
+    return "\n".join([*head, "|---|---|---|---|---|", *lines, "", note])

@@ -156,7 +156,9 @@ def _other_scores(job: Any) -> bool | None:
         fingerprint_file.read(fingerprint_file.beside(job.output.scores)) or {},
         fingerprint_file.read(job.input.facts) or {},
     )
-    now = {task: entry["sha256"] for task, entry in index.items() if isinstance(entry, dict) and "sha256" in entry}
+    listed = {task: entry for task, entry in index.items() if isinstance(entry, dict) and "sha256" in entry}
+    now = {task: entry["sha256"] for task, entry in listed.items()}
+    now |= {f"{task}.few_shot": entry.get("few_shot_sha256", "") for task, entry in listed.items()}
     try:
         items = json.loads(said.get("items_sha256", "{}"))
         other_items = any(now.get(task, sha256) != sha256 for task, sha256 in items.items())

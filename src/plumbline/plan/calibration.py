@@ -72,7 +72,7 @@ def measure(plan: Project, machine: Machine, sizes: Sizes, runs: Iterable[Run]) 
         job, evaluation = (job_seconds(work, rule, run) for rule in ("pretrain", "evaluate"))
         if job is not None and manifest["attempts"] == 1:
             starts.append(max(0.0, job - seconds))
-        if run.spec.suite and evaluation is not None and Path(plan.paths.scores(run)).exists():
+        if run.suite and run.scores_key == run.key and evaluation is not None and Path(plan.paths.scores(run)).exists():
             evaluations.append((run, size.forward, evaluation))
         read[run.key] = (seconds, job, evaluation)
         if type(most := manifest.get("peak_memory_bytes")) is int and 0 < most < _MOST_BYTES:

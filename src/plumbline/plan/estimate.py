@@ -78,7 +78,7 @@ class Estimator:
 
         0 where its study has no suite, None where the size of a task is not known.
         """
-        if not run.spec.suite:
+        if not run.suite:
             return 0.0
         there = amount(self.plan, run)
         if there is None:
@@ -156,18 +156,19 @@ class Estimator:
             return False
 
     def digest(self) -> str:
-        """Hash what decides a plan's figures: configuration, machine, what finished runs measured, and what is already
-        done.
-        """
+        """Changes when what a plan says may have changed: configuration, machine, measurements, what is done and what
+        there is to evaluate."""
         runs = [
-            [key, run.spec.run_id, run.size, self.trained(run), self.scored(run), self.probed(run)]
-            for key, run in self.plan.runs.items()
+            [key, run.spec.run_id, run.size, self.trained(run), self.probed(run)] for key, run in self.plan.runs.items()
+        ]
+        scores = [
+            [key, run.suite, amount(self.plan, run) if run.suite else None, self.scored(run)]
+            for key, run in self.plan.scored_runs.items()
         ]
         done = [[key, one.minutes, self.measured(one)] for key, one in self.plan.measurements.all.items()]
         # Seconds as they were read, not the speeds made of them, which a plan's own counts would change.
-        return sha256_text(canonical_json([self.plan.config, self.machine.name, runs, done, self.calibration.seconds]))[
-            :16
-        ]
+        read = [self.plan.config, self.machine.name, runs, scores, done, self.calibration.seconds]
+        return sha256_text(canonical_json(read))[:16]
 
 
 def estimator(

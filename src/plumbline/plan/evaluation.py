@@ -6,7 +6,6 @@ import json
 from math import log2
 from pathlib import Path
 
-from plumbline.evaluate.packaged import MEMBERS
 from plumbline.plan.warn import warn
 from plumbline.project import Project
 from plumbline.specs import suites
@@ -20,8 +19,8 @@ HARNESS_SECONDS_PER_ITEM = 0.002
 def amount(plan: Project, run: Run) -> tuple[int, float] | None:
     """Estimate items and tokens of a run's evaluation, if its study has a suite; None: a task's size is not known."""
     model, limit = run.spec.model, plan.preset["evaluation"]["limit"]
-    items = Path(plan.paths.items(run.spec.data.corpus, run.spec.suite))
-    suite = suites.suite(run.spec.suite, plan.root)
+    items = Path(plan.paths.items(run.spec.data.corpus, run.suite))
+    suite = suites.suite(run.suite, plan.root)
     return suite_size(suite, limit, items, model.context, model.vocabulary, _packaged(plan, suite))
 
 
@@ -67,7 +66,7 @@ def _packaged(plan: Project, suite: Suite) -> dict[str, int]:
     if plan.evaluation_source != "packaged":
         return {}
     made = plan.preset["evaluation"]["proxy_items"]
-    return {task.name: MEMBERS[task.name].items if task.name in MEMBERS else made for task in suite.tasks}
+    return {task.name: task.packaged.items if task.packaged else made for task in suite.tasks}
 
 
 def bytes_per_token(vocabulary: int) -> float:

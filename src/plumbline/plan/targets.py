@@ -35,11 +35,11 @@ def table(estimator: Estimator) -> pd.DataFrame:
         here: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
         for name, entry in study.sheet["targets"].items():
             runs = study.group(*entry["runs"])
-            own = {kind: {run.key: run for run in runs if kind in entry["reads"]} for kind in here}
+            own = {kind: {_of(kind, run): run for run in runs if kind in entry["reads"]} for kind in here}
             rows.append(row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
             here = {kind: here[kind] | own[kind] for kind in here}
         if not study.sheet["targets"]:  # a file of one's own: its page reads the scores of all runs
-            here["scores"] = study.runs
+            here["scores"] = {run.scores_key: run for run in study.runs.values()}
         measured = plan.measurements.of_target(study.name)
         rows.append(row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
         read = {kind: read[kind] | here[kind] for kind in here}
@@ -50,6 +50,11 @@ def table(estimator: Estimator) -> pd.DataFrame:
         once = {key: run for study in studies for key, run in study.runs.items()}
         rows.append(row(estimator, "(all)", "(all studies)", list(once.values()), read, everything))
     return pd.DataFrame(rows)
+
+
+def _of(kind: str, run: Run) -> str:
+    """What tells a run's scores from others; probes are of the run, whichever study reads them."""
+    return run.scores_key if kind == "scores" else run.key
 
 
 def trial_row(estimator: Estimator, trial: Trial) -> dict[str, object]:
@@ -78,19 +83,23 @@ def row(
     """
     machine, plan = estimator.machine, estimator.plan
     to_do = [run for run in runs if not estimator.trained(run)]
-    evaluations = [run for run in read["scores"].values() if run.spec.suite and not estimator.scored(run)]
+    evaluations = [run for run in read["scores"].values() if run.suite and not estimator.scored(run)]
     probings = [run for run in read["probes"].values() if run.spec.probes and not estimator.probed(run)]
     pretrain = {run.key: estimator.pretrain_seconds(run) for run in to_do}
-    evaluate = {run.key: seconds for run in evaluations if (seconds := estimator.evaluate_seconds(run)) is not None}
+    evaluate = {
+        run.scores_key: seconds for run in evaluations if (seconds := estimator.evaluate_seconds(run)) is not None
+    }
     probe = {run.key: estimator.probe_seconds(run) for run in probings}
-    missing = [f"evaluation of {run.key}" for run in evaluations if run.key not in evaluate]
+    missing = [f"evaluation of {run.scores_key}" for run in evaluations if run.scores_key not in evaluate]
     stage = data.seconds(plan, to_do)
     if stage is None:
         missing.append("data")
     training = sum(pretrain[run.key] * machine.devices_of(run) for run in to_do) / 3600
     evaluation, probing = sum(evaluate.values()) / 3600, sum(probe.values()) / 3600
     # A run's evaluation and its probes stand side by side.
-    after = {key: max(evaluate.get(key, 0.0), probe.get(key, 0.0)) for key in {**pretrain, **evaluate, **probe}}
+    after = {**dict.fromkeys(pretrain, 0.0), **probe}
+    for run in evaluations:
+        after[run.key] = max(after.get(run.key, 0.0), evaluate.get(run.scores_key, 0.0))
     after_data = max((pretrain.get(key, 0.0) + seconds for key, seconds in after.items()), default=0.0)
     measurements = [one for one in (measured or {}).values() if not estimator.measured(one)]
     hours = {one.key: estimator.measure_seconds(one) / 3600 for one in measurements}

@@ -88,7 +88,7 @@ class Commands:
     def evaluation(self, run: Run) -> str:
         """Spell the flags of the evaluation verb for a run: suite, how many items, which metric enters an average."""
         limit = self.configuration.preset["evaluation"]["limit"]
-        flags = ["--suite", run.spec.suite, "--metric-policy", self.configuration.config["evaluation"]["metric"]]
+        flags = ["--suite", run.suite, "--metric-policy", self.configuration.config["evaluation"]["metric"]]
         flags += ["--limit", str(limit)] if limit else []
         return shlex.join([*flags, *self._document_end(run.spec.data.corpus)])
 

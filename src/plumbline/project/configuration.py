@@ -38,9 +38,20 @@ class Configuration:
 
     @cached_property
     def runs(self) -> dict[str, Run]:
-        """All runs by key: those of all studies, of the user's own file (`mine`), and of the trial."""
-        runs = {key: run for study in self.planned_studies for key, run in study.runs.items()}
+        """All runs of all studies, of a file of one's own, and those of the trial, by key.
+
+        A run that a study scores on a suite of its own stands here as the study that it is of has it, if that is there.
+        """
+        every = [run for study in self.planned_studies for run in study.runs.values()]
+        runs = {run.key: run for run in sorted(every, key=lambda run: run.scored_by is None)}
+        runs = {run.key: runs[run.key] for run in every}
         return runs | (self.trial.runs if self.trial else {})
+
+    @cached_property
+    def scored_runs(self) -> dict[str, Run]:
+        """All runs that studies score, by the key of their scores."""
+        every = [run for study in self.planned_studies for run in study.runs.values()]
+        return {run.scores_key: run for run in [*every, *(self.trial.runs.values() if self.trial else [])]}
 
     @property
     def planned_studies(self) -> list[Study]:
@@ -48,18 +59,36 @@ class Configuration:
         return [*self.studies.values(), *([self.mine.study] if self.mine else [])]
 
     def run(self, study: str, scale: str, method: str, seed: str | int) -> Run:
-        """Look up the run that a rule's wildcards name.
+        """The run that a rule's wildcards name, those of a rule that scores among them.
 
         Raises:
             PlumblineError: no study of the configuration has such a run.
         """
         key = f"{study}/{scale}/{method}/s{seed}"
+        if key in self.scored_runs and key not in self.runs:
+            return self.scored_runs[key]
         if key not in self.runs:
             raise PlumblineError(
                 f"there is no run {key}{nearest(key, self.runs)}; runs and their seeds are in "
                 f"config/studies/{study}/study.yaml: runs"
             )
         return self.runs[key]
+
+    def scored_run(self, study: str, scale: str, method: str, seed: str | int) -> Run:
+        """The run whose scores a rule's wildcards name: a study scores runs of the one that it extends as its own,
+        where it has a suite of its own.
+
+        Raises:
+            PlumblineError: as `run`.
+        """
+        key = f"{study}/{scale}/{method}/s{seed}"
+        if key not in self.scored_runs:
+            other = self.run(study, scale, method, seed)
+            raise PlumblineError(
+                f"{key} is scored here as {other.scores_key}, on the suite {other.suite!r}; add {study!r} to `studies` "
+                f"(--config 'studies=[{study}]') for its scores on {other.spec.suite!r}"
+            )
+        return self.scored_runs[key]
 
     def study(self, name: str) -> Study:
         """Look up a study of the configuration by its name.

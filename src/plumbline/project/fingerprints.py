@@ -173,7 +173,7 @@ class Fingerprints:
         )
         documents = self.corpus("documents", name).partition("-")[2]
         asked = [
-            self.suite_content(suite),
+            self.suite_content(suite, sources=True),
             self.configuration.evaluation_source,
             local,
             _sizes(self.inputs.item_files(suite)),
@@ -190,10 +190,12 @@ class Fingerprints:
         ]
         return _joined("scores", asked)
 
-    def suite_content(self, name: str) -> Any:
-        """Collect what of a suite decides scores and their average: everything but the sizes, which are for plans."""
+    def suite_content(self, name: str, *, sources: bool = False) -> Any:
+        """What of a suite decides scores and their average, with `sources` its items too: everything but the sizes,
+        which are for plans, and how a release is converted, which is done by hand."""
         suite = suites.suite(name, self.configuration.root)
-        return [suite.name, suite.average, [_without(asdict(task), "size") for task in suite.tasks]]
+        left_out = ("size", "released") if sources else ("size", "released", "hub", "packaged", "proxy")
+        return [suite.name, suite.average, [_without(asdict(task), *left_out) for task in suite.tasks]]
 
     def measurement(self, one: Measurement) -> str:
         """Fingerprint a measurement: its code, its options, and the specs of the runs that it names."""
@@ -287,5 +289,5 @@ def _sizes(files: list[str]) -> list[list[Any]]:
     return [[os.path.relpath(path, folder), os.path.getsize(path)] for path in files]
 
 
-def _without(entry: dict[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name != key}
+def _without(entry: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name not in keys}

@@ -64,7 +64,7 @@ class Inputs:
         if self.configuration.evaluation_source != "local":
             return []
         folder = Path(self.configuration.config["evaluation"]["folder"])
-        files = [folder / f"{task}.jsonl" for task in suites.suite(suite, self.configuration.root).task_names]
+        files = [folder / file for task in suites.suite(suite, self.configuration.root) for file in task.files]
         return [path.as_posix() for path in files if path.is_file()]
 
     @property

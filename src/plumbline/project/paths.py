@@ -79,11 +79,11 @@ class Paths:
 
     def scores(self, run: Run) -> str:
         """Spell the path of the frame of a run's scores."""
-        return f"{self.work}/scores/{run.key}/scores.parquet"
+        return f"{self.work}/scores/{run.scores_key}/scores.parquet"
 
     def examples(self, run: Run) -> str:
         """Spell the path of the frame with a run's result on each evaluation item."""
-        return f"{self.work}/scores/{run.key}/examples.parquet"
+        return f"{self.work}/scores/{run.scores_key}/examples.parquet"
 
     def probes(self, run: Run) -> str:
         """Spell the path of the frame with the values that probes read of a run."""

@@ -64,8 +64,12 @@ class UnknownPaths:
 
     def runs(self) -> str:
         """Make a regular expression of the paths below work/<preset>/ that are of no run and of no measurement."""
-        known = "|".join(sorted({re.escape(key.rpartition("/")[0]) for key in self.configuration.runs})) or "(?!)"
-        return rf"(?:runs|scores|probes)/(?!(?:{known})/s\d+/).+|{self.measurements.unknown()}"
+        known, scored = (
+            "|".join(sorted({re.escape(key.rpartition("/")[0]) for key in keys})) or "(?!)"
+            for keys in (self.configuration.runs, self.configuration.scored_runs)
+        )
+        of_runs = rf"(?:runs|probes)/(?!(?:{known})/s\d+/).+|scores/(?!(?:{scored})/s\d+/).+"
+        return rf"{of_runs}|{self.measurements.unknown()}"
 
     def results(self) -> str:
         """Make a regular expression of the paths below results/ that nothing makes."""

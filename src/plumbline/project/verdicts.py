@@ -32,7 +32,7 @@ class Verdicts:
         runs = list(self.configuration.mine.study.runs.values())
         names = ("outcome.json", "manifest.json", "metrics.parquet")
         paths = [self.paths.run(run, name) for run in runs for name in names]
-        paths += [self.paths.scores(run) for run in runs if run.spec.suite]
+        paths += [self.paths.scores(run) for run in runs if run.suite]
         return paths + [self.configuration.mine.asked["published"]] * bool(self.configuration.mine.asked["published"])
 
     def expected(self) -> str:

@@ -19,6 +19,7 @@ from plumbline.report.found import DIVERGED, MEASURED, Found, RunFound
 from plumbline.report.grid import Grid, Head, HtmlCell, number, text
 from plumbline.report.page import Page
 from plumbline.results.measurements import measured
+from plumbline.specs.study_config import Run
 from plumbline.train.monitoring import peak_memory
 
 METRICS = "metrics.parquet"
@@ -81,13 +82,14 @@ def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
 
     `used_in`: the tables that rest on it, as (name, path from the report's folder).
     """
-    of_scores = Path(found.plan.paths.scores(run.planned)) if run.planned else None
+    scored = [one for one in found.plan.scored_runs.values() if run.planned and one.key == run.key and one.suite]
+    of_scores = [Path(found.plan.paths.scores(one)) for one in scored]
     content: dict[str, Any] = {
         "run": run,
-        "unreadable": [path for path in (run.folder / METRICS, of_scores) if path and unreadable(path)],
+        "unreadable": [path for path in (run.folder / METRICS, *of_scores) if unreadable(path)],
         "facts": _facts(run),
         "curves": [] if run.state == MEASURED else curves(run),
-        "scores": _scores(found, run),
+        "scores": [grid for one, path in zip(scored, of_scores) if (grid := _scores(run, one, path))],
         "log": tail(run.log),
         "manifest": _json(process_record.travelling(run.manifest)),
         "outcome": _json(_told(run.outcome)),
@@ -215,13 +217,9 @@ def _plain(value: Any) -> str:
     return f"{value:,}" if isinstance(value, (int, float)) else str(value)
 
 
-def _scores(found: Found, run: RunFound) -> Grid | None:
-    if run.planned is None:
-        return None
-    path = Path(found.plan.paths.scores(run.planned))
-    if not path.exists() or run.state == MEASURED:
-        return None
-    if unreadable(path):
+def _scores(run: RunFound, scored: Run, path: Path) -> Grid | None:
+    """Its scores on one suite; nothing where they are not there."""
+    if not path.exists() or run.state == MEASURED or unreadable(path):
         return None
     rows = [
         [
@@ -236,7 +234,9 @@ def _scores(found: Found, run: RunFound) -> Grid | None:
     ]
     heads = [Head(text="task"), Head(text="metric"), Head(text="value", numeric=True), Head(text="items", numeric=True)]
     heads.append(Head(text="items are of"))
-    return Grid(id="scores", title="Scores by which the run was judged.", heads=heads, rows=rows) if rows else None
+    study = scored.scores_key.partition("/")[0]
+    title = f"Scores on the suite {scored.suite}, by which the study {study} judges the run."
+    return Grid(id=f"scores-{study}", title=title, heads=heads, rows=rows) if rows else None
 
 
 def _told(outcome: dict[str, Any]) -> dict[str, Any]:

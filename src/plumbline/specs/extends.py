@@ -13,6 +13,7 @@ from plumbline.specs.config import load_study
 def extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
     """Complete a study's YAML (`sheet`) from the study that it extends; one that extends none is given back as it is.
 
+    A suite of its own is what all of these runs are scored on, those of the other study once more, beside its own.
     The comparison is then the reference and the study's own methods. Groups of runs of `all` methods hold these and all
     references of the noise floor, other groups the references among what they name (none where they name `readings`). A
     target is inherited if each of its groups still has a run.
@@ -22,7 +23,7 @@ def extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
     """
     if "extends" not in sheet:
         return sheet | {"comparison": list(sheet["methods"]), "inherited": []}
-    for key in ("corpus", "suite", "recipe", "scales", "arms", "noise_floor", "measurements"):
+    for key in ("corpus", "recipe", "scales", "arms", "noise_floor", "measurements"):
         if key in sheet:
             raise PlumblineError(f"{path}: {key}: a study that extends another one takes it from there; remove the key")
     parent = load_study(sheet["extends"], root)
@@ -64,4 +65,5 @@ def extended(sheet: dict[str, Any], path: str, root: Path) -> dict[str, Any]:
         "rulings": [*parent["rulings"], *sheet.get("rulings", [])],
         "comparison": [floor["reference"], *sheet["methods"]],
         "inherited": list(parent["methods"]),
+        "extended_suite": parent.get("suite", ""),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,16 +28,31 @@ Size = Literal["one_gpu", "node", "two_nodes"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
-    """One run: its spec, the groups of a study that it belongs to, and its size class (no part of the spec)."""
+    """One run: its spec, the groups of a study that it belongs to, and its size class (no part of the spec).
+
+    `scored_by`: a study and its suite, where that is another one than the suite of the study that it extends, which is
+    what the spec of the run names.
+    """
 
     spec: RunSpec
     groups: tuple[str, ...]
     size: Size = "one_gpu"
+    scored_by: tuple[str, str] | None = None
 
     @property
     def key(self) -> str:
         """The run's place among the runs: ``study/scale/method/sSEED``."""
         return self.spec.key
+
+    @property
+    def suite(self) -> str:
+        """The suite that it is scored on; empty where it is not scored."""
+        return self.scored_by[1] if self.scored_by else self.spec.suite
+
+    @property
+    def scores_key(self) -> str:
+        """Where its scores belong: as `key`, of the study that scores it."""
+        return "/".join([self.scored_by[0], *self.key.split("/")[1:]]) if self.scored_by else self.key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +109,12 @@ class Study:
         return suites.suite(self.sheet["suite"]) if "suite" in self.sheet else None
 
     @property
+    def other_suite(self) -> suites.Suite | None:
+        """The suite, of a study that extends another one and is not scored on what that is scored on."""
+        extended_suite = self.sheet.get("extended_suite", self.sheet.get("suite"))
+        return self.suite if self.sheet.get("suite") != extended_suite else None
+
+    @property
     def corpus(self) -> str:
         """The name of the corpus that the study's runs read."""
         return self.sheet["corpus"]
@@ -110,8 +132,10 @@ class Study:
 
     @property
     def preset_named(self) -> str:
-        """The preset as figures and table rows name it, with the source of the texts where they are not the paper's."""
-        return f"{self.preset}, texts: {self.other_texts}" if self.other_texts else self.preset
+        """The preset as pictures and rows name it, with whose texts they are where that makes them no reproduction, and
+        the suite where it is not that of the study whose tables these are."""
+        texts = f", texts: {self.other_texts}" if self.other_texts else ""
+        return f"{self.preset}{texts}" + (f", suite: {self.other_suite.name}" if self.other_suite else "")
 
     @property
     def measurements(self) -> dict[str, Measurement]:
@@ -215,7 +239,7 @@ def made(sheet: dict[str, Any], path: str, preset: str, root: Path, source: str,
                     run = _run(sheet, parent, read, preset, entry["scale"], method, seed, path)
                     before = runs.get(run.key)
                     groups = (*before.groups, group) if before else (group,)
-                    runs[run.key] = Run(spec=run.spec, groups=groups, size=run.size)
+                    runs[run.key] = dataclasses.replace(run, groups=groups)
     return Study(name=sheet["study"], preset=preset, sheet=sheet, runs=runs)
 
 
@@ -237,11 +261,10 @@ def _run(
     path: str,
 ) -> Run:
     """A run of the study's own, or of the study that it extends: the same spec, so the same finished run."""
-    if parent is not None and method.partition(".")[0] in sheet["inherited"]:
-        spec = make_spec(parent.sheet, read, preset, scale, method, seed, path)
-    else:
-        spec = make_spec(sheet, read, preset, scale, method, seed, path)
-    return Run(spec=spec, groups=(), size=sheet["scales"][scale][preset].get("size", "one_gpu"))
+    size = sheet["scales"][scale][preset].get("size", "one_gpu")
+    owner = sheet if parent is None or method.partition(".")[0] not in sheet["inherited"] else parent.sheet
+    spec, suite = make_spec(owner, read, preset, scale, method, seed, path), sheet.get("suite", "")
+    return Run(spec=spec, groups=(), size=size, scored_by=None if suite == spec.suite else (sheet["study"], suite))
 
 
 def make_spec(
@@ -261,7 +284,9 @@ def make_spec(
     }
     identity = {"study": sheet["study"], "preset": preset, "scale": scale, "method": method, "init_seed": seed}
     try:
-        spec = RunSpec.from_dict(merged | identity | {"suite": sheet.get("suite", "")})
+        # A study that extends another one may change its mind on what scores its runs: they are trained as they were.
+        suite = sheet.get("extended_suite", sheet.get("suite", ""))
+        spec = RunSpec.from_dict(merged | identity | {"suite": suite})
         read.require_pack(spec.data.pack, f"{spec.key}: data.pack")
     except PlumblineError as error:
         raise PlumblineError(f"{path}: {error}") from error
@@ -356,11 +381,15 @@ def _check_names(sheet: dict[str, Any], path: str, preset: str) -> None:
 
 
 def expected_json(runs: list[Run]) -> str:
-    """The runs that a table expects, as JSON: key, run id and groups of each.
-
-    It grows with the number of runs, so it does not fit into a command line, where one argument holds 128 KiB at most.
-    """
-    return json.dumps([{"key": run.key, "run_id": run.spec.run_id, "groups": run.groups} for run in runs])
+    """The runs that a table expects: key, run id and groups, and where their scores lie if that is elsewhere. As long
+    as there are runs, so nothing for a command line, where one word holds 128 KiB at most."""
+    return json.dumps(
+        [
+            {"key": run.key, "run_id": run.spec.run_id, "groups": run.groups}
+            | ({"scores": run.scores_key} if run.scores_key != run.key else {})
+            for run in runs
+        ]
+    )
 
 
 def expected_digest(runs: list[Run]) -> str:

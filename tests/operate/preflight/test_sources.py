@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from plumbline.data.pinned_packages import PINS
-from plumbline.operate.preflight import folders, hub, packages
+from plumbline.operate.preflight import folders, hub, packages, tasks
+from plumbline.operate.preflight.planned import Job
+from plumbline.specs import suites
+from plumbline.specs import tasks as read_tasks
 from tests.operate.preflight.made import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -110,6 +114,51 @@ def test_evaluation_items_of_ones_own(root: Path) -> None:
     assert "12 files" in found("ok")
     (root / "items/race.jsonl").write_text("")
     assert "race.jsonl is empty" in found("would stop")
+
+
+def test_solved_examples_of_ones_own(root: Path) -> None:
+    task = root / "config/tasks/piqa.yaml"
+    task.write_text(task.read_text() + "few_shot: {number: 2, split: train}\n")
+    alone = Job(rule="items", wildcards={"corpus": "climbmix", "suite": "piqa"})
+    settings = evaluation(source="local", folder="items")
+    (root / "items").mkdir()
+    (root / "items/piqa.jsonl").write_text("{}\n")
+    words = said(folders.look(planned(root, alone, **settings)), "would stop")
+    assert "there is no items/piqa.few_shot.jsonl, and config/tasks/piqa.yaml shows 2 solved examples" in words
+    (root / "items/piqa.few_shot.jsonl").write_text("")
+    assert "piqa.few_shot.jsonl is empty" in said(folders.look(planned(root, alone, **settings)), "would stop")
+    (root / "items/piqa.few_shot.jsonl").write_text("{}\n")
+    assert "items, 2 files" in said(folders.look(planned(root, alone, **settings)), "ok")
+
+
+@pytest.mark.parametrize(
+    ("without", "more", "settings", "says"),
+    [
+        ("hub", "", {"source": "hub"}, "hub: it names no data set, and items come from the hub; add `hub`"),
+        ("proxy", "", {"source": "packaged"}, "has neither `packaged` nor `proxy`"),
+        (
+            "proxy",
+            "",
+            {"source": "local", "folder": "items", "missing": "proxy"},
+            "has no `proxy`, and evaluation.folder",
+        ),
+        ("", "few_shot: {number: 2, split: train}\n", {"source": "packaged"}, "few_shot: packages ship no solved"),
+    ],
+)
+def test_a_task_whose_file_gives_no_items(root: Path, without: str, more: str, settings: Any, says: str) -> None:
+    name = "boolq" if more else "arc_easy"
+    path = root / f"config/tasks/{name}.yaml"
+    assert tasks.look(planned(root, ITEMS, **evaluation(**settings))) == []
+    content = {key: value for key, value in yaml.safe_load(path.read_text()).items() if key != without}
+    path.write_text(yaml.safe_dump(content) + more)
+    read_tasks._read.cache_clear()
+    suites._read.cache_clear()
+    (root / "items").mkdir()
+    words = said(tasks.look(planned(root, ITEMS, **evaluation(**settings))), "would stop")
+    assert words.startswith(f"items of climb12: config/tasks/{name}.yaml: ") and says in words
+    if settings["source"] == "local":
+        (root / f"items/{name}.jsonl").write_text("{}\n")
+        assert tasks.look(planned(root, ITEMS, **evaluation(**settings))) == []
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import yaml
 
 from plumbline.results.figures import style
 from plumbline.results.tables import render
+from plumbline.results.tables.provenance import run_facts
 from plumbline.specs import study_config, study_parts
 from plumbline.specs.config import ROOT
 from tests.studies.transfer.world import PUBLISHED, World, curve, tasks_of
@@ -29,7 +31,7 @@ ALL.remove(("tables", "table4"))  # at paper size, below
 def mine(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Finished runs of a study of one's own."""
     root = tmp_path_factory.mktemp("mine")
-    for folder in ("corpora", "suites", "studies/transfer"):
+    for folder in ("corpora", "suites", "tasks", "studies/transfer"):
         shutil.copytree(ROOT / "config" / folder, root / "config" / folder)
     (root / "config/studies/mine").mkdir()
     (root / "config/studies/mine/study.yaml").write_text(yaml.safe_dump(MINE))
@@ -86,3 +88,44 @@ def test_its_cost_stands_beside_the_documents(mine: World) -> None:
     table = make(paper, "tables", "table4")
     assert [row["method"].value for row in table.rows] == ["baseline", "capped"]
     assert table.cell("capped", "delta_params_pct").value == 0 and table.rows[0]["params_b_published"].text == "1.217"
+
+
+def test_a_suite_of_its_own_is_what_references_are_read_on(mine: World, tmp_path: Path) -> None:
+    """Its references' runs lie with the parent's, their scores on its suite with its own; those on the parent's are
+    not read."""
+    root = mine.root.parent
+    (root / "config/studies/other").mkdir(exist_ok=True)
+    content = yaml.safe_dump(MINE | {"study": "other", "suite": "piqa"})
+    (root / "config/studies/other/study.yaml").write_text(content)
+    world = World(tmp_path, "demo", study_config.load("other", "demo", root))
+    world.completed("base", "baseline", 42, tasks_of(0.30), 5.0, curve(44, 5.0, every=11))
+    key = "transfer/base/baseline/s42"
+    assert world.load().scores.empty, "scores on the parent's suite"
+    (tmp_path / "scores/other/base/baseline").mkdir(parents=True)
+    (tmp_path / "scores" / key).rename(tmp_path / "scores/other/base/baseline/s42")
+    found = world.load()
+    assert set(found.scores["key"]) == {key} and found.task_scores(key).size == 12
+    assert len(found.examples(key)) and "scores/other/base/baseline/s42" in run_facts(found, key)["scores"]
+
+
+def test_a_suite_of_its_own_is_named_where_the_document_s_average_would_be(mine: World, tmp_path: Path) -> None:
+    root = mine.root.parent
+    (root / "config/studies/seven").mkdir()
+    (root / "config/studies/seven/study.yaml").write_text(
+        yaml.safe_dump(MINE | {"study": "seven", "suite": "premature7"})
+    )
+    study = study_config.load("seven", "demo", root)
+    world = World(tmp_path, "demo", study)
+    scored = tasks_of(0.30).loc[list(study.suite.task_names)]
+    world.completed("base", "capped", 42, scored, 5.0, curve(44, 5.0, every=11))
+    words = "Another suite than the document's: .* seven_avg of the suite premature7 .7 tasks: piqa, .* suite climb12"
+    for name in ("table2", "table3", "table5", "table7", "noise_floor", "readings", "signals", "task_deltas"):
+        table = make(world, "tables", name)
+        assert re.search(words, " ".join(table.warnings)), name
+        assert {row["preset"].value for row in table.rows} == {"demo, suite: premature7"}
+        assert not any("suite" in word for word in make(mine, "tables", name).warnings)
+    listed = [row["task"].value for row in make(world, "tables", "table5").rows]
+    assert set(listed) == {*study.suite.task_names, "climb_avg", "validation_loss"}, "as this world calls the average"
+    assert len(listed) == 9 and not {"winogrande", "boolq"} & {column.name for column in table.columns}
+    picture = make(world, "figures", "fig3")
+    assert "suite: premature7" in picture.figure.axes[0].get_title(loc="left")

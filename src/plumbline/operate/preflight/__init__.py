@@ -8,6 +8,7 @@
 One module a concern, each with a function `look` that checks the jobs to be run and returns findings:
     environment.py         the interpreter, packages, Snakemake's executor
     folders.py             folders that a user names: texts, data sets, evaluation items
+    tasks.py               benchmark tasks whose file does not say where items come from
     packages.py            pinned packages that are to be fetched
     hub.py                 data sets of the Hugging Face hub
     gpu.py                 a GPU, where jobs want one

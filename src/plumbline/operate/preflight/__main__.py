@@ -9,7 +9,17 @@ from pathlib import Path
 
 from plumbline.core.command_line import prog, run
 from plumbline.core.errors import PlumblineError
-from plumbline.operate.preflight import cluster, disk_and_memory, environment, folders, gpu, hub, in_use, packages
+from plumbline.operate.preflight import (
+    cluster,
+    disk_and_memory,
+    environment,
+    folders,
+    gpu,
+    hub,
+    in_use,
+    packages,
+    tasks,
+)
 from plumbline.operate.preflight.finding import NOTE, OK, STOP, UNKNOWN, Finding, at_once
 from plumbline.operate.preflight.planned import Planned, ask
 
@@ -17,6 +27,7 @@ from plumbline.operate.preflight.planned import Planned, ask
 SECTIONS: tuple[Callable[[Planned], list[Finding]], ...] = (
     environment.look,
     folders.look,
+    tasks.look,
     packages.look,
     hub.look,
     gpu.look,

@@ -65,7 +65,8 @@ def _layout(corpus: Corpus) -> Finding:
 
 def _items(planned: Planned, suite: str) -> Finding:
     what, where = f"items of {suite}", "config/config.yaml: evaluation.folder"
-    settings, tasks = planned.plan.config["evaluation"], suites.suite(suite, planned.plan.root).task_names
+    settings, read = planned.plan.config["evaluation"], suites.suite(suite, planned.plan.root)
+    tasks = read.task_names
     try:
         if not settings["folder"]:
             raise PlumblineError(
@@ -81,6 +82,14 @@ def _items(planned: Planned, suite: str) -> Finding:
                 f"{where}: {folder} has no file for {', '.join(absent)} (each is <task>.jsonl); add them, or let "
                 "evaluation.missing be proxy, which fills them with items made from held-out documents"
             )
+        for task in read:
+            if task.few_shot and task.name not in absent:
+                files.append(folder / task.examples)
+                if not files[-1].is_file():
+                    raise PlumblineError(
+                        f"{where}: there is no {files[-1]}, and {task.file} shows {task.few_shot.number} solved "
+                        f"examples before each question (`few_shot`); write the split {task.few_shot.split!r} there"
+                    )
         if files:
             _require_content(where, folder, files)
         for path in files:
@@ -89,7 +98,9 @@ def _items(planned: Planned, suite: str) -> Finding:
     except (PlumblineError, OSError) as problem:
         return Finding(state=STOP, what=what, words=str(problem))
     if absent:
-        words = f"{where}: {folder} has {len(files)} of {len(tasks)} tasks; proxies for {', '.join(absent)}"
+        words = (
+            f"{where}: {folder} has {len(tasks) - len(absent)} of {len(tasks)} tasks; proxies for {', '.join(absent)}"
+        )
         return Finding(state=NOTE, what=what, words=words)
     return Finding(state=OK, what=what, words=_told(where, folder, files))
 

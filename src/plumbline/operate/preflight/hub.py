@@ -143,11 +143,9 @@ def _wanted(planned: Planned, *, locks: bool = True) -> list[Wanted]:
 
 def _items(planned: Planned) -> list[Wanted]:
     """Data sets of evaluation, each once."""
-    from plumbline.evaluate.hub import DATA_SETS
-
     named = [suite for (suite,) in planned.values("items", "suite")]
-    tasks = dict.fromkeys(task for name in named for task in suites.suite(name, planned.plan.root).task_names)
-    data_sets = dict.fromkeys((DATA_SETS[task].path, DATA_SETS[task].revision) for task in tasks if task in DATA_SETS)
+    tasks = [task for name in named for task in suites.suite(name, planned.plan.root)]
+    data_sets = dict.fromkeys((task.hub.path, task.hub.revision) for task in tasks if task.hub)
     return [
         Wanted(
             what=f"items of {', '.join(named)}",

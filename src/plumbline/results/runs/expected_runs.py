@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,15 +18,22 @@ FOUND = "found"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expected:
-    """A run that a target needs: its key (``study/scale/method/sSEED``), and the id of the spec that it must have.
+    """A run that a target needs: where it is (``study/scale/method/sSEED``) and which spec it must have.
 
-    `instead_of`: the id of the run in the present configuration, where `run_id` is the one that was found in its place.
+    `instead_of`: the run of the present configuration, where `run_id` is the one that was found in its place. `scores`:
+    where its scores belong, if that is not its key.
     """
 
     key: str
     run_id: str
     groups: tuple[str, ...] = ()
     instead_of: str = ""
+    scores: str = ""
+
+    @property
+    def scores_key(self) -> str:
+        """Where its scores belong."""
+        return self.scores or self.key
 
     @property
     def study(self) -> str:
@@ -86,7 +94,10 @@ def require_planned(digest: str, study: Study, groups: Iterable[str]) -> None:
 def _listed(text: str) -> list[Expected]:
     try:
         return [
-            Expected(key=item["key"], run_id=item["run_id"], groups=tuple(item["groups"])) for item in parse_json(text)
+            Expected(
+                key=item["key"], run_id=item["run_id"], groups=tuple(item["groups"]), scores=item.get("scores", "")
+            )
+            for item in parse_json(text)
         ]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise PlumblineError(f"--expected must be a JSON list of key, run_id and groups: {error!r}") from error
@@ -103,4 +114,4 @@ def _found(run: Expected, work: Path) -> Expected:
         raise PlumblineError(f"{path} names no run ({error!r}); remove the run's directory and rerun it") from error
     if run_id == run.run_id:
         return run
-    return Expected(key=run.key, run_id=run_id, groups=run.groups, instead_of=run.run_id)
+    return dataclasses.replace(run, run_id=run_id, instead_of=run.run_id)

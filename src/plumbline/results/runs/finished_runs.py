@@ -24,18 +24,19 @@ COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunFrames:
-    """Everything that a table, figure or claim may read of its runs.
+    """Everything a table may read.
 
     `runs` has one row for each expected run, on its key: study, scale, method, seed, groups, run_id, outcome
-    (completed, diverged or missing), steps, step, last_finite_step, last_finite_loss, validation_loss, average (of its
-    tasks; NaN where there is none), reason, parameters, device. `scores` and `probes` are those frames with the run's
-    key, scale, method and seed. `outcomes` and `manifests` are the runs' JSON files by key. `average` is the name of
-    the average in the scores: that of the study's suite, empty where it has none. `others` says which runs are of
-    another spec than the study's present one, `mixed` what about the runs cannot be compared (neither is ever so unless
-    a table asks for the runs that are there), `notes` what else they were made differently with. `measurements`: name
-    -> key (``measured/study/name``) of what the target reads beside runs. `per_item`: whether the target reads what
-    each item of a task gave. `called`: where `work` lay when they were made, if that was elsewhere. `read`: which of
-    scores, examples and probes the target reads; what else lies there came earlier or later by chance.
+    (completed, diverged or missing), steps, step, last_finite_step, last_finite_loss, validation_loss, average
+    (of its tasks; NaN where there is none), reason, parameters, device. `scores` and `probes` are those frames with
+    the run's key, scale, method and seed. `outcomes` and `manifests` are the runs' JSON files by key. `average` is
+    the name of the average in the scores: that of the study's suite, empty where it has none. `others` says which
+    runs are of another spec than the study's present one, `mixed` what about the runs cannot be compared (neither is
+    ever so unless a table asks for the runs that are there), `notes` what else they were made differently with.
+    `measurements`: name -> key (``measured/study/name``) of what the target reads beside runs. `per_item`: whether the
+    target reads what each item of a task gave. `called`: where `work` lay when they were made, if that was elsewhere.
+    `read`: which of scores, examples and probes the target reads; what else lies there came earlier or later by chance.
+    `scored_as`: where a run's scores belong, of those whose are not where its key says.
     """
 
     work: Path
@@ -52,6 +53,11 @@ class RunFrames:
     per_item: bool = False
     called: str = ""
     read: frozenset[str] = frozenset({"scores", "probes"})
+    scored_as: Mapping[str, str] = field(default_factory=dict)
+
+    def scores_key(self, key: str) -> str:
+        """Where a run's scores belong."""
+        return self.scored_as.get(key, key)
 
     @property
     def named(self) -> str:
@@ -93,7 +99,7 @@ class RunFrames:
         task_scores = self.task_scores(key).astype(float)
         if task_scores.empty:
             return pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[], []], names=["task", "item"]), name=key)
-        path = self.work / "scores" / key / "examples.parquet"
+        path = self.work / "scores" / self.scores_key(key) / "examples.parquet"
         read = frames.read(_there(path, "evaluate"), "examples")
         primary = read["metric"] == read["task"].map(self._primary(key)["metric"])
         mine = read[primary].set_index(["task", "item"])["value"]
@@ -195,6 +201,8 @@ def load(
     asked_for = {"scores": scores, "examples": examples, "probes": probes}
     mixing = Mixing(work)
     rows, scored, probed, outcomes, manifests, others = [], [], [], {}, {}, []
+    expected = list(expected)
+    scored_as = {run.key: run.scores for run in expected if run.scores}
     for run in expected:
         row: dict[str, Any] = {"key": run.key, "study": run.study, "groups": run.groups, "run_id": run.run_id}
         place = {"scale": run.scale, "method": run.method, "seed": run.seed}
@@ -210,10 +218,10 @@ def load(
             row |= {name: _number(outcome.get(name)) for name in ("last_finite_loss", "validation_loss")}
             row |= {"parameters": manifest.get("parameters"), "device": manifest.get("device")}
             mixing.trained(run.key, manifest)
-            path = work / "scores" / run.key / "scores.parquet"
+            path = work / "scores" / run.scores_key / "scores.parquet"
             mine = _frame(path, "scores", run) if scores else None
             if mine is not None:
-                mixing.scored(run.key, mine, frames.metadata(path), manifest, average)
+                mixing.scored(run.scores_key, mine, frames.metadata(path), manifest, average)
                 row["average"] = _average(mine, average, run)
                 scored.append(mine.assign(key=run.key, **place))
             wanted = probes and (probed_groups is None or not set(probed_groups).isdisjoint(run.groups))
@@ -248,6 +256,7 @@ def load(
         per_item=examples,
         called=called,
         read=frozenset(name for name, asked in asked_for.items() if asked),
+        scored_as=scored_as,
     )
 
 

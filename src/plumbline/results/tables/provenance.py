@@ -106,9 +106,10 @@ def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
     for name, folder in {"scores": "scores", "probes": "probes", "examples": "scores"}.items():
         if name not in frames.read:
             continue
-        path = frames.work / folder / key / f"{name}.parquet"
+        there = f"{folder}/{frames.scores_key(key) if folder == 'scores' else key}/{name}.parquet"
+        path = frames.work / there
         if path.exists():
-            facts |= {name: f"{frames.named}/{folder}/{key}/{name}.parquet", f"{name}_sha256": sha256_file(path)}
+            facts |= {name: f"{frames.named}/{there}", f"{name}_sha256": sha256_file(path)}
     facts["texts"] = manifest["spec"]["data"]["source"]
     facts["spec_sha256"] = sha256_text(canonical_json(manifest["spec"]))
     return facts | {name: manifest[name] for name in FACTS if name in manifest}

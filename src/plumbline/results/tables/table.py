@@ -183,6 +183,12 @@ OTHER_TEXTS_NOTE = (
     "Other texts than the document's: they come from the source {}. Its numbers are no reproduction of the printed."
 )
 
+#: What stands above a table of scores of a study that extends another one, and is scored on a suite of its own.
+OTHER_SUITE_NOTE = (
+    "Another suite than the document's: every average that was reproduced here, whatever its heading says, is "
+    "{suite.average} of the suite {suite.name} ({suite.words}); printed numbers are of the document's suite {extended}."
+)
+
 #: What stands above a table that no run or measurement is behind.
 EXACT_NOTE = "No training is behind this table: it is computed, and the same at every preset."
 
@@ -196,6 +202,8 @@ def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PR
     notes = PRESET_NOTES | {"demo": demo}
     warnings = [f"Preset: {study.preset}. " + notes[study.preset]]
     warnings += [OTHER_TEXTS_NOTE.format(study.other_texts)] * bool(study.other_texts)
+    if frames is not None and study.other_suite is not None:
+        warnings.append(OTHER_SUITE_NOTE.format(suite=study.other_suite, extended=study.sheet["extended_suite"]))
     sources = {} if frames is None else frames.task_sources
     stand_ins = [task for task, source in sources.items() if source != "benchmark"]
     if stand_ins:

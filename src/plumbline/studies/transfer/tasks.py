@@ -15,11 +15,16 @@ from plumbline.specs.study_config import Study
 from plumbline.studies.transfer.headline import BASE, headline_runs
 
 
-def tasks_of(frames: RunFrames, published: Published) -> list[str]:
+def tasks_of(frames: RunFrames, study: Study, published: Published) -> list[str]:
     """The suite's tasks in the document's order, then any other that was scored."""
-    print5 = published.table("table5", key="task")
-    known = [task for task in print5.index if task != frames.average]
+    known = printed_tasks(study, published)
     return known + [task for task in frames.task_sources if task not in known]
+
+
+def printed_tasks(study: Study, published: Published) -> list[str]:
+    """The document's tasks in its order: of a study with a suite of its own those that are in that one too."""
+    suite = () if study.suite is None else study.suite.task_names
+    return [task for task in published.table("table5", key="task").index if task in suite]
 
 
 def deltas(frames: RunFrames, study: Study, tasks: list[str], reference: str) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from plumbline.studies.transfer.tasks import deltas, tasks_of
 @styled
 def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
     """Each method's distance from the baseline on each task, in points of accuracy, methods best first."""
-    reference, tasks = reference_of(study, "fig3"), tasks_of(frames, published)
+    reference, tasks = reference_of(study, "fig3"), tasks_of(frames, study, published)
     order = best_first(base_values(frames, study, reference))
     values = deltas(frames, study, tasks, reference).loc[order]
     points = 100 * values.to_numpy(dtype=float)

@@ -30,6 +30,7 @@ from plumbline.results.tables.table import (
 from plumbline.specs.study_config import Study
 from plumbline.studies.transfer.hardware import ARM, DIFFERENT, SAME, UNKNOWN, Pair, device, pair, stand_in
 from plumbline.studies.transfer.headline import BASE
+from plumbline.studies.transfer.tasks import printed_tasks
 
 
 def _ours(name: str, header: str, how: str) -> Column:
@@ -77,7 +78,7 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
     primary, second = Profile(frames, study, reference_of(study, "table5")), Profile(frames, study, ARM)
     change, compared = stand_in(study), pair(frames, study, primary.key, second.key)
     print5 = published.table("table5", key="task")
-    tasks = list(print5.index[print5.index != frames.average])
+    tasks = printed_tasks(study, published)
     tasks += [task for task in primary.scores.index if task not in tasks]
     sources = {task: task for task in tasks} | {frames.average: "average", "validation_loss": "validation_loss"}
     both = (*primary.used, *second.used)

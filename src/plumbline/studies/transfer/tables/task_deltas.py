@@ -27,7 +27,7 @@ from plumbline.studies.transfer.tasks import deltas, tasks_of
 def task_deltas(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each method, one column for each task."""
     reference = reference_of(study, "task_deltas")
-    tasks, runs = tasks_of(frames, published), frames.select(BASE, study.methods)
+    tasks, runs = tasks_of(frames, study, published), frames.select(BASE, study.methods)
     values = deltas(frames, study, tasks, reference)
     floor = tuple(headline_runs(runs, reference, reference).index)
     rows = []
