@@ -150,9 +150,10 @@ def _inherited(read: ast.ClassDef, path: Path, where: str) -> dict[str, Option]:
     for node in code.parse(path).body:
         if isinstance(node, ast.ImportFrom) and base in (alias.name for alias in node.names):
             file = code.file_of(code.imported_from(node, path, package), package)
-            for found in code.parse(file).body if file else ():
-                if isinstance(found, ast.ClassDef) and found.name == base:
-                    return _options_of_class(found, file)
+            if file is not None:
+                for found in code.parse(file).body:
+                    if isinstance(found, ast.ClassDef) and found.name == base:
+                        return _options_of_class(found, file)
     raise PlumblineError(f"{where} needs a base class that is imported by its name, whose options these are")
 
 
