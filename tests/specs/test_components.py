@@ -46,11 +46,18 @@ def test_what_is_read_is_what_is_there(slot, name):
     """The options read from the source are the keyword-only arguments, with their defaults."""
     marked = load(slot, name)
     function = marked.__init__ if isinstance(marked, type) else marked
-    signature = inspect.signature(function)
-    real = {key: item for key, item in signature.parameters.items() if item.kind is item.KEYWORD_ONLY}
+    real: dict[str, inspect.Parameter] = {}
+    hints: dict[str, typing.Any] = {}
+    while True:
+        parameters = inspect.signature(function).parameters
+        real = {key: item for key, item in parameters.items() if item.kind is item.KEYWORD_ONLY} | real
+        hints = typing.get_type_hints(function) | hints
+        if function is object.__init__ or all(item.kind is not item.VAR_KEYWORD for item in parameters.values()):
+            break
+        marked = marked.__base__
+        function = marked.__init__
     read = options(slot, name)
     assert read.keys() == real.keys()
-    hints = typing.get_type_hints(function)
     for key, option in read.items():
         assert option.default == real[key].default
         assert option.check(option.default, key) == option.default
@@ -58,6 +65,20 @@ def test_what_is_read_is_what_is_there(slot, name):
             assert option.choices == typing.get_args(hints[key])
         else:
             assert option.kind == hints[key].__name__
+
+
+def test_others_are_those_of_the_base_class(folder):
+    """Its own default stands; a base class that cannot be read is told."""
+    place = folder / KINDS["intervention"]
+    inits = "def __init__(self, *, {}) -> None:\n        pass\n"
+    (place / "_base.py").write_text(f"class Base:\n    {inits.format('first: int = 1, second: int = 2')}")
+    mine = "@component\nclass Mine(Base):\n    " + inits.format("second: int = 3, **others")
+    (place / "mine.py").write_text(f"from _base import Base\n{mine}")
+    (place / "lost.py").write_text(mine)
+    filled = {"name": "mine", "first": 1, "second": 3}
+    assert complete("intervention", {"name": "mine"}, "interventions[0]") == filled
+    with pytest.raises(PlumblineError, match=r"lost\.py:3: \*\*others needs a base class that is imported"):
+        options("intervention", "lost")
 
 
 def test_defaults_are_filled_in():

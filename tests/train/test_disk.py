@@ -442,6 +442,14 @@ def test_outputs_given_again_say_what_the_run_was_made_with(packs: Path, tmp_pat
     assert changed <= {"finished", "wall_seconds"}, changed
 
 
+def test_values_that_nobody_needs_may_find_a_full_disk(packs: Path, tmp_path: Path, undisturbed: Path, capfd) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state/scalars.jsonl").symlink_to("/dev/full")
+    assert train(run_spec(), settings(packs, tmp_path)) == 0
+    assert products(tmp_path) == products(undisturbed)
+    assert capfd.readouterr().err.count("ScalarsFile takes no more values ([Errno 28]") == 1
+
+
 #: A shell that puts a command into the background has it ignore Ctrl-C, and what it starts as well.
 in_the_foreground = pytest.mark.skipif(
     signal.getsignal(signal.SIGINT) == signal.SIG_IGN, reason="Ctrl-C is ignored: started in the background"

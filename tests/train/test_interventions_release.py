@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
 import pytest
 
 from plumbline.core.errors import PlumblineError
+from plumbline.specs import components
 from plumbline.train.interventions._release import Rule, follow, ramped, release_step
 
 STEPS = 4768
@@ -33,6 +35,14 @@ def scores(chosen: Rule, **reached: int) -> list[tuple[int, float, float]]:
 
 def percent(step: int | None) -> str:
     return f"{100 * step / STEPS:.2f}"
+
+
+@pytest.mark.parametrize("name", ["slow_query_key", "entropy_floor", "learning_rate_factor"])
+def test_a_rule_and_what_follows_one_have_the_same_defaults(name: str) -> None:
+    known = components.options("intervention", name)
+    made = Rule(release=known["release"].default)
+    own = {field.name for field in dataclasses.fields(Rule)} - {"context"}
+    assert {key: known[key].default for key in own} == {key: getattr(made, key) for key in own}
 
 
 def test_the_grid_is_that_of_the_printed_releases() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.train.monitoring import mlflow as hook
+from plumbline.train.monitoring.progress import SCALARS, ScalarsFile
 from tests.model_specs import run_spec
 from tests.train.helpers import products, settings, train
 from tests.train.test_pretrain import StopAt
@@ -64,22 +64,36 @@ def test_a_run_that_goes_on_goes_on_there_and_is_the_same_run(
     assert run.data.params["optimizer.learning_rate"] == str(spec.to_dict()["optimizer"]["learning_rate"])
 
 
-def tell(tmp_path: Path, *lines: dict[str, Any], then: bytes = b"") -> None:
-    record, uri = str(tmp_path / hook.RECORD), (tmp_path / "tracked").as_uri()
-    head = {"uri": uri, "record": record, "experiment": "plumbline/smoke/transfer", "name": "a/b/c/s1", "steps": 4}
-    said = [head | {"tags": {}, "parameters": {}}, *lines]
-    text = b"".join(json.dumps(line).encode() + b"\n" for line in said) + then
-    subprocess.run([sys.executable, "-m", "plumbline.train.monitoring.mlflow"], input=text, check=True, timeout=60)
+def follow(tmp_path: Path, *numbers: int, then: bytes = b"") -> None:
+    """A trainer takes these steps, and is killed while it writes `then`; what follows it ends as well."""
+    scalars = ScalarsFile(tmp_path / SCALARS)
+    for number in numbers:
+        scalars.scalars(number, {"loss": 4.0 - number})
+    scalars.close()
+    with open(tmp_path / SCALARS, "ab") as file:
+        file.write(then)
+    words = [(tmp_path / "tracked").as_uri(), str(tmp_path), run_spec(train__steps=4).to_json()]
+    command = [sys.executable, "-m", "plumbline.train.monitoring.mlflow", *words]
+    subprocess.run(command, stdin=subprocess.DEVNULL, check=True, timeout=60)
 
 
 def test_what_a_killed_trainer_makes_again_is_told_once(client: Any, tmp_path: Path) -> None:
-    def step(number: int) -> dict[str, Any]:
-        return {"step": number, "time": 1000, "values": {"loss": 4.0 - number}}
-
-    tell(tmp_path, step(1), step(2), step(3), then=b'{"step": 4, "ti')
+    follow(tmp_path, 1, 2, 3, then=b'{"step": 4, "ti')
     assert steps(client, "loss") == [1, 2, 3] and only_run(client).info.status == "KILLED"
-    tell(tmp_path, step(2), step(3), step(4))
+    follow(tmp_path, 2, 3, 4)
     assert steps(client, "loss") == [1, 2, 3, 4] and only_run(client).info.status == "FINISHED"
+
+
+def test_what_could_not_be_told_is_told_by_the_next_start(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a start made steps that an earlier one had made already, and MLflow has heard of neither."""
+    with monkeypatch.context() as away:
+        away.setenv("PYTHONPATH", os.pathsep.join([str(STANDIN), os.environ.get("PYTHONPATH", "")]))
+        away.setenv("STANDIN_FAULT", "missing")
+        follow(tmp_path, 1, 2)
+    follow(tmp_path, 2, 3)
+    assert steps(client, "loss") == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 A component is one file, ``<folder>/<name>.py``, with one class or function marked ``@component``. Its options are the
 keyword-only arguments of its ``__init__`` (or of the function): a literal default, and one of the annotations ``int``,
-``float``, ``bool``, ``str`` or ``Literal[...]``. An installed package adds its own through the entry point group
+``float``, ``bool``, ``str`` or ``Literal[...]``. An ``__init__`` that also takes ``**others`` has those of its base
+class besides, whose defaults its own replace. An installed package adds its own through the entry point group
 ``plumbline.components``, named ``<folder>.<name>`` (as ``mixers.tempered``) and pointing at a module.
 
 Names, options and values are read from the source, so that a mistake is told when the workflow is planned, without
@@ -130,10 +131,33 @@ def _options(path: str) -> dict[str, Option]:
         raise PlumblineError(f"{path} must hold exactly one class or function marked @component, not {len(marked)}")
     if isinstance(marked[0], ast.FunctionDef):
         return _read_options(marked[0], path)
-    for node in marked[0].body:
+    return _options_of_class(marked[0], Path(path))
+
+
+def _options_of_class(read: ast.ClassDef, path: Path) -> dict[str, Option]:
+    """The options of a class's ``__init__``, and of its base class's where it passes others on to that."""
+    for node in read.body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
-            return _read_options(node, path)
+            own = _read_options(node, str(path))
+            if node.args.kwarg is None:
+                return own
+            where = f"{path}:{node.lineno}: **{node.args.kwarg.arg}"
+            return own | {name: option for name, option in _inherited(read, path, where).items() if name not in own}
     return {}
+
+
+def _inherited(read: ast.ClassDef, path: Path, where: str) -> dict[str, Option]:
+    """The options of the first base class, which is imported from a file that can be read."""
+    base = ast.unparse(read.bases[0]) if read.bases else ""
+    package = code.package_of(path)
+    for node in code.parse(path).body:
+        if isinstance(node, ast.ImportFrom) and base in (alias.name for alias in node.names):
+            file = code.file_of(code.imported_from(node, path, package), package)
+            if file is not None:
+                for found in code.parse(file).body:
+                    if isinstance(found, ast.ClassDef) and found.name == base:
+                        return _options_of_class(found, file)
+    raise PlumblineError(f"{where} needs a base class that is imported by its name, whose options these are")
 
 
 def complete(kind: str, given: Any, key: str, own: Collection[str] = ()) -> dict[str, Any]:

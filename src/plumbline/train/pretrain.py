@@ -27,8 +27,8 @@ from plumbline.train.disk import NoRoom, Unreadable
 from plumbline.train.loop import Loop
 from plumbline.train.manifest import manifest
 from plumbline.train.monitoring import peak_memory
-from plumbline.train.monitoring.mlflow import MlflowSink
-from plumbline.train.monitoring.progress import Progress, TensorBoardSink
+from plumbline.train.monitoring.mlflow import mirrored
+from plumbline.train.monitoring.progress import SCALARS, Progress, ScalarsFile, TensorBoardSink
 from plumbline.train.optim import Optimizer
 from plumbline.train.settings import Settings
 from plumbline.train.training_context import Parts
@@ -47,6 +47,8 @@ def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
             lease = stack.enter_context(locked(settings, stop)) if group.leader else None
             group.barrier()
             group.poll(stop)
+            if settings.mlflow is not None and group.leader:
+                stack.enter_context(mirrored(settings.mlflow, settings.state, spec))
             return _Run(spec, settings, stop, group, lease).carry_out()
         except Stopped:
             return EXIT_RUN_AGAIN
@@ -147,10 +149,10 @@ class _Run:
             every=settings.report_seconds,
             silent=not group.leader,
         )
+        if group.leader:
+            progress.sinks.append(ScalarsFile(settings.state / SCALARS))
         if settings.tensorboard is not None and group.leader:
             progress.sinks.append(TensorBoardSink(settings.tensorboard, self.resumption.step))
-        if settings.mlflow is not None and group.leader:
-            progress.sinks.append(MlflowSink(settings.mlflow, settings.state, spec, progress.say))
         for hook in hooks:
             hook.attach(
                 interventions.Attachment(

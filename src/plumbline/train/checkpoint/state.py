@@ -1,7 +1,8 @@
 """Keeps the records of a state directory: whose state it is, how often it was started, and why it was given up.
 
 `run.json` holds the identity (run id, spec, fingerprints of the data); `starts.json` one entry a start, with how it
-ended; `fault.json` the reason why the run may not be started again; `progress.jsonl` what happened when.
+ended; `fault.json` the reason why the run may not be started again; `progress.jsonl` what happened when, and
+`scalars.jsonl` the values of every step.
 
 State belongs to a run id and its data. Where another run comes (an edited learning rate), what is there moves beside
 the directory, to ``<name>.of-<run id>-<data>``, and comes back with its run. Nothing is removed, and nobody starts

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,31 +20,51 @@ SCORE = "release_score"
 
 
 class Released(Intervention):
-    """The base of interventions that follow a release rule.
+    """Follows a release rule; a subclass uses `share` and says what it does until then.
 
-    A subclass uses `share` and says what it does until the release.
+    The lower-copy score is read on the first `sequences` of the validation pack by the function that the probe of
+    that name calls, before the step that it governs; it changes nothing. Rank 0's value decides for all ranks. It is
+    read up to the end of the window, after the release as well, so that other rules can be replayed over the scores.
 
-    The lower-copy score is read on the first `sequences` of the validation pack by the function that the probe of that
-    name calls, before the step that it governs; it changes nothing. Rank 0's value decides for all ranks. It is read up
-    to the end of the window, after the release as well, so that other rules can be replayed over the scores.
+    Options:
+        sequences: how many validation sequences the score is read on.
+        The others are those of `plumbline.train.interventions._release.Rule`.
     """
 
-    def __init__(self, rule: dict[str, Any], sequences: int) -> None:
-        """`rule`: the options of `Rule`, all but the context length."""
+    def __init__(
+        self,
+        *,
+        release: Literal["online", "fixed", "never"] = "online",
+        threshold: float = 0.005,
+        threshold_over_null: float = 1.4,
+        release_at: float = 0.03,
+        window_start: float = 0.03,
+        window_end: float = 0.12,
+        patience: int = 3,
+        patience_counts_before_window: bool = False,
+        ramp: float = 0.01,
+        every: float = 0.005,
+        sequences: int = 8,
+    ) -> None:
         if sequences < 1:
             raise PlumblineError(f"interventions: sequences ({sequences}) must be 1 or more")
-        self.options, self.sequences = rule, sequences
+        self.rule = Rule(
+            release=release, threshold=threshold, threshold_over_null=threshold_over_null, release_at=release_at,
+            window_start=window_start, window_end=window_end, patience=patience,
+            patience_counts_before_window=patience_counts_before_window, ramp=ramp, every=every,
+        )  # fmt: skip
+        self.sequences = sequences
         self.scores: list[tuple[int, float, float]] = []
         self.released: int | None = None
 
     def attach(self, run: Attachment) -> None:
-        """Prepare the release rule, and read the sequences that the score is computed on.
+        """Read the sequences that the score is read on.
 
         Raises:
-            PlumblineError: the rule cannot be meant, or the pack has too few sequences.
+            PlumblineError: the pack has too few sequences.
         """
         self.run, self.steps = run, run.spec.train.steps
-        self.rule = Rule(**self.options, context=run.spec.model.context)
+        self.rule = replace(self.rule, context=run.spec.model.context)
         self.due = set(self.rule.evaluations(self.steps))
         self.released = release_step([], self.rule, self.steps)
         if self.due:

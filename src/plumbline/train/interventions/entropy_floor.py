@@ -30,8 +30,7 @@ class EntropyFloor(Released):
 
     Options:
         after_release: ``off`` drops the term at once, ``ramp`` takes the weight down along the ramp.
-        sequences: how many validation sequences the score is read on.
-        The others are those of `plumbline.train.interventions._release.Rule`.
+        The others are those of `plumbline.train.interventions._released.Released`.
     """
 
     def __init__(
@@ -40,33 +39,11 @@ class EntropyFloor(Released):
         floor: float = 0.80,
         weight: float = 0.10,
         after_release: Literal["off", "ramp"] = "off",
-        release: Literal["online", "fixed", "never"] = "online",
-        threshold: float = 0.005,
-        threshold_over_null: float = 1.4,
-        release_at: float = 0.03,
-        window_start: float = 0.03,
-        window_end: float = 0.12,
-        patience: int = 3,
-        patience_counts_before_window: bool = False,
-        ramp: float = 0.01,
-        every: float = 0.005,
-        sequences: int = 8,
+        **rule: Any,
     ) -> None:
-        super().__init__(
-            {
-                "release": release,
-                "threshold": threshold,
-                "threshold_over_null": threshold_over_null,
-                "release_at": release_at,
-                "window_start": window_start,
-                "window_end": window_end,
-                "patience": patience,
-                "patience_counts_before_window": patience_counts_before_window,
-                "ramp": ramp if after_release == "ramp" else 0.0,
-                "every": every,
-            },
-            sequences,
-        )
+        if after_release == "off":
+            rule["ramp"] = 0.0
+        super().__init__(**rule)
         if not 0 <= floor <= 1:
             raise PlumblineError(
                 f"interventions: entropy_floor.floor ({floor:g}) must lie between 0 and 1, the normalised entropy of "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.model.roles import MATRICES, ParameterRole
@@ -23,8 +23,7 @@ class SlowQueryKey(Released):
         include_bias: their biases as well.
         scale_weight_decay: AdamW decays by learning rate x weight decay, so that decay is slowed, too; False keeps it.
         half: ``upper``, or ``all`` for every layer.
-        sequences: how many validation sequences the score is read on.
-        The others are those of `plumbline.train.interventions._release.Rule`.
+        The others are those of `plumbline.train.interventions._released.Released`.
     """
 
     def __init__(
@@ -35,33 +34,9 @@ class SlowQueryKey(Released):
         include_bias: bool = True,
         scale_weight_decay: bool = True,
         half: Literal["upper", "all"] = "upper",
-        release: Literal["online", "fixed", "never"] = "online",
-        threshold: float = 0.005,
-        threshold_over_null: float = 1.4,
-        release_at: float = 0.03,
-        window_start: float = 0.03,
-        window_end: float = 0.12,
-        patience: int = 3,
-        patience_counts_before_window: bool = False,
-        ramp: float = 0.01,
-        every: float = 0.005,
-        sequences: int = 8,
+        **rule: Any,
     ) -> None:
-        super().__init__(
-            {
-                "release": release,
-                "threshold": threshold,
-                "threshold_over_null": threshold_over_null,
-                "release_at": release_at,
-                "window_start": window_start,
-                "window_end": window_end,
-                "patience": patience,
-                "patience_counts_before_window": patience_counts_before_window,
-                "ramp": ramp,
-                "every": every,
-            },
-            sequences,
-        )
+        super().__init__(**rule)
         if multiplier <= 0:
             raise PlumblineError(
                 f"interventions: slow_query_key.multiplier ({multiplier:g}) must be above 0; parameters that are not "

@@ -1,43 +1,40 @@
-"""Shows a run to MLflow while it trains, where that is asked for (--mlflow), in a process that no run waits for.
+"""Shows a run to MLflow while it trains, where that is asked for (--mlflow): a process of its own follows the file of
+scalars that every trainer writes.
 
-MLflow and not another service, since it needs no account and no server: a folder will do, and `mlflow ui` shows it. Its
-import, its retries (which draw from Python's random numbers) and its waiting are kept out of the trainer: that starts
-this module, gives it a line of JSON a step, and continues whatever becomes of it. What cannot be told MLflow is said
-once, and tried again while the run continues.
+MLflow and not another service, since it needs no account and no server: a folder will do, and `mlflow ui` shows it.
+Its import, its retries (which draw from Python's random numbers) and its waiting never reach the trainer, which starts
+this module, and waits `PATIENCE` seconds for it at its own end. What cannot be told MLflow is said once, and tried
+again while the run goes on, and when it is started again: the file keeps it.
 
-A run that continues after a stop continues in MLflow as well: `mlflow.json` in the state directory names the one there,
-and a step that MLflow has already is not told again.
+A run that goes on after a stop goes on in MLflow as well: `mlflow.json` in the state directory names the one there, and
+a step that MLflow has already is not told again.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from plumbline.core.files import atomic_write_json
 from plumbline.core.system import fcntl
-
-if TYPE_CHECKING:
-    from plumbline.specs.spec import RunSpec
+from plumbline.specs.spec import RunSpec
+from plumbline.train.monitoring.progress import SCALARS
 
 RECORD = "mlflow.json"
 #: Seconds between two tellings, after one that failed, and that a trainer waits for the last one when it ends.
 EVERY, AGAIN, PATIENCE = 5.0, 60.0, 20.0
-#: Bytes that are kept for a process that does not read them, before it is given up.
-UNSENT = 50_000_000
-#: What MLflow takes at most in one go.
-METRICS, PARAMETERS = 1000, 100
+#: Told in one go: MLflow takes a thousand values, of which a line has three, and a hundred parameters.
+LINES, PARAMETERS = 300, 100
 #: Short, since it is tried again; no reports to MLflow's makers; and a folder, which MLflow 3 wants said, may do.
 DEFAULTS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
@@ -48,204 +45,142 @@ DEFAULTS = {
 
 
 def without_password(uri: str) -> str:
-    """Remove the password from a tracking URI, so that it may stand in a log."""
+    """Give a tracking URI as it may stand in a log."""
     parts = urlsplit(uri)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-class MlflowSink:
-    """Sends a trainer's numbers to the process that talks to MLflow.
+@contextlib.contextmanager
+def mirrored(where: str, state: Path, spec: RunSpec) -> Iterator[None]:
+    """Have MLflow see a run while this block carries it out, which goes on whatever becomes of that.
 
-    It is a `plumbline.train.monitoring.progress.Sink` that never raises and never waits, but `PATIENCE` seconds at its
-    end.
+    Args:
+        where: a tracking URI, or a folder.
+        state: the run's state directory.
     """
-
-    def __init__(self, where: str, state: Path, spec: RunSpec, say: Callable[[str], None]) -> None:
-        """`where`: a tracking URI, or a folder; `say`: called with a line for people."""
-        self.say, self.process, self.unsent = say, None, bytearray()
-        content = spec.to_dict()
-        head = {
-            "uri": where if "://" in where else Path(where).absolute().as_uri(),
-            "record": str((state / RECORD).absolute()),
-            "experiment": f"plumbline/{spec.preset}/{spec.study}",
-            "name": spec.key,
-            "steps": spec.train.steps,
-            "tags": {"plumbline.run_id": spec.run_id, "plumbline.preset": spec.preset},
-            "parameters": dict(_flat({key: content[key] for key in content if key != "components"})),
-        }
-        command = [sys.executable, "-m", "plumbline.train.monitoring.mlflow"]
+    uri = where if "://" in where else Path(where).absolute().as_uri()
+    command = [sys.executable, "-m", "plumbline.train.monitoring.mlflow", uri, str(state), spec.to_json()]
+    try:
+        # In a session of its own: a Ctrl-C for the trainer lets it tell the end, which is that of its input.
+        follower = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+    except OSError as error:
+        print(f"{spec.key}: MLflow does not see this run ({error}); it goes on", file=sys.stderr)
+        yield
+        return
+    try:
+        yield
+    finally:
+        assert follower.stdin is not None
+        follower.stdin.close()
         try:
-            # In a session of its own: a Ctrl-C for the trainer lets it tell the end.
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
-            )
-            os.set_blocking(self._pipe(), False)
-        except OSError as error:
-            self._lost(error)
-        self._tell(head)
-
-    def scalars(self, step: int, values: dict[str, float]) -> None:
-        """Send the values of a step to the process that talks to MLflow."""
-        self._tell({"step": step, "time": int(time.time() * 1000), "values": values})
-
-    def close(self) -> None:
-        """Send what is still unsent, and wait `PATIENCE` seconds at most until MLflow has it."""
-        if self.process is None:
-            return
-        deadline = time.monotonic() + PATIENCE
-        while self.unsent and time.monotonic() < deadline:
-            time.sleep(0.01)
-            self._send()
-        if self.process is None:
-            return
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(deadline - time.monotonic())
+            follower.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            self.say(f"MLflow has not taken the last values in {PATIENCE:g} s; it is not waited for")
-
-    def _pipe(self) -> int:
-        assert self.process is not None and self.process.stdin is not None
-        return self.process.stdin.fileno()
-
-    def _tell(self, content: dict[str, Any]) -> None:
-        if self.process is not None:
-            self.unsent += json.dumps(content).encode() + b"\n"
-            self._send()
-
-    def _send(self) -> None:
-        """As much as the pipe takes: who starts, or is held up, is not waited for."""
-        try:
-            del self.unsent[: os.write(self._pipe(), self.unsent)]
-        except BlockingIOError as error:
-            if len(self.unsent) > UNSENT:
-                self._lost(error)
-        except OSError as error:
-            self._lost(error)
-
-    def _lost(self, error: OSError) -> None:
-        self.say(f"MLflow sees no more of this run ({error}); it goes on")
-        self.unsent.clear()
-        if self.process is not None and self.process.stdin is not None:
-            with contextlib.suppress(OSError):
-                self.process.stdin.close()
-        self.process = None
+            said = f"MLflow has not taken the last values in {PATIENCE:g} s; it is not waited for"
+            print(f"{spec.key}: {said}", file=sys.stderr)
 
 
-class Telling:
-    """Receives a trainer's numbers in the other process, and sends them to MLflow."""
+class Follower:
+    """Tells MLflow what a run's file of scalars says."""
 
-    def __init__(self, lines: Iterable[bytes]) -> None:
-        self.lines = iter(lines)
-        self.head: dict[str, Any] = json.loads(next(self.lines))
-        self.waiting: list[tuple[str, float, int, int]] = []  # name, value, time, step
-        self.last = 0
-        self.ended, self.lock = threading.Event(), threading.Lock()
-        self.said = self.deaf = False
-        self.turn: IO[bytes] | None = None
+    def __init__(self, uri: str, state: Path, spec: RunSpec) -> None:
+        self.uri, self.state, self.spec = uri, state, spec
+        self.record: IO[str] | None = None
         self.client: Any = None
         self.run = ""
-        self.known: dict[str, int] = {}
+        self.offset = 0
+        self.told: dict[str, int] = {}  # the last step of which MLflow has a value, by name
+        self.said = False
 
-    def carry_out(self) -> None:
-        """Send what comes from the trainer to MLflow, until the trainer has ended and all is sent, or MLflow is not
-        installed.
-        """
-        threading.Thread(target=self._listen, daemon=True).start()
-        wait = 0.0
-        while True:
-            ended = self.ended.wait(wait)
+    def follow(self) -> None:
+        """Tell what comes, until standard input has ended and all is told, or cannot be told."""
+        wait, ended = 0.0, False
+        while not ended:
+            ended = bool(select.select([sys.stdin], [], [], wait)[0])
             try:
-                self._send(ended)
+                self._tell(ended)
                 wait = EVERY
             except ImportError as error:
                 self._say(f"{error}; pip install 'plumbline-lm[mlflow]'")
-                self.deaf = True
-                self.ended.wait()  # who stops listening is heard of a second time
                 return
             except Exception as error:  # whatever MLflow raises
                 self._say(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
                 wait = AGAIN
-            if ended:
-                return
-
-    def _listen(self) -> None:
-        with contextlib.suppress(ValueError):  # half a line, of a trainer that was killed
-            for line in self.lines:
-                if self.deaf:
-                    continue
-                said = json.loads(line)
-                with self.lock:
-                    self.last = max(self.last, said["step"])
-                    self.waiting += [
-                        (name, value, said["time"], said["step"]) for name, value in said["values"].items()
-                    ]
-        self.ended.set()
 
     def _say(self, words: str) -> None:
         if not self.said:
-            uri = without_password(self.head["uri"])
-            said = words.replace(self.head["uri"], uri)
-            print(f"{self.head['name']}: MLflow ({uri}): {said}. The run goes on", file=sys.stderr)
+            uri = without_password(self.uri)
+            print(f"{self.spec.key}: MLflow ({uri}): {words.replace(self.uri, uri)}. The run goes on", file=sys.stderr)
         self.said = True
 
-    def _send(self, ended: bool) -> None:
+    def _tell(self, ended: bool) -> None:
         if self.client is None:
-            self._after_earlier_ones()
-            self.run, self.client = self._open()
-        with self.lock:
-            told = len(self.waiting)
-        from mlflow.entities import Metric
-
-        fresh = [entry for entry in self.waiting[:told] if entry[3] > self._known(entry[0])]
-        for part in _parts(fresh, METRICS):
-            self.client.log_batch(self.run, metrics=[Metric(*entry) for entry in part])
-        with self.lock:
-            del self.waiting[:told]
+            self._open()
+        for lines in self._unread():
+            self._log(lines)
+            self.offset += sum(map(len, lines))
         if ended:
-            done = max(self.last, self._known("loss")) >= self.head["steps"]
+            done = self.told.get("loss", 0) >= self.spec.train.steps
             self.client.set_terminated(self.run, status="FINISHED" if done else "KILLED")
 
-    def _known(self, name: str) -> int:
-        """The last step of which MLflow had a value when this was opened; -1 for none."""
-        if name not in self.known:
-            history = self.client.get_metric_history(self.run, name)
-            self.known[name] = max((metric.step for metric in history), default=-1)
-        return self.known[name]
+    def _unread(self) -> Iterator[list[bytes]]:
+        """Whole lines that were not told yet, `LINES` at a time."""
+        if (self.state / SCALARS).exists():  # from the first step on
+            with open(self.state / SCALARS, "rb") as file:
+                file.seek(self.offset)
+                while lines := [line for line in itertools.islice(file, LINES) if line.endswith(b"\n")]:
+                    yield lines
 
-    def _after_earlier_ones(self) -> None:
-        """Wait for what still tells an earlier start of this run, so that both tell of one run there."""
-        if self.turn is None:
-            self.turn = open(f"{self.head['record']}.lock", "ab")  # noqa: SIM115
-            with contextlib.suppress(OSError):  # no locks here
-                fcntl.flock(self.turn, fcntl.LOCK_EX)
+    def _log(self, lines: list[bytes]) -> None:
+        from mlflow.entities import Metric
 
-    def _open(self) -> tuple[str, Any]:
-        """The run there: the one that an earlier start made, or a new one."""
+        told, metrics = dict(self.told), []
+        for line in lines:
+            with contextlib.suppress(ValueError):  # only half written, by a trainer that was killed
+                said = json.loads(line)
+                for name, value in said["values"].items():
+                    if said["step"] > told.get(name, -1):
+                        told[name] = said["step"]
+                        metrics.append(Metric(name, value, said["time"], said["step"]))
+        if metrics:
+            self.client.log_batch(self.run, metrics=metrics)
+        self.told = told
+
+    def _open(self) -> None:
+        """Find the run there: the one that an earlier start made, or a new one."""
         from mlflow import MlflowClient
-        from mlflow.entities import Param
         from mlflow.exceptions import MlflowException
 
-        client, head = MlflowClient(tracking_uri=self.head["uri"]), self.head
-        record = Path(head["record"])
+        if self.record is None:
+            self.record = open(self.state / RECORD, "a+", encoding="utf-8")  # noqa: SIM115
+            with contextlib.suppress(OSError):  # no locks here
+                fcntl.flock(self.record, fcntl.LOCK_EX)  # what still tells of an earlier start does so first
+        self.record.seek(0)
+        client, earlier = MlflowClient(tracking_uri=self.uri), self.record.read()
         try:
-            before = json.loads(record.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            before = {}
-        where = without_password(head["uri"])
-        if before.get("uri") == where:
-            try:
-                client.update_run(before["run"], status="RUNNING")
-                return before["run"], client
-            except MlflowException as error:  # one that was deleted there is made anew
-                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                    raise
-        run = client.create_run(_experiment(client, head["experiment"]), run_name=head["name"], tags=head["tags"])
-        atomic_write_json(record, {"uri": where, "run": run.info.run_id})
-        for part in _parts(list(head["parameters"].items()), PARAMETERS):
-            client.log_batch(run.info.run_id, params=[Param(*entry) for entry in part])
-        return run.info.run_id, client
+            self.run = json.loads(earlier)["run"]
+            client.update_run(self.run, status="RUNNING")
+            for name in client.get_run(self.run).data.metrics:
+                self.told[name] = max(metric.step for metric in client.get_metric_history(self.run, name))
+        except (ValueError, MlflowException) as error:  # none, or one that was deleted, or is another tracker's
+            if isinstance(error, MlflowException) and error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            self.run = self._create(client)
+            self.record.truncate(0)
+            self.record.write(json.dumps({"run": self.run}))
+            self.record.flush()
+        self.client = client
+
+    def _create(self, client: Any) -> str:
+        from mlflow.entities import Param
+
+        tags = {"plumbline.run_id": self.spec.run_id, "plumbline.preset": self.spec.preset}
+        experiment = _experiment(client, f"plumbline/{self.spec.preset}/{self.spec.study}")
+        run = client.create_run(experiment, run_name=self.spec.key, tags=tags).info.run_id
+        content = {key: value for key, value in self.spec.to_dict().items() if key != "components"}
+        parameters = [Param(*entry) for entry in _flat(content)]
+        for begin in range(0, len(parameters), PARAMETERS):
+            client.log_batch(run, params=parameters[begin : begin + PARAMETERS])
+        return str(run)
 
 
 def _experiment(client: Any, name: str) -> str:
@@ -262,10 +197,6 @@ def _experiment(client: Any, name: str) -> str:
     return str(found.experiment_id)
 
 
-def _parts(entries: list[Any], size: int) -> Iterator[list[Any]]:
-    return (entries[begin : begin + size] for begin in range(0, len(entries), size))
-
-
 def _flat(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """A spec as names and texts."""
     if isinstance(content, dict) and content:
@@ -276,19 +207,16 @@ def _flat(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Send what a trainer writes to standard input to MLflow, until that input ends.
-
-    A TERM signal, which may be for all processes of a job, does not end it.
-    """
+    """Follow a run's scalars until standard input ends. A TERM, which all of a job is given, is not the end."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    argparse.ArgumentParser(prog="python -m plumbline.train.monitoring.mlflow", description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(prog="python -m plumbline.train.monitoring.mlflow", description=__doc__)
+    parser.add_argument("uri", help="tracking URI")
+    parser.add_argument("state", type=Path, help="state directory of the run")
+    parser.add_argument("spec", help="its spec, as JSON text")
+    given = parser.parse_args()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
-    try:
-        telling = Telling(sys.stdin.buffer)
-    except (StopIteration, ValueError):  # the trainer was killed before it had said anything
-        return
-    telling.carry_out()
+    Follower(given.uri, given.state, RunSpec.from_json(given.spec)).follow()
 
 
 if __name__ == "__main__":

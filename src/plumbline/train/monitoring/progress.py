@@ -1,4 +1,5 @@
-"""Shows a person, `operate.status`, TensorBoard and MLflow how a run is doing; nothing else reads this."""
+"""Tells a person, `operate.status`, and whoever follows its scalars (MLflow, TensorBoard) how a run is doing; nothing
+else reads this."""
 
 from __future__ import annotations
 
@@ -8,9 +9,12 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from plumbline.core.errors import PlumblineError
+
+#: The file in a state directory that has a line of JSON for every step and every held-out loss.
+SCALARS = "scalars.jsonl"
 
 
 class Sink(Protocol):
@@ -21,6 +25,32 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Finish, since no more values will come."""
+
+
+class ScalarsFile:
+    """`SCALARS` of a state directory, a line as soon as there are values; steps made again stand there again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file: BinaryIO | None = None
+
+    def scalars(self, step: int, values: dict[str, float]) -> None:
+        """Append them.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        if self.file is None:
+            self.file = open(self.path, "ab", buffering=0)  # noqa: SIM115
+            if self.file.tell():
+                self.file.write(b"\n")  # ends what a full disk has left of a line
+        line = {"step": step, "time": int(time.time() * 1000), "values": values}
+        self.file.write(json.dumps(line).encode() + b"\n")
+
+    def close(self) -> None:
+        """Close it."""
+        if self.file is not None:
+            self.file.close()
 
 
 class TensorBoardSink:
@@ -117,8 +147,12 @@ class Progress:
         self.event("validation", step, loss=_number(loss))
 
     def _scalars(self, step: int, values: dict[str, float]) -> None:
-        for sink in self.sinks:
-            sink.scalars(step, values)
+        for sink in list(self.sinks):
+            try:
+                sink.scalars(step, values)
+            except OSError as error:  # a full disk, mostly: no number depends on it
+                self.say(f"{type(sink).__name__} takes no more values ({error}); the run goes on")
+                self.sinks.remove(sink)
 
     def _line(self, text: str) -> None:
         if self.silent:

@@ -1,4 +1,4 @@
-"""As much of MLflow as the trainer's hook uses, in one JSON file. STANDIN_FAULT says what goes wrong."""
+"""As much of MLflow as what follows a run uses, in one JSON file. STANDIN_FAULT says what goes wrong."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class MlflowClient:
                 raise MlflowException("no such run", "RESOURCE_DOES_NOT_EXIST")
             run = content["runs"][run_id]
         info = SimpleNamespace(run_id=run_id, status=run["status"], run_name=run["name"])
-        return SimpleNamespace(info=info, data=SimpleNamespace(params=run["params"], tags=run["tags"]))
+        data = SimpleNamespace(params=run["params"], tags=run["tags"], metrics=run["metrics"])
+        return SimpleNamespace(info=info, data=data)
 
     def search_runs(self, experiment_ids: list[str]) -> list[SimpleNamespace]:
         with self._content() as content:
