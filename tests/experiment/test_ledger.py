@@ -96,7 +96,7 @@ def test_a_page_notices_a_cut_tail_and_counts_what_came(path: Path) -> None:
     assert checked(path, page) == 1
     path.write_text("".join(f"{line}\n" for line in lines(path)[:2]))
     assert len(read(path)) == 2  # the file alone is in order
-    with pytest.raises(PlumblineError, match=r"has 2 entries, but .* was made when it had 3: its tail was cut"):
+    with pytest.raises(PlumblineError, match=r"has 2 entries, but .* was made when it had 3: it was truncated"):
         checked(path, page)
 
 
@@ -109,7 +109,7 @@ def test_a_page_notices_a_chain_that_was_computed_anew(path: Path) -> None:
         forged.append(canonical_json({**record, "hash": previous}))
     path.write_text("".join(f"{line}\n" for line in forged))
     assert len(read(path)) == 3
-    with pytest.raises(PlumblineError, match=r"line 3: the hash is .* was written anew"):
+    with pytest.raises(PlumblineError, match=r"line 3: the hash is .* was rewritten"):
         checked(path, page)
     path.unlink()
     with pytest.raises(PlumblineError, match="has 0 entries"):

@@ -59,7 +59,7 @@ def test_the_verb_reads_every_point_and_adds_what_was_read_online(trained: Path,
     assert offline.groupby("fraction").step.first().tolist() == [0, 4, 11, 12]
     assert online.groupby("step").size().to_dict() == dict.fromkeys((0, 5, 10, 12), heads)
     assert set(frame.run_id) == {spec.run_id} and (frame.null == 8**0.5).all()
-    assert f"{len(frame)} readings -> {out}" in done.stderr
+    assert f"{len(frame)} values -> {out}" in done.stderr
     assert label["validation_fingerprint"] == Pack(trained / "validation.json").fingerprint
     assert json.loads(label["probes"]) == {"query_key_norms": code_class("probe", "query_key_norms")}
     assert (label["outcome"], label["never_reached"], label["end_read_at"]) == ("completed", "[]", "")

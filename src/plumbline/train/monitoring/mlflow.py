@@ -101,7 +101,7 @@ class MlflowSink:
         try:
             self.process.wait(deadline - time.monotonic())
         except subprocess.TimeoutExpired:
-            self.say(f"MLflow has not taken the last values in {PATIENCE:g} s; it is not waited for")
+            self.say(f"MLflow has not taken the last values in {PATIENCE:g} s; training does not wait for it")
 
     def _pipe(self) -> int:
         assert self.process is not None and self.process.stdin is not None
@@ -123,7 +123,7 @@ class MlflowSink:
             self._lost(error)
 
     def _lost(self, error: OSError) -> None:
-        self.say(f"MLflow sees no more of this run ({error}); it goes on")
+        self.say(f"MLflow gets no more of this run ({error}); training continues")
         self.unsent.clear()
         if self.process is not None and self.process.stdin is not None:
             with contextlib.suppress(OSError):
@@ -183,7 +183,7 @@ class Telling:
         if not self.said:
             uri = without_password(self.head["uri"])
             said = words.replace(self.head["uri"], uri)
-            print(f"{self.head['name']}: MLflow ({uri}): {said}. The run goes on", file=sys.stderr)
+            print(f"{self.head['name']}: MLflow ({uri}): {said}. The run continues", file=sys.stderr)
         self.said = True
 
     def _send(self, ended: bool) -> None:
