@@ -122,13 +122,16 @@ def test_a_torn_last_line_is_put_aside_and_nothing_else_is_lost(path: Path, caps
     for length in (1, 20, len(whole) - begin - 2):
         path.write_bytes(whole[: begin + length])
         assert [each.name for each in append(path, [entry("d")]).entries] == ["a", "b", "d"]
-        assert "line 3 was torn" in capsys.readouterr().err
+        assert "line 3 is incomplete" in capsys.readouterr().err
     assert sorted(len(aside.read_bytes()) for aside in path.parent.glob("*.torn*"))[:2] == [1, 20]
 
 
 def test_reading_puts_a_torn_last_line_aside_too(path: Path, capsys) -> None:
     path.write_bytes(path.read_bytes()[:-20])
-    assert [each.name for each in read(path).entries] == ["a", "b"] and "line 3 was torn" in capsys.readouterr().err
+    assert [each.name for each in read(path).entries] == [
+        "a",
+        "b",
+    ] and "line 3 is incomplete" in capsys.readouterr().err
     assert len(list(path.parent.glob("*.torn*"))) == 1 and len(append(path, [])) == 2 and not capsys.readouterr().err
 
 

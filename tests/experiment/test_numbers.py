@@ -211,9 +211,9 @@ def test_a_page_is_made_again_where_the_ledger_s_last_line_was_torn(tmp_path: Pa
     with open(held, "ab") as file:
         file.write(b'{"baseline":"ba')
     assert write(request).page == first
-    assert "l.jsonl, line 2 was torn" in capsys.readouterr().err
+    assert "l.jsonl, line 2 is incomplete" in capsys.readouterr().err
     held.write_bytes(held.read_bytes() + b'{"bas')
-    assert main(["--check-page", str(request.page)]) == 0 and "line 2 was torn" in capsys.readouterr().err
+    assert main(["--check-page", str(request.page)]) == 0 and "line 2 is incomplete" in capsys.readouterr().err
 
 
 def test_a_search_is_read_as_what_it_is(tmp_path: Path) -> None:

@@ -161,5 +161,5 @@ def test_what_does_not_belong_together_is_refused(own: Path, tmp_path: Path) -> 
     manifest = json.loads((own / "out/manifest.json").read_text())
     manifest["spec"]["components"]["model.mixer"] = "0" * 16
     (own / "out/manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(PlumblineError, match=r"the code of model.mixer is not the code"):
+    with pytest.raises(PlumblineError, match=r"the code of model.mixer differs from the code"):
         probe(own, out)

@@ -165,7 +165,7 @@ MISTAKES = {
         "methods.swept.sweep: no point or variant 'swept.eta_0.03-cap_10'; did you mean 'swept.eta_0.003-cap_10'?",
     ),
     "half a point": (group("swept.eta_0.003"), "methods.swept.sweep: no point or variant 'swept.eta_0.003'; did you"),
-    "no sweep": (group("softpick.eta_0.003"), "methods.softpick.readings: no reading 'eta_0.003' (there are ["),
+    "no sweep": (group("softpick.eta_0.003"), "methods.softpick.readings: no variant 'eta_0.003' (there are ["),
     "point twice": (group("swept", POINTS[1]), f"runs.more: '{POINTS[1]}' is there twice; its method includes"),
     "two interventions": (
         overlay(

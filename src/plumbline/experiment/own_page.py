@@ -156,7 +156,8 @@ def _how(result: Result) -> str:
         loss = f" A run's loss is the mean of its evaluations in the last {100 * asked['last']:g} % of its steps."
     return (
         f"{name(shown(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
-        f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether that was before the runs cannot be checked here."
+        f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether that was before the runs cannot be checked "
+        "here."
         f"{loss} With any numbers of seeds the deciding test "
         "errs as often as it promises if runs are normal and spread alike; more of them find smaller gains."
     )
