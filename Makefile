@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-# No hub is ever asked by a default command.
+# No default command asks a hub.
 export HF_HUB_OFFLINE ?= 1
 export HF_DATASETS_OFFLINE ?= 1
 
@@ -11,9 +11,9 @@ WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--con
 .PHONY: setup interpreter quick table2 demo check plan docs gpu-check gpu-check-pack gpu-check-bundle gpu-check-packs
 .PHONY: test test-units test-cluster test-triton lint lock clean
 
-# What is not there is not called old, nor another one than that of .venv.
+# A missing interpreter gets its own message, before its version is checked.
 FOUND = command -v $(firstword $(PYTHON)) >/dev/null || \
-  { echo "error: there is no $(PYTHON); set PYTHON=/path/to/python3 of a Python that is there"; exit 1; }
+  { echo "error: there is no $(PYTHON); set PYTHON=/path/to/python3"; exit 1; }
 
 setup: .venv/complete
 
@@ -26,7 +26,7 @@ setup: .venv/complete
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# A PYTHON that was asked for is the one that everything runs on: a .venv made from another one is no set-up of it.
+# If PYTHON is given, everything runs on it: a .venv made from another one is refused.
 WHICH := import sys; print(sys.base_prefix, sys.version.split()[0])
 interpreter:
 	@$(if $(filter file,$(origin PYTHON)),,$(FOUND); test ! -e .venv || \
@@ -48,12 +48,12 @@ quick: setup
 	$(BIN)/snakemake results/trial.md --config 'studies=[transfer]' '$(strip $(QUICK))'
 	@cat results/trial.md
 
-# All products at demo size: of every study, or make demo STUDY=transfer.
+# All targets at demo size: of every study, or make demo STUDY=transfer.
 demo: setup
 	@$(BIN)/python -m plumbline.operate.locks.workflow_lock
 	$(BIN)/snakemake all $(if $(STUDY),--config 'studies=[$(STUDY)]')
 
-# What would stop a run, said before it: make check, or what is to be run, as words of a command line:
+# What would stop a run, before it starts: make check, or with the arguments of the run:
 # make check TARGETS=results/table2.csv PROFILES="slurm my-site" CONFIG="preset=mini 'data={source: local}'".
 # Whether the hub may be asked is for the shell that will run it, hence not for the export above.
 check: setup
@@ -64,8 +64,8 @@ check: setup
 plan: setup
 	@$(BIN)/python -m plumbline.plan $(WORDS)
 
-# What a GPU does: correctness, speed beside floors and beside others, then mini's Table 2 with the time that is left.
-# The same command goes on (docs/gpu-box.md): make gpu-check MINUTES=60 NANOGPT=/path/to/nanoGPT GPU_CHECK=--again
+# What a GPU does: correctness, speed next to lower bounds and other programs, then mini's Table 2 with the time left.
+# The same command continues (docs/gpu-box.md): make gpu-check MINUTES=60 NANOGPT=/path/to/nanoGPT GPU_CHECK=--again
 MINUTES ?= 9.5
 gpu-check: setup
 	@$(BIN)/python -m plumbline.operate.locks.workflow_lock
@@ -83,13 +83,13 @@ gpu-check-pack: setup
 	$(if $(WHEELS),$(BIN)/python -m pip wheel --quiet --wheel-dir work/$(WHEELS) --requirement requirements.lock)
 	tar --create --file gpu-check-pack.tar work/$(GPU_CHECK_PRESET)/corpora $(if $(WHEELS),work/$(WHEELS))
 
-# For a machine that has a GPU and a torch of its own, and no index: all that the check needs there but for Table 2, less
+# For a machine that has a GPU and its own torch, and no index: all that the check needs there but for Table 2, less
 # than 60 MiB, as gpu-check-bundle.tar (docs/gpu-first-day.md). FOR is that machine's Python.
 FOR ?= 3.12
 gpu-check-bundle: gpu-check-packs
 	@$(BIN)/python -m benchmarks.gpu_check.bundle --python $(FOR)
 
-# The sequences that the check's key_norms runs read, at the document's length.
+# The sequences that the check's key_norms runs read, at the paper's length.
 GPU_CHECK_PACKS = work/mini/corpora/smollm_mix/packs/context2048
 gpu-check-packs: setup
 	@$(BIN)/python -m plumbline.operate.locks.workflow_lock
@@ -135,7 +135,7 @@ lock:
 	.venv-lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed 's/+cpu$$//' > requirements.lock
 	rm -rf .venv-lock
 
-# What was made; the README of results/ is part of the repository.
+# Removes what was made; the README of results/ is part of the repository.
 clean:
 	find results -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} +
 	rm -rf work logs .snakemake

@@ -22,7 +22,7 @@ report: "workflow/report/workflow.rst"
 include: "workflow/rules/common.smk"
 
 
-# One Snakemake at a time carries something out here.
+# One Snakemake at a time runs here.
 workflow_lock.guard()
 
 

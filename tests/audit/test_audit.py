@@ -227,15 +227,15 @@ def test_a_folder_with_only_printed_numbers_is_listed(audit, sixth):
     frame = build((), sixth)
     assert to_csv(frame) == to_csv(audit)
     assert summary(frame, studies).loc["sixth"].tolist() == [0, 0, 0, 0, 0]
-    assert "`sixth`: no checks written" in page(frame, studies, sixth)
-    assert "no checks written" not in page(frame, list(LEAST), sixth)
+    assert "`sixth`: no checks yet" in page(frame, studies, sixth)
+    assert "no checks yet" not in page(frame, list(LEAST), sixth)
 
 
 def test_an_audit_without_any_rows(sixth):
     frame = build(["sixth"], sixth)
     text = page(frame, ["sixth"], sixth)
     assert len(frame) == 0 and len(to_csv(frame).splitlines()) == 1
-    assert "`sixth`: no checks written" in text and "Findings" not in text and "Functions" not in text
+    assert "`sixth`: no checks yet" in text and "Findings" not in text and "Functions" not in text
 
 
 def test_the_page_fits_a_terminal_and_tells_findings_the_most_consequential_first(audit, repository):
@@ -265,7 +265,7 @@ def test_a_finding_about_a_row_that_is_not_is_refused(changed):
     with pytest.raises(PlumblineError, match=r"unknown key 'weight'"):
         build(["quack"], changed)
     path.write_text("findings: [{id: x, bears_on: detail, text: why, rows: [norms, norms]}]\n")
-    with pytest.raises(PlumblineError, match=r"'norms' stands twice"):
+    with pytest.raises(PlumblineError, match=r"'norms' is there twice"):
         build(["quack"], changed)
 
 

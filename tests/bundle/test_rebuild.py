@@ -131,14 +131,14 @@ def test_another_commit_is_named_and_can_be_allowed(bundle: Path, tmp_path: Path
     table = next(each for each in said.products if each.kind == "table")
     other = [msgspec.structs.replace(table, made_of="of another commit")]
     edited(bundle, products=other, commit="1234abcd" * 5, edited=False)
-    with pytest.raises(PlumblineError, match=r"at commit 1234abcd.*1 products \(table transfer table1\).*--at-commit"):
+    with pytest.raises(PlumblineError, match=r"at commit 1234abcd.*1 targets \(table transfer table1\).*--at-commit"):
         rebuild.rebuild(bundle, tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
     with pytest.raises(PlumblineError, match="no repository that has commit 1234abcd"):
         rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
     found = rebuild.rebuild(bundle, tmp_path / "out", any_commit=True)
     assert found.verdicts["results/smoke/transfer/table1.csv"] == "equal"
-    assert "is not what the bundle was made with" in rebuild.told(found, tmp_path / "out")
+    assert "differs from what the bundle was made with" in rebuild.told(found, tmp_path / "out")
 
 
 def test_other_packages_are_named(bundle: Path, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_commit_that_answers_otherwise_is_told_with_the_commands_that_rebuild_
     commit = committed(tmp_path / "repository")
     edited(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code, "PACKAGE", package)
-    with pytest.raises(PlumblineError, match=rf"may answer otherwise .*git worktree add \S+ {commit} && "):
+    with pytest.raises(PlumblineError, match=rf"may not match this .*git worktree add \S+ {commit} && "):
         rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
 
 
@@ -296,7 +296,7 @@ def test_texts_of_items_are_not_packed(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"products are not there, such as .*snakemake bundle does"):
+    with pytest.raises(PlumblineError, match=r"targets are missing, such as .*snakemake bundle does"):
         verb.pack(planned(root), tmp_path / "bundle.tar.xz")
     copy = tmp_path / "project"
     shutil.copytree(root, copy)

@@ -43,7 +43,7 @@ def test_a_bundle_of_a_commit_is_kept_once(tmp_path: Path) -> None:
     assert (kept.commit, kept.words, kept.sha256) == ("ab" * 20, "A first one.", sha256_file(made))
     assert kept.format == contents.FORMAT
     assert records.names(tmp_path / "records") == ["first"]
-    with pytest.raises(PlumblineError, match="is not written over"):
+    with pytest.raises(PlumblineError, match="is not overwritten"):
         records.keep(folder, made, "Again.")
     (folder / "bundle.tar.xz").write_bytes(bundle(made, called="elsewhere").read_bytes())
     with pytest.raises(PlumblineError, match=r"is not the archive that record\.json names"):
@@ -51,7 +51,7 @@ def test_a_bundle_of_a_commit_is_kept_once(tmp_path: Path) -> None:
     said = json.loads((folder / records.SAYS).read_text())
     said |= {"sha256": sha256_file(made), "commit": "cd" * 20}
     (folder / records.SAYS).write_text(json.dumps(said))
-    with pytest.raises(PlumblineError, match="says another format, commit or number"):
+    with pytest.raises(PlumblineError, match="gives another format, commit or number"):
         records.read(folder)
 
 
@@ -77,7 +77,7 @@ def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
     monkeypatch.setattr(sys, "argv", ["records", "check", "--records", str(tmp_path)])
     assert records.main() == 1 and checked == ["whole"]
     first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("error: damaged: ") and "does not say what the record is of" in first
+    assert first.startswith("error: damaged: ") and "does not say what the record is about" in first
     assert second.startswith("error: later: ") and "is a bundle of format '9" in second and len(second) < 1000
 
 
@@ -93,7 +93,7 @@ def test_a_record_of_no_format_can_be_kept_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("changes", [{"commit": None, "edited": None}, {"edited": True}])
 def test_what_no_commit_has_is_not_kept(tmp_path: Path, changes: dict[str, Any]) -> None:
-    with pytest.raises(PlumblineError, match="sources that are in no commit"):
+    with pytest.raises(PlumblineError, match="uncommitted sources"):
         records.keep(tmp_path / "records/first", bundle(tmp_path / "made.tar.xz", **changes), "A first one.")
 
 

@@ -63,11 +63,11 @@ def test_an_upgrade_replaces_what_is_as_it_was_written_and_names_the_rest(
     newer |= {"config/new.yaml": "newer\n"}
     del newer["examples/cosine.yaml"]
     monkeypatch.setattr(init, "contents", lambda: newer)
-    machines = "left config/machines.yaml, which you changed and the package changed too"
+    machines = "left config/machines.yaml, which both you and the package changed"
     said = init.upgrade(project)
     assert [line.partition(":")[0] for line in said] == [
         "replaced Snakefile", machines, "left out docs/disk.md, which you removed", "added config/new.yaml",
-        "left examples/cosine.yaml, which the package has no more",
+        "left examples/cosine.yaml, which the package no longer has",
     ]  # fmt: skip
     assert (project / "config/machines.yaml").read_text() == (project / "config/suites/climb12.yaml").read_text()
     assert (project / "Snakefile").read_text() == "newer\n" and (project / "examples/cosine.yaml").exists()

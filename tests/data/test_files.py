@@ -117,7 +117,7 @@ def test_no_room_is_a_sentence_that_names_the_file(tmp_path: Path, length: int, 
     )  # fmt: skip
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert re.search(
-        rf"^error: {tmp_path}/out/{at}: no room to write it \(File too large\); free some", done.stderr, re.M
+        rf"^error: {tmp_path}/out/{at}: no disk space to write it \(File too large\); free some", done.stderr, re.M
     )
     assert {path.name for path in (tmp_path / "out").iterdir()} <= {"validation.jsonl"}
 

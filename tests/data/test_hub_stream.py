@@ -127,7 +127,7 @@ def test_a_data_set_that_ends_first_is_named_and_kept(
     assert facts["budget"]["stream_ended"] and sum(side["documents"] for side in facts["splits"].values()) == 1979
     said = capsys.readouterr().err
     assert re.search(rf"mine\.yaml: hub: the data set ended early: .* about [\d,]+ tokens where {tokens:,} are", said)
-    with pytest.raises(PlumblineError, match=r"asks for 50,000 .* the data set ended after .* which are all there is"):
+    with pytest.raises(PlumblineError, match=r"asks for 50,000 .* the data set ended after .* which is all of it"):
         packed(tmp_path, 50_000)
     assert not (tmp_path / "hub.short").exists()
 
@@ -140,7 +140,7 @@ def _tokens_there(out: Path) -> float:
 def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, starts: list[sources.Position]) -> None:
     """What packing found is what the next fetch reads, from where the first stopped, to the bytes of a fetch of now."""
     fetch(data_set, tmp_path / "out", tokens=8000)
-    wanted = r"pack 'base' asks for 700 .* its budget of .*/out/hub\.short says .* goes on with the fetch"
+    wanted = r"pack 'base' asks for 700 .* its budget of .*/out/hub\.short says .* continues the fetch"
     with pytest.raises(PlumblineError, match=wanted):
         packed(tmp_path / "out", 700)
     rows = starts[-1].number, json.loads(next((tmp_path / "out").glob(".hub-*/cursor.json")).read_text())["position"]
@@ -229,12 +229,12 @@ def test_what_is_kept_of_something_else_is_not_used(
     capsys.readouterr()
     fetch(data_set, out, tokens=20_000, percent=20)
     assert starts[-1].number == 0
-    assert re.search(r"\.hub-\w+: was read of something else.*validation_percent 10.*not used", capsys.readouterr().err)
+    assert re.search(r"\.hub-\w+: was read from other data.*validation_percent 10.*not used", capsys.readouterr().err)
     fetch(data_set, tmp_path / "other", tokens=20_000, percent=20)
     assert bytes_of(out) == bytes_of(tmp_path / "other")
     fetch(data_set, out, tokens=9_000, percent=20)
     assert starts[-1].number == 0
-    assert re.search(r"mine\.yaml: packs: .* reading begins anew, .*\.larger, until", capsys.readouterr().err)
+    assert re.search(r"mine\.yaml: packs: .* reading starts again, .*\.larger, until", capsys.readouterr().err)
     fetch(data_set, tmp_path / "less", tokens=9_000, percent=20)
     assert bytes_of(out) == bytes_of(tmp_path / "less")
 

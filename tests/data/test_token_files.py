@@ -182,14 +182,15 @@ def test_a_validation_file_is_the_held_out_side(
     )
     assert f"held_out.percent is not used: {name} " in capsys.readouterr().err
     (mine.path / "interval.bin").unlink()
-    with pytest.raises(PlumblineError, match=r"every token file is held out by its name .* none to train on"):
+    with pytest.raises(PlumblineError, match=r"every token file is held out by its name .* none is left to train on"):
         mine.documents()
 
 
 WRONG: dict[str, tuple[str, bytes, str, str]] = {
     "an id above the vocabulary": ("a.bin", b"\1\0\0\0\x40\1\2\0", "uint16", r"a\.bin: id 320 at position 2 is no ent"),
-    "a negative id": ("a.npy", b"npy[1, 0, -4]", "", r"a\.npy: id -4 at position 2 is no entry of .* go to 319"),
-    "half an id": ("a.bin", b"\1\0\0\0\2", "uint16", r"a\.bin: 5 bytes are no whole number of ids of uint16 \(2 bytes"),
+    "a negative id": ("a.npy", b"npy[1, 0, -4]", "", r"a\.npy: id -4 at position 2 is not an entry of .* go to 319"),
+    "half an id": ("a.bin", b"\1\0\0\0\2", "uint16", r"a\.bin: 5 bytes are not a whole number of ids of uint16 \(2 "
+                                                     r"bytes"),
     "no id": ("a.bin", b"", "uint16", r"a\.bin: holds no ids"),
     "no id in an npy": ("a.npy", b"npy[]", "", r"a\.npy: holds no ids"),
     "no id after a header": ("a.bin", headed(20240520, 1, "<u2", []), "", r"a\.bin: holds no ids"),
@@ -199,7 +200,7 @@ WRONG: dict[str, tuple[str, bytes, str, str]] = {
     "another version": ("a.bin", headed(20240520, 2, "<u2", [0]), "", r"magic 20240520 and version 2; only version 1"),
     "a table": ("a.npy", b"npy[[0, 1]]", "", r"a\.npy: shape \(1, 2\) of int64; a token file is one row"),
     "halves": ("a.npy", b"npy[0.5]", "", r"a\.npy: shape \(1,\) of float64; a token file is one row of whole numbers"),
-    "no npy": ("a.npy", b"\1\0", "", r"a\.npy: truncated, or no \.npy file"),
+    "no npy": ("a.npy", b"\1\0", "", r"a\.npy: truncated, or not a \.npy file"),
     "no end": ("a.bin", b"\1\0\2\0", "uint16", r"local\.document_end: 0 \('<\|endoftext\|>'\) never occurs"),
 }  # fmt: skip
 
@@ -245,7 +246,7 @@ def test_a_file_of_four_bytes_an_id_is_not_read_as_one_of_two(stages: Stages, tm
     FORMATS["uint16"][1](mine.path / "a.bin", [0, *ids, 300, 0, 9] + [end, 0] * 100)
     mine.documents("--validation-percent", "50")
     FORMATS["uint16"][1](mine.path / "a.bin", ids)
-    with pytest.raises(PlumblineError, match=r"a\.bin: id \d+ at position 0 is no entry of"):
+    with pytest.raises(PlumblineError, match=r"a\.bin: id \d+ at position 0 is not an entry of"):
         dataclasses.replace(mine, dtype="uint32").documents()
 
 
@@ -278,7 +279,7 @@ def test_the_end_of_documents_may_be_any_entry(tmp_path: Path) -> None:
     FORMATS["uint16"][1](mine.path / "val.bin", [1, 2])
     mine.documents()
     assert sorted(cut(mine.tokens("train").tolist(), 2)) == [(), (0, 2), (1, 9, 2)]
-    with pytest.raises(PlumblineError, match=r"local\.document_end: 10 is no entry of .*whose ids go to 9"):
+    with pytest.raises(PlumblineError, match=r"local\.document_end: 10 is not an entry of .*whose ids go to 9"):
         Folder(path=mine.path, tokenizer=mine.tokenizer, dtype="uint16", end=10).documents()
     with pytest.raises(PlumblineError, match=r"there is no entry <\|endoftext\|>"):
         _ = Tokenizer(mine.tokenizer).eot

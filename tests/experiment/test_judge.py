@@ -184,7 +184,7 @@ def test_where_there_is_no_noise_floor_it_is_said(method: Seeds, baseline: Seeds
 def test_a_baseline_that_is_not_there_is_named_with_the_nearest() -> None:
     with pytest.raises(PlumblineError, match=r"did you mean 'base'"):
         judge_all({"base": BASE, "a": BASE}, "basse", UP)
-    with pytest.raises(PlumblineError, match="no method beside the baseline"):
+    with pytest.raises(PlumblineError, match="no method besides the baseline"):
         judge_all({"base": BASE}, "base", UP)
 
 

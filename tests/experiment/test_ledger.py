@@ -96,7 +96,7 @@ def test_a_page_notices_a_cut_tail_and_counts_what_came(path: Path) -> None:
     assert checked(path, page) == 1
     path.write_text("".join(f"{line}\n" for line in lines(path)[:2]))
     assert len(read(path)) == 2  # the file alone is in order
-    with pytest.raises(PlumblineError, match=r"has 2 entries, but .* was made when it had 3: its tail was cut"):
+    with pytest.raises(PlumblineError, match=r"has 2 entries, but .* was made when it had 3: it was truncated"):
         checked(path, page)
 
 
@@ -109,7 +109,7 @@ def test_a_page_notices_a_chain_that_was_computed_anew(path: Path) -> None:
         forged.append(canonical_json({**record, "hash": previous}))
     path.write_text("".join(f"{line}\n" for line in forged))
     assert len(read(path)) == 3
-    with pytest.raises(PlumblineError, match=r"line 3: the hash is .* was written anew"):
+    with pytest.raises(PlumblineError, match=r"line 3: the hash is .* was rewritten"):
         checked(path, page)
     path.unlink()
     with pytest.raises(PlumblineError, match="has 0 entries"):
@@ -122,13 +122,16 @@ def test_a_torn_last_line_is_put_aside_and_nothing_else_is_lost(path: Path, caps
     for length in (1, 20, len(whole) - begin - 2):
         path.write_bytes(whole[: begin + length])
         assert [each.name for each in append(path, [entry("d")]).entries] == ["a", "b", "d"]
-        assert "line 3 was torn" in capsys.readouterr().err
+        assert "line 3 is incomplete" in capsys.readouterr().err
     assert sorted(len(aside.read_bytes()) for aside in path.parent.glob("*.torn*"))[:2] == [1, 20]
 
 
 def test_reading_puts_a_torn_last_line_aside_too(path: Path, capsys) -> None:
     path.write_bytes(path.read_bytes()[:-20])
-    assert [each.name for each in read(path).entries] == ["a", "b"] and "line 3 was torn" in capsys.readouterr().err
+    assert [each.name for each in read(path).entries] == [
+        "a",
+        "b",
+    ] and "line 3 is incomplete" in capsys.readouterr().err
     assert len(list(path.parent.glob("*.torn*"))) == 1 and len(append(path, [])) == 2 and not capsys.readouterr().err
 
 

@@ -94,7 +94,7 @@ def test_a_metric_named_in_each_row_is_chosen(tmp_path: Path) -> None:
 
 def test_a_claimed_gain_is_ruled_out_or_is_not(tmp_path: Path) -> None:
     path = file_of(tmp_path, BASE + NULL)
-    assert "the 0.05 that is claimed is ruled out" in verdict(asked(path, terms={"claimed_gain": 0.05})).sentence
+    assert "the claimed 0.05 is ruled out" in verdict(asked(path, terms={"claimed_gain": 0.05})).sentence
     inside = verdict(asked(path, terms={"claimed_gain": 0.005})).sentence
     assert inside.startswith("`null` cannot be decided with 2 seeds against 5 of `base`")
     assert (
@@ -114,22 +114,22 @@ def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("method,seed,loss\nbase,1,nan\n", r"results.csv, line 2, column 'loss': 'nan' is no finite number"),
-        ("method,seed,loss\nbase,1,1e999\n", r"line 2, column 'loss': '1e999' is no finite"),
+        ("method,seed,loss\nbase,1,nan\n", r"results.csv, line 2, column 'loss': 'nan' is not a finite number"),
+        ("method,seed,loss\nbase,1,1e999\n", r"line 2, column 'loss': '1e999' is not a finite"),
         ("method,seed,loss\nbase,1,\n", r"line 2, column 'loss': is empty"),
-        ('method,seed,loss\nbase,1,"3,2"\n', r"line 2, column 'loss': '3,2' is no number; write it as"),
+        ('method,seed,loss\nbase,1,"3,2"\n', r"line 2, column 'loss': '3,2' is not a number; write it as"),
         (
             "method,seed,loss\nbase,1,3\na,1,2\nbase,1,3\n",
             r"line 4, column 'seed': 'base' has seed '1' already in line 2",
         ),
         ("method,seed,los\nbase,1,3\n", r"no column 'loss'; its columns are .* with --metric; did you mean 'los'\?"),
-        ("name,run,loss\nbase,1,3\n", r"has neither of what tells a table .* --method-column"),
+        ("name,run,loss\nbase,1,3\n", r"has neither of what distinguishes a table .* --method-column"),
         ("method,seed,loss\nbase,1,3\nbase,2\n", r"line 3: 2 cells under 3 columns"),
         ("method,seed,loss,loss\nbase,1,3,4\n", r"line 1: the column 'loss' is there twice"),
         ("method,seed,loss\nbase,1,3\na,1,2\n", r"the baseline has one seed"),
         ("method,seed,loss\nb,1,3\na,1,2\n", r"--baseline 'base' is none of the methods"),
         ("method,seed,loss\n", "has no rows"),
-        ('method,seed,loss\n"base,1,3\n', "line 2: .*mend its quotes"),
+        ('method,seed,loss\n"base,1,3\n', "line 2: .*fix its quotes"),
     ],
 )
 def test_bad_input_is_named_by_place_and_costs_no_try(tmp_path: Path, content: str, words: str) -> None:
@@ -143,8 +143,8 @@ def test_bad_input_is_named_by_place_and_costs_no_try(tmp_path: Path, content: s
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ('{"method": "base"\n', "line 1: is no JSON object"),
-        ('{"method": "base", "seed": 1, "loss": NaN}\n', "line 1, column 'loss': 'NaN' is no finite"),
+        ('{"method": "base"\n', "line 1: is not a JSON object"),
+        ('{"method": "base", "seed": 1, "loss": NaN}\n', "line 1, column 'loss': 'NaN' is not a finite"),
         ('{"method": "\\ud800", "seed": 1, "loss": 1}\n', "line 1, column 'method': holds half a character"),
         ('{"method": "base", "seed": 1, "loss": [1]}\n', r"line 1, column 'loss': \[1\] is neither"),
         (
@@ -183,7 +183,7 @@ def test_another_seed_is_another_look_and_a_cut_ledger_stops_the_page(tmp_path: 
     held = tmp_path / "l.jsonl"
     held.write_text(held.read_text().splitlines(keepends=True)[0])
     page = (tmp_path / "page.md").read_bytes()
-    with pytest.raises(PlumblineError, match="its tail was cut"):
+    with pytest.raises(PlumblineError, match="it was truncated"):
         write(asked(file_of(tmp_path, BASE + LONE)))
     assert (tmp_path / "page.md").read_bytes() == page and len(ledger.read(held)) == 1
 
@@ -211,9 +211,9 @@ def test_a_page_is_made_again_where_the_ledger_s_last_line_was_torn(tmp_path: Pa
     with open(held, "ab") as file:
         file.write(b'{"baseline":"ba')
     assert write(request).page == first
-    assert "l.jsonl, line 2 was torn" in capsys.readouterr().err
+    assert "l.jsonl, line 2 is incomplete" in capsys.readouterr().err
     held.write_bytes(held.read_bytes() + b'{"bas')
-    assert main(["--check-page", str(request.page)]) == 0 and "line 2 was torn" in capsys.readouterr().err
+    assert main(["--check-page", str(request.page)]) == 0 and "line 2 is incomplete" in capsys.readouterr().err
 
 
 def test_a_search_is_read_as_what_it_is(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_search_is_read_as_what_it_is(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_page_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("# My notes\n")
-    with pytest.raises(PlumblineError, match="is no page of a verdict"):
+    with pytest.raises(PlumblineError, match="is not a page of a verdict"):
         write(asked(file_of(tmp_path, BASE + GOOD)))
     assert (tmp_path / "page.md").read_text() == "# My notes\n" and not (tmp_path / "l.jsonl").exists()
 
@@ -254,7 +254,7 @@ def test_names_that_would_break_a_page_do_not(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, capsys) -> None:
     path = file_of(tmp_path, BASE + GOOD)
     flags = [str(path), "--baseline", "base", "--metric", "loss"]
-    with pytest.raises(PlumblineError, match="say --higher-is-better or --lower-is-better"):
+    with pytest.raises(PlumblineError, match="give --higher-is-better or --lower-is-better"):
         main(flags)
     assert main([*flags, "--lower-is-better"]) == 0
     page = tmp_path / "results.verdict.md"

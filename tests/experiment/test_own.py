@@ -183,10 +183,10 @@ def test_decision_accuracy_of_this_page_and_those_before(tmp_path: Path) -> None
         (made.page.parent / f"{name}.json").write_text(json.dumps({earlier.KEY: entry}))
     made.write()
     page = made.page.read_text()
-    assert re.search(r"^\| your runs, of 2 pages +\| +validation loss \(nats\) +\| +5 +\| +3 of 4 ", page, flags=re.M)
+    assert re.search(r"^\| your runs, from 2 pages +\| +validation loss \(nats\) +\| +5 +\| +3 of 4 ", page, flags=re.M)
     assert "At 2.8M `capped` lowers `validation_loss` by 0.025" in page
     (made.page.parent / "before.json").write_text("{")
-    with pytest.raises(PlumblineError, match=r"before\.json is not JSON .* makes it anew"):
+    with pytest.raises(PlumblineError, match=r"before\.json is not JSON .* rebuilds it"):
         made.write()
 
 
@@ -200,7 +200,7 @@ def test_a_method_that_diverges_at_the_larger_scale_is_said_so_and_has_no_gain_t
     page = made.page.read_text()
     assert "At 2.8M `capped` lowers" not in page, "a gain of the other seed would choose among its runs"
     assert re.search(r"^\| `capped` +\| +2 / 2 \| +diverged \| +not compared \|", page, flags=re.M)
-    assert "- `capped` lost caps/large/capped/s43 at the larger scale: nothing is said of a gain there" in page
+    assert "- `capped` lost caps/large/capped/s43 at the larger scale: no gain is given there" in page
     assert "the runs of this page" not in page, "decision accuracy of one pair is none"
 
 
@@ -217,12 +217,13 @@ def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
     assert len(ledger.read(place)) == 3, "the announcement is a line"
     assert section(made).startswith(
         "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them; 20 were announced "
-        "(`tries:`) and are paid for from the first on: every p is multiplied by 20. 1 more, against other baselines "
+        "(`tries:`) and are corrected for from the first on: every p is multiplied by 20. 1 more, against other "
+        "baselines "
         "or in other metrics, are not counted here."
     )
     page = made.page.read_text()
     assert "before the runs:" not in page and "named beforehand" not in page
-    assert "whether before the runs, nothing here can tell" in page
+    assert "whether that was before the runs cannot be checked here" in page
 
 
 def section(made: Made, title: str = "Ledger") -> str:
@@ -239,7 +240,7 @@ def test_a_recipe_of_its_own_is_named_and_the_cost_of_more_seeds_told(tmp_path: 
     assert "The recipe is that of the study" not in said
     needed = made.numbers()["methods"]["capped"]["seeds_to_decide"]
     hours = f"{needed * 2 * 12.5 / 3600:.3g}"
-    assert f"`capped`: {needed} seeds of each are about {hours} device-hours" in section(made, "Power")
+    assert f"`capped`: {needed} seeds of each take about {hours} device-hours" in section(made, "Power")
 
 
 def test_another_familys_entries_leave_a_page_standing(tmp_path: Path) -> None:
@@ -255,4 +256,4 @@ def test_where_every_method_lost_a_seed_the_page_says_so(tmp_path: Path) -> None
     made = Made(tmp_path)
     made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
     made.write()
-    assert "Of every method a seed diverged" in made.page.read_text()
+    assert "Every method has a diverged seed" in made.page.read_text()

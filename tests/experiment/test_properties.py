@@ -215,7 +215,7 @@ def test_every_method_of_ours_holds(name: str) -> None:
         (Remembers, "repeatable", "read twice, the 2 tokens"),
         (RemembersTraining, "repeatable", "the 2 tokens"),
         (MixesRows, "rows", "row 0 of a batch of 3, one token"),
-        (DrawnBuffer, "init identity", "two models of one seed have another blocks.0.attention.mixer.drawn"),
+        (DrawnBuffer, "init identity", "two models of one seed have a different blocks.0.attention.mixer.drawn"),
         (DrawnByNumpy, "init identity", "two models of one seed give the 9 tokens"),
         (ZeroGradient, "gradients", "the gradient of the parameter blocks.0.attention.mixer.idle is zero"),
         (Frozen, "gradients", "the parameter blocks.0.attention.mixer.idle is frozen"),

@@ -145,9 +145,9 @@ def test_the_change_that_does_something_is_marked() -> None:
     [
         (
             [("s", 1.0, "keep"), ("a", 2.0, "keep")],
-            r"no noise floor, for no configuration is run twice. Run the start 's'",
+            r"no noise floor: no configuration was run twice. Run the start 's'",
         ),
-        ([("s", 1.0, "keep"), ("s", 1.0, "keep"), ("a", 2.0, "keep")], "repeats are all equal"),
+        ([("s", 1.0, "keep"), ("s", 1.0, "keep"), ("a", 2.0, "keep")], "all repeats are equal"),
         ([("s", 1.0, "discard"), ("a", 2.0, "keep")], r"line 2: the first run of a log must be the start"),
         ([("s", None, "crash")], "the first run of a log must be the start"),
         ([("s", 1.0, "keep"), ("s", 2.0, "keep")], "there is no change to judge"),

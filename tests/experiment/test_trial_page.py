@@ -50,14 +50,16 @@ def test_a_page_names_its_size_the_losses_and_what_they_can_find(whole: project.
         assert f"{loss:.4f}" in text
     # 6.11 - 6.12, sigma 0.02 in both: t = -0.61 with 4 degrees of freedom; 3.07 sigma are found with 80 % chance.
     assert "QK-Norm minus Baseline: -0.010 nats, 95 % interval -0.055 to +0.035" in said
-    assert "p = 0.57" in said and "By these seeds the two are not told apart." in said
+    assert "p = 0.57" in said and "With these seeds the two are not distinguishable." in said
     assert "3 seeds of each find a gain of 0.061 with 80 % chance" in said
     assert max(len(line) for line in text.splitlines() if line[:1] not in ("|", " ")) <= trial_page.WIDTH
 
 
 def test_what_seeds_tell_apart_is_said_with_its_direction(whole: project.Project) -> None:
     text = " ".join(trial_page.markdown(whole.trial, frames(whole, GAIN), Path("x.csv")).split())
-    assert "QK-Norm minus Baseline: -0.200 nats" in text and "By these seeds the two differ: QK-Norm is better." in text
+    assert (
+        "QK-Norm minus Baseline: -0.200 nats" in text and "With these seeds the two differ: QK-Norm is better." in text
+    )
 
 
 def test_another_recipe_than_the_baselines_is_named(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_the_verb(
     said = files["README.md"].decode()
     for text in (
         "# transfer/base/softpick/s42 at preset demo",
-        "**This model is no reproduction of the document.**",
+        "**This model is no reproduction of the paper.**",
         f"| run | `{run_id(softpick)}` |",
         "| trained at commit | `c0ffee` |",
         "| trained on | 3,072 tokens |",
@@ -112,7 +112,7 @@ def test_a_llama_is_written_as_one(finished: Path, tokenizer_file: Path, tmp_pat
     assert json.loads((tmp_path / "out/config.json").read_text())["model_type"] == "llama"
     assert not list((tmp_path / "out").glob("*.py"))
     said = (tmp_path / "out/README.md").read_text()
-    assert "from_pretrained(folder)" in said and "were not compared" in said and "None was at hand" in said
+    assert "from_pretrained(folder)" in said and "were not compared" in said and "None was available" in said
     assert "trust_remote_code" not in said and "Refused" not in said
 
 
@@ -174,11 +174,11 @@ def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
     (out / "notes").mkdir()
     (out / "notes/mine.txt").write_text("mine")
     for force in (False, True):
-        with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which is no export's; name another"):
+        with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which no export wrote; name another"):
             output_folder.require_free(out, "a", force)
     (out / "config.json").unlink()
     (out / output_folder.RECORD).unlink()
-    with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which is no export's"):
+    with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which no export wrote"):
         output_folder.require_free(out, "a", True)
     with pytest.raises(PlumblineError, match=r"mine\.txt is no folder"):
         output_folder.require_free(out / "notes/mine.txt", "a", True)

@@ -100,7 +100,7 @@ def test_modules_beside_a_module_by_itself_go_along(site: Site) -> None:
     found = sources(small(mixer={"name": "alone"}))
     assert {"alone.py", "sibling.py"} <= set(found.files) and found.packages == ("alone", "plumbline", "sibling")
     assert "\nfrom . import sibling as sibling\nimport math\n" in found.files["alone.py"]
-    assert found.files["sibling.py"].startswith("# installed beside alone, sibling.py, licence: not stated.\n")
+    assert found.files["sibling.py"].startswith("# installed with alone, sibling.py, licence: not stated.\n")
 
 
 def test_two_files_of_one_flat_name(site: Site) -> None:

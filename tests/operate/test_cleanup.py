@@ -117,5 +117,5 @@ def test_a_fresh_start_is_asked_for(work: Path) -> None:
     assert list(state.iterdir()) == [state / "lease.lock"]
     assert (state.with_name("s42.set-aside-2") / "step-0000020/model.safetensors").exists()
     for other in (work / "none", state.with_name("s42.set-aside-2")):
-        with pytest.raises(PlumblineError, match="is no state of a run"):
+        with pytest.raises(PlumblineError, match="is not the state of a run"):
             cleanup.afresh(other)

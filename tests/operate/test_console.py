@@ -62,7 +62,7 @@ def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: 
     ]
     slow, *others = (f"train transfer/base/{name}/s42" for name in ("slow", "baseline", "softpick"))
     at = lines.index(f"{slow}: asked to stop; its state is saved at step 3")
-    assert lines[at + 1] == f"{slow}: goes on (attempt 2)"
+    assert lines[at + 1] == f"{slow}: continues (attempt 2)"
     ends = {line.split(" (")[0] for line in lines if line.endswith(" of 6)") and line.startswith("train")}
     assert ends == {f"{run} completed, validation loss 7.1235" for run in (slow, *others)} | {
         "train transfer/base/diverging/s42 diverged at step 4 of 6: the loss is not finite"
@@ -74,12 +74,12 @@ def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: 
         "  log: logs/pretrain/transfer.base.broken.s42.log",
     ]
     at = lines.index("failed: train transfer/base/empty/s42")
-    assert lines[at + 1] == "  it ended well, but did not make runs/transfer/base/empty/s42/outcome.json"
+    assert lines[at + 1] == "  it succeeded, but did not make runs/transfer/base/empty/s42/outcome.json"
     assert "fetch 2 done" in lines and "corpus 1 done" in lines
     assert lines[-3:] == [
         "2 jobs failed (see above), 11 of 16 are done; .",
-        "The same command goes on from here.",
-        "Snakemake's own account: .snakemake/log/NOW",
+        "The same command continues from here.",
+        "Snakemake's own log: .snakemake/log/NOW",
     ]
     assert len(lines) == 31, "and nothing else"
     (account,) = (folder / ".snakemake/log").glob("*.log")
@@ -98,7 +98,7 @@ def test_a_snakemake_within_a_job_says_nothing_and_the_end_is_told(snakemake) ->
         "That takes about 4 s.",
         "tables 1 done",
         "All done: 1 job in .",
-        "Snakemake's own account: .snakemake/log/NOW",
+        "Snakemake's own log: .snakemake/log/NOW",
     ]
     again = snakemake("--config", "without=[broken,empty]")
     assert again.stderr == "Nothing to be done (all requested files are present and up to date).\n"
@@ -172,7 +172,7 @@ def test_a_fault_of_the_console_ends_no_workflow(
         handler.handle(record)
     handler.close()
     told = capsys.readouterr().err
-    assert told == "warning: no more of the short account: RuntimeError: no bars today\nJob stats\nmore\n"
+    assert told == "warning: no more short messages: RuntimeError: no bars today\nJob stats\nmore\n"
 
 
 def test_names_lose_their_beginning_at_a_slash() -> None:

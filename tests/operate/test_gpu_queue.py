@@ -109,7 +109,9 @@ def test_seconds_that_torchrun_cannot_read_are_named(
     job = start(0)
     error = job.communicate()[1]
     assert job.returncode == 1 and not (tmp_path / "seen").exists()
-    assert error.startswith(f"error: TORCH_ELASTIC_SHUTDOWN_TIMEOUT={seconds} is no whole number of seconds: unset it")
+    assert error.startswith(
+        f"error: TORCH_ELASTIC_SHUTDOWN_TIMEOUT={seconds} is not a whole number of seconds: unset it"
+    )
 
 
 def test_a_list_of_visible_devices_is_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ SLURM = "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'."
         (TORCHRUN, SLURM, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"),
         ("step 3/6  loss 7.1\n", SLURM, SLURM),
         ("step 3/6  loss 7.1\nKilled\n\n", None, "its log ends with: Killed"),
-        (None, None, "it left no message"),
+        (None, None, "there is no message"),
     ],
 )
 def test_the_message_of_a_failed_job(tmp_path: Path, log: str | None, said: str | None, told: str) -> None:

@@ -212,7 +212,7 @@ def test_they_are_forced_before_it_is_asked_what_is_needed_and_named_once(
     workflow._build_dag()
     assert asked[2:] == [{str(name) for name in names}] * 2
     said = capsys.readouterr().err
-    assert said.count("made anew") == 1 and f"5 of deviations ({names[0]}, {names[1]}, {names[2]}, ...)" in said
+    assert said.count("so rebuilt") == 1 and f"5 of deviations ({names[0]}, {names[1]}, {names[2]}, ...)" in said
 
     dag.forcefiles.clear()
     workflow.rerun_triggers = [SimpleNamespace(name="MTIME")]

@@ -130,7 +130,7 @@ def test_who_cannot_be_seen_from_here_is_not_overruled(
     monkeypatch.setattr(workflow_lock, "_filesystem", lambda path: "nfs4")
     path = record(directory, **elsewhere)
     for attempt in (workflow_lock.clear, hold):
-        with pytest.raises(PlumblineError, match=r"held by process \d+ on .*not seen from here\. If .* --unlock$"):
+        with pytest.raises(PlumblineError, match=r"held by process \d+ on .*not visible from here\. If .* --unlock$"):
             attempt(directory)
     assert locked(directory) and path.exists()
     workflow_lock.overrule(directory / ".snakemake")  # a person's word
@@ -166,11 +166,11 @@ def test_a_holder_in_another_namespace_of_this_host_is_not_overruled(
     [
         ("", "is empty"),
         ("{", "is not JSON"),
-        ("[]", "holds one list where a record should be"),
+        ("[]", "holds one list instead of a record"),
         ('{"host": "a", "machine": "b"}', "says no pid"),
         ('{"host": "a", "machine": "b", "pid": "12"}', "has a pid of '12'"),
         ('{"host": "a", "machine": "b", "pid": 1, "since": NaN}', "holds NaN, which is no number"),
-        ("[" * 100_000, "is nested too deep to be read"),
+        ("[" * 100_000, "is nested too deeply to be read"),
         (None, "is a folder"),
     ],
 )
@@ -180,7 +180,7 @@ def test_a_broken_record_is_named_and_nobody_is_overruled_by_it(
     path = directory / ".snakemake" / workflow_lock.RECORD
     path.mkdir() if content is None else path.write_text(content)
     monkeypatch.setattr(workflow_lock, "_filesystem", lambda path: "nfs4")
-    with pytest.raises(PlumblineError, match=f"{workflow_lock.RECORD} {fault}, so that nobody knows .*--unlock"):
+    with pytest.raises(PlumblineError, match=f"{workflow_lock.RECORD} {fault}, so it is unknown .*--unlock"):
         workflow_lock.clear(directory)
     assert locked(directory)
     # Where no other host can have it, the kernel's lock tells; what is broken is kept to be looked at.
@@ -190,7 +190,7 @@ def test_a_broken_record_is_named_and_nobody_is_overruled_by_it(
 
 
 def test_a_lock_that_nobody_signed_is_not_removed(directory: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"did not write down who it is .*--unlock"):
+    with pytest.raises(PlumblineError, match=r"did not record which process it is .*--unlock"):
         workflow_lock.clear(directory)
     assert locked(directory)
 

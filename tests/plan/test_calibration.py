@@ -34,11 +34,11 @@ def test_a_run_under_another_spec_is_not_done(demo: Project) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "is no manifest of a run"),
-        ("[]", "is no manifest of a run"),
+        ("{", "is not the manifest of a run"),
+        ("[]", "is not the manifest of a run"),
         ('{"run_id": "RUN"}', "has no 'wall_seconds'"),
         ('{"run_id": "RUN", "wall_seconds": "30"}', "has no 'wall_seconds'"),
-        ("[" * 100_000, "is no manifest of a run"),
+        ("[" * 100_000, "is not the manifest of a run"),
         (READ % ("30.0", "0"), "has a 'world_size' of 0"),
         (READ % ("30.0", "-1"), "has a 'world_size' of -1"),
         (READ % ("30.0", "true"), "has no 'world_size'"),
@@ -96,7 +96,7 @@ def test_a_damaged_benchmark_file_is_named_and_not_used(
     priced = estimator(demo)
     assert priced.trained(run) and priced.calibration.runs == 1
     assert priced.calibration.pretrain_start is None and priced.pretrain_minutes(run) > 0
-    assert f"warning: {path} is no benchmark of a job" in capsys.readouterr().err
+    assert f"warning: {path} is not a benchmark of a job" in capsys.readouterr().err
 
 
 def test_a_calibration_run_is_predicted_as_it_was_measured(demo: Project) -> None:

@@ -110,7 +110,7 @@ def test_a_damaged_file_is_named_not_used_and_written_anew(
     path, run = Path(demo.paths.counts), demo.runs[BASELINE]
     path.write_text(text)
     assert not estimator(demo).exact([run])
-    assert f"warning: {path} holds no counts of models" in capsys.readouterr().err
+    assert f"warning: {path} does not hold counts of models" in capsys.readouterr().err
     counts.update(path, [run])
     assert estimator(demo).exact([run])
 

@@ -84,7 +84,7 @@ def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Proje
         assert f"| {heading} " in whole or f" {heading} |" in whole
     hours = f"{frame.set_index('target').loc['table2', 'device_hours']:,.0f}"
     assert hours in whole and hours in narrow
-    assert "## Beside the document's own figures" in whole
+    assert "## Next to the paper's own figures" in whole
 
 
 def test_the_verb_prints_the_narrow_table_and_writes_the_wide_one(repository: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_the_plan_is_made_anew_when_it_would_change(project: Project) -> None:
     made = project.root / "results" / "paper"
     rows = {row["target"]: row for row in csv.DictReader((made / "plan.csv").open())}
     assert (rows["table2"]["runs_to_do"], rows["table2"]["runs_reckoned"]) == ("26", "0")
-    assert "## Beside the document's own figures" in (made / "plan.md").read_text()
+    assert "## Next to the paper's own figures" in (made / "plan.md").read_text()
     assert project.planned("plan", *paper) == {}
     assert project.planned("plan") == {"plan": 1}
 

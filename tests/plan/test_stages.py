@@ -47,7 +47,7 @@ def test_the_items_that_were_made_are_the_items_that_count(tmp_path: Path, capsy
     for text in ("[", "[" * 100_000, '{"piqa": {"n": Infinity}}', '{"piqa": {"n": -5}}'):
         index.write_text(text)
         assert evaluation.suite_size(suite, 16, index, 128, 4096)[0] == 12 * 16
-        assert f"warning: {index} is no index of items" in capsys.readouterr().err
+        assert f"warning: {index} is not an index of items" in capsys.readouterr().err
 
 
 def test_items_of_packages_and_made_ones_are_those_that_will_be_there() -> None:

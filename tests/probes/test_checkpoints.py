@@ -138,7 +138,7 @@ def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     refused(r"there is no probe 'lower_coppy'; did you mean 'lower_copy'\?", folder, "--probes", "lower_coppy")
     refused("'locality' compares two points of training; give the later one as --against", folder, "--probes",
             "entropy, locality".replace("entropy", "ffn_write"))  # fmt: skip
-    refused("--probes: 'ffn_write' is there more than once", folder, "--probes", "ffn_write,lower_copy,ffn_write")
+    refused("--probes: 'ffn_write' is given more than once", folder, "--probes", "ffn_write,lower_copy,ffn_write")
     refused("--text and --tokens are two texts", folder, "--text", ids, "--tokens", ids)
     refused("ids from 90 to 90, and the model has 90 entries", folder, "--tokens", long)
     refused("reads 160 tokens at most, not 161", folder, "--tokens", ids, "--context", 161)

@@ -59,7 +59,7 @@ def test_the_verb_reads_every_point_and_adds_what_was_read_online(trained: Path,
     assert offline.groupby("fraction").step.first().tolist() == [0, 4, 11, 12]
     assert online.groupby("step").size().to_dict() == dict.fromkeys((0, 5, 10, 12), heads)
     assert set(frame.run_id) == {spec.run_id} and (frame.null == 8**0.5).all()
-    assert f"{len(frame)} readings -> {out}" in done.stderr
+    assert f"{len(frame)} values -> {out}" in done.stderr
     assert label["validation_fingerprint"] == Pack(trained / "validation.json").fingerprint
     assert json.loads(label["probes"]) == {"query_key_norms": code_class("probe", "query_key_norms")}
     assert (label["outcome"], label["never_reached"], label["end_read_at"]) == ("completed", "[]", "")
@@ -161,5 +161,5 @@ def test_what_does_not_belong_together_is_refused(own: Path, tmp_path: Path) -> 
     manifest = json.loads((own / "out/manifest.json").read_text())
     manifest["spec"]["components"]["model.mixer"] = "0" * 16
     (own / "out/manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(PlumblineError, match=r"the code of model.mixer is not the code"):
+    with pytest.raises(PlumblineError, match=r"the code of model.mixer differs from the code"):
         probe(own, out)

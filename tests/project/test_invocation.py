@@ -103,13 +103,13 @@ def test_a_job_is_given_what_is_in_force(folder: Path, monkeypatch: pytest.Monke
 
 def test_files_that_snakemake_reads_are_held_to_the_same_rules(folder: Path) -> None:
     (folder / "config/config.yaml").write_text("preset: demo\npreset: paper\n")
-    with pytest.raises(PlumblineError, match=r"config/config.yaml:2: the key 'preset' stands twice"):
+    with pytest.raises(PlumblineError, match=r"config/config.yaml:2: the key 'preset' is there twice"):
         invocation.settle(started([], main=False))
     (folder / "config/config.yaml").write_text("[preset]\n")
     with pytest.raises(PlumblineError, match=r"config/config.yaml: top level: not a mapping"):
         invocation.settle(started([], main=False))
     (folder / "slurm/config.v9+.yaml").write_text("config: [preset=paper]\nconfig: [machine=h100]\n")
-    with pytest.raises(PlumblineError, match=r"slurm/config.v9\+.yaml:2: the key 'config' stands twice"):
+    with pytest.raises(PlumblineError, match=r"slurm/config.v9\+.yaml:2: the key 'config' is there twice"):
         invocation.in_force(["--profile", "slurm"], ["machine=h100"])
 
 
@@ -127,10 +127,10 @@ def test_a_part_of_a_nested_value_leaves_the_others_alone() -> None:
 def test_a_key_that_stands_twice_in_one_word_is_refused() -> None:
     """Of the two the last had been taken, without a word."""
     with pytest.raises(
-        PlumblineError, match=r"^--config data=\.\.\.:1: the key 'source' stands twice; keep one of them"
+        PlumblineError, match=r"^--config data=\.\.\.:1: the key 'source' is there twice; keep one of them"
     ):
         invocation.parsed(["data={source: local, source: hub}"])
-    with pytest.raises(PlumblineError, match=r"the key 'folder' stands twice"):
+    with pytest.raises(PlumblineError, match=r"the key 'folder' is there twice"):
         invocation.parsed(["evaluation={folder: a, missing: error, folder: b}"])
     assert invocation.parsed(["data={source: local}", "data={source: hub}"]) == {"data": {"source": "hub"}}
 

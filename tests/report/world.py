@@ -84,7 +84,7 @@ def broken_project(root: Path) -> Project:
     rows = judge.judge(claims, measures, Evidence(held(facts), world.study, PUBLISHED))
     (made / "claims.csv").write_text(judge.to_csv(rows))
     (made / "deviations.md").write_text(
-        f"# Rulings\n\n## Rulings in force\n\n### heads\n\n{HOSTILE} [page](other.md)\n"
+        f"# Rulings\n\n## Interpretations that apply\n\n### heads\n\n{HOSTILE} [page](other.md)\n"
     )
     for ending in (".png", ".svg", ".csv"):
         (made / f"fig2{ending}").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")

@@ -124,9 +124,9 @@ def test_scores_that_cannot_be_compared_stand_in_no_table(world: World, what: st
     attack, words = REFUSED[what]
     assert read(world).mixed == read(world).notes == (), "the large pack is another one, and nothing else differs"
     attack(world)
-    whole = rf"^{SOFTPICK} and {BASELINE} were scored otherwise, and cannot stand in one table; .*{words}\. Remove "
+    whole = rf"^{SOFTPICK} and {BASELINE} were scored differently, so they cannot be in one table; .*{words}\. Remove "
     with pytest.raises(
-        PlumblineError, match=rf"{whole}{world.root}/scores/{SOFTPICK} .* it is evaluated anew; .* found"
+        PlumblineError, match=rf"{whole}{world.root}/scores/{SOFTPICK} .* it is evaluated again; .* found"
     ):
         read(world)
     said, *more = read(world, mixed=True).mixed
@@ -235,7 +235,7 @@ def test_a_task_that_is_there_twice_is_a_fault(world: World, change: dict[str, A
 
     scores(world, BASELINE, twice)
     for mixed in (False, True):
-        with pytest.raises(PlumblineError, match=rf"scores of {BASELINE}: piqa is there more than once .*: remove "):
+        with pytest.raises(PlumblineError, match=rf"scores of {BASELINE}: piqa is given more than once .*: remove "):
             read(world, mixed=mixed)
 
 
@@ -278,7 +278,7 @@ def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(w
         read_probes(world)
     words = str(refused.value)
     ones = (f"{SOFTPICK} and {BASELINE}", f"{BASELINE} and {SOFTPICK}")
-    assert words.startswith(tuple(f"{both} were probed otherwise, " for both in ones))
+    assert words.startswith(tuple(f"{both} were probed differently, " for both in ones))
     assert f"the code of probe {NORMS}: {'3' * 16} against {'1' * 16}. Remove {world.root}/probes/" in words
     assert "so that it is probed anew" in words
     (said,) = read_probes(world, mixed=True).mixed

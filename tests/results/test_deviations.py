@@ -22,14 +22,14 @@ def test_every_ruling_and_arm_is_there(preset):
         assert ruling["choice"] in text and ruling["text"] in text and ruling["source"] in text
     for name, arm in study.sheet["arms"].items():
         assert f"`{name}`" in text and arm["label"] in text
-    assert text.index("## Rulings in force") < text.index("## Runs that are no method")
+    assert text.index("## Interpretations that apply") < text.index("## Runs outside the comparison")
 
 
 def test_rulings_of_another_preset_stand_apart():
     text = page("demo")
-    in_force, apart = text.split("## Rulings of other presets")
+    in_force, apart = text.split("## Interpretations for other presets")
     assert "### tokens per step" in apart and "### demo learning rate" in in_force
-    assert "differs from `baseline` by train.precision = bfloat16" in text and "The document's is 1.2B." in text
+    assert "differs from `baseline` by train.precision = bfloat16" in text and "The paper's is 1.2B." in text
 
 
 def test_an_arm_says_everything_that_it_changes():

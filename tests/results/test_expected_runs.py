@@ -45,7 +45,7 @@ def test_two_thousand_runs_are_a_short_word(many: Study, tmp_path: Path) -> None
     require_planned(digest, many, groups)
     assert len(expected_runs(None, many, groups, tmp_path)) == 2000
     fewer = replace(many, runs=dict(list(many.runs.items())[1:]))
-    with pytest.raises(PlumblineError, match=r"the runs of transfer are others than .* planned with: .* start S"):
+    with pytest.raises(PlumblineError, match=r"the runs of transfer differ from .* planned with: .* start S"):
         require_planned(digest, fewer, groups)
 
 
@@ -63,7 +63,7 @@ def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_pat
         str(tmp_path / "c.csv"),
     ]
     done = subprocess.run([*command, "--source", "corpus"], cwd=repository, capture_output=True, text=True)
-    assert done.returncode == 1 and "are others than those that this job was planned with" in done.stderr
+    assert done.returncode == 1 and "differ from those that this job was planned with" in done.stderr
     done = subprocess.run([*command, "--source", "local"], cwd=repository, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -144,7 +144,7 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
     with pytest.raises(PlumblineError, match=r"was measured with other code, options or specs than measured/widths"):
         measured.require_present(out, "0" * 16, KEY)
     pd.DataFrame({"width": [1]}).to_parquet(out)
-    with pytest.raises(PlumblineError, match=r"is not the frame that .*stretch.json speaks of"):
+    with pytest.raises(PlumblineError, match=r"is not the frame that .*stretch.json describes"):
         frames.measured("stretch")
     out.with_suffix(".json").write_text("{}")
     with pytest.raises(PlumblineError, match=r"does not say what stretch.parquet was made with"):
@@ -189,7 +189,7 @@ def test_a_cell_leads_to_its_measurement(root: Path, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     render.write(table(None), frames_of(root), path)
     assert "column largest: missing" in trace(path, "wide", "largest")
-    assert f"{KEY}\n  not there: this was not measured" in trace(path, "wide", "largest")
+    assert f"{KEY}\n  missing: this was not measured" in trace(path, "wide", "largest")
     out, _ = made(root)
     render.write(table(7.0), frames_of(root), path)
     text = trace(path, "wide", "largest")

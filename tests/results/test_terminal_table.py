@@ -84,5 +84,5 @@ def test_a_trials_page_is_no_table(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"there is no .*trial\.md: make quick .*--fit 2h"):
         show(tmp_path / "trial.md")
     (tmp_path / "trial.md").touch()
-    with pytest.raises(PlumblineError, match="is the page of a trial, as text, and no table; read it"):
+    with pytest.raises(PlumblineError, match="is the page of a trial, not a table; open it"):
         show(tmp_path / "trial.csv")

@@ -66,7 +66,7 @@ def test_a_word_stands_where_there_is_no_number(results):
 
 def test_a_table_without_provenance_is_refused(results, tmp_path):
     shutil.copy(results / "table2.csv", tmp_path)
-    with pytest.raises(PlumblineError, match="nothing is known of"):
+    with pytest.raises(PlumblineError, match="the origin of"):
         trace(tmp_path / "table2.csv", "softpick", "z")
 
 

@@ -106,7 +106,7 @@ def test_the_same_key_twice(root: Path) -> None:
     text = path.read_text().replace("    label: Softpick\n", "    label: Softpick\n    label: Soft pick\n")
     path.write_text(text)
     line = text.splitlines().index("    label: Soft pick") + 1
-    with pytest.raises(PlumblineError, match=rf"^{re.escape(str(path))}:{line}: the key 'label' stands twice"):
+    with pytest.raises(PlumblineError, match=rf"^{re.escape(str(path))}:{line}: the key 'label' is there twice"):
         config.load_study("transfer", root)
 
 
@@ -122,7 +122,7 @@ BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
         ("".join(f"{' ' * level}a:\n" for level in range(60)), ":51: nested deeper than 50 levels"),
         ("a0: &a0 [1]\n" + "".join(f"a{i + 1}: &a{i + 1} [*a{i}]\n" for i in range(99)), ":50: nested deeper"),
         (BOMB, ":6: .* more than 200,000 values with every alias written out"),
-        ("a: &a [1, *a]", r":1: \*a stands inside itself"),
+        ("a: &a [1, *a]", r":1: \*a contains itself"),
         ("a:\n  rate: .nan", ":2: .nan is not a finite number"),
         ("a: [1, -.inf]", ":1: -.inf is not a finite number"),
         ("a: 1e999", ":1: 1e999 is not a finite number"),

@@ -68,7 +68,7 @@ def test_a_second_name_is_noticed(sentences, entry: dict[str, Any], other: str) 
     assert said.startswith(
         f"config/studies/mine/study.yaml: mine is {other} under a second name (preset smoke, scale base): model, "
     )
-    assert f"write `same_as: {other}` into mine if the repeat is meant" in said
+    assert f"write `same_as: {other}` into mine if the repeat is intended" in said
 
 
 def test_what_differs_in_an_option_is_another_method(sentences) -> None:
@@ -79,7 +79,7 @@ def test_a_repeat_that_is_meant_says_so_and_is_held_to_it(sentences) -> None:
     assert sentences({"control": {"label": "Control", "same_as": "baseline"}}) == []
     with pytest.raises(PlumblineError, match=r"control: same_as: it is not trained as qknorm is .*drop `same_as`"):
         sentences({"control": {"label": "Control", "same_as": "qknorm"}})
-    with pytest.raises(PlumblineError, match=r"same_as: no run is of a method 'base'; did you mean 'baseline'"):
+    with pytest.raises(PlumblineError, match=r"same_as: there is no run of the method 'base'; did you mean 'baseline'"):
         sentences({"control": {"label": "Control", "same_as": "base"}})
 
 

@@ -152,7 +152,7 @@ def test_planning_runs_nothing_of_its_package_and_training_does(site: Site, capf
     assert available("mixer")["theirs"] == str(site.folder / "theirs/mixer.py")
     assert len(code_class("mixer", "theirs")) == 16
     assert not (site.folder / "theirs/ran").exists() and capfd.readouterr().out == ""
-    with pytest.raises(PlumblineError, match=r"distribution theirs cannot be imported .*OSError: no licence; mend or"):
+    with pytest.raises(PlumblineError, match=r"distribution theirs cannot be imported .*OSError: no licence; fix or"):
         load("mixer", "theirs")
     assert (site.folder / "theirs/ran").exists()
 
@@ -225,13 +225,13 @@ def test_an_editable_one_is_found_in_its_project(
 
 BROKEN = {
     "module": (lambda site: site.install("named", {"mixers.theirs": "named.gone"}),
-               r"the installed distribution named points at named\.gone, which cannot be found: .*mend its entry"),
+               r"the installed distribution named points at named\.gone, which cannot be found: .*fix its entry"),
     "folder": (lambda site: site.install("named", {"mixers.theirs": "named"}, {"named/data.txt": ""}),
                r"distribution named points at named, which cannot be found"),
     "project": (lambda site: site.install("named", project=site.folder / "gone"),
                 r"distribution named points at theirs\.mixer, which cannot be found: .*gone/src or "),
     "value": (lambda site: site.install("named", {"mixers.theirs": "no module!"}),
-              r"distribution named points at 'no module!', which is no module; mend its entry"),
+              r"distribution named points at 'no module!', which is not a module; fix its entry"),
     "text": (lambda site: site.install("named", "mixers.theirs"),
              r"no component 'theirs'.*; entry_points\.txt of named cannot be read .*; reinstall it"),
     "metadata": (lambda site: (site.install("named", {"mixers.theirs": "gone"}), (
@@ -241,7 +241,7 @@ BROKEN = {
                        site.folder / "named-1.0.dist-info/direct_url.json").write_text("{"), forget()),
                    r"distribution named cannot be found: its metadata is broken \(JSONDecodeError.*; reinstall it"),
     "twice": (lambda site: (site.install("theirs"), site.install("named")),
-              r"distributions \w+ and \w+ both bring a component 'mixers\.theirs'; uninstall one of them"),
+              r"distributions \w+ and \w+ both provide a component 'mixers\.theirs'; uninstall one of them"),
     "syntax": (lambda site: site.install("named", files={"theirs/mixer.py": "def"}),
                r"theirs/mixer\.py is not Python: .*\(the component 'mixers\.theirs' of .* named\)"),
     "bytes": (lambda site: (site.install("named"), (site.folder / "theirs/mixer.py").write_bytes(b"\xff\0")),
@@ -249,7 +249,7 @@ BROKEN = {
     "nothing": (lambda site: site.install("named", files={"theirs/mixer.py": ""}),
                 r"must hold exactly one class or function marked @component, not 0 \(.*distribution named\)"),
     "egg": (lambda site: egg(site),
-            r"distribution named lies in the archive .*named\.egg/; install it unpacked, as pip does"),
+            r"distribution named is in the archive .*named\.egg/; install it unpacked, as pip does"),
 }  # fmt: skip
 
 
@@ -276,7 +276,7 @@ def test_one_with_the_name_of_a_built_in_is_told_to_who_chooses_that_name(site: 
     site.install("theirs", {"mixers.softpick": "theirs.mixer"})
     assert study_config.load("key_norms", "smoke").runs
     said = r"^model\.mixer\.name: the component 'mixers\.softpick' of the installed distribution theirs has the name of"
-    with pytest.raises(PlumblineError, match=said + " a built-in one; rename it, or uninstall theirs"):
+    with pytest.raises(PlumblineError, match=said + " a built-in component; rename it, or uninstall theirs"):
         chosen("softpick")
     assert Path(available("mixer")["softpick"]).is_relative_to(components.PACKAGE)
 

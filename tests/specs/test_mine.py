@@ -95,13 +95,13 @@ def test_each_method_may_have_a_baseline_of_its_own(root: Path) -> None:
         ({"paired": True, "seeds": [42]}, "so that 1 are of both"),
         (
             {"published": "nowhere.csv"},
-            "published: there is no file my/nowhere.csv; name it from the folder of my/caps",
+            "published: there is no file my/nowhere.csv; name it relative to the folder of my/caps",
         ),
         ({"against": 5}, "against: 5 is not of type 'string'"),
         ({"against": None}, "against: None is not of type 'string'"),
-        ({"methods": {"qknorm": {"against": ["baseline"]}}}, r"methods.qknorm.against: \['baseline'\] is no name"),
-        ({"methods": {"qknorm": {"against": None}}}, "methods.qknorm.against: None is no name"),
-        ({"methods": {None: {}}}, "methods: None is no name"),
+        ({"methods": {"qknorm": {"against": ["baseline"]}}}, r"methods.qknorm.against: \['baseline'\] is not the name"),
+        ({"methods": {"qknorm": {"against": None}}}, "methods.qknorm.against: None is not the name"),
+        ({"methods": {None: {}}}, "methods: None is not the name"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_remedy(root: Path, changes: dict[str, Any], words: str) -> None:

@@ -204,7 +204,7 @@ def test_code_of_components_is_part_of_the_identity(given):
     edited = RunSpec.from_dict(spec.to_dict() | {"components": spec.components | {"model.mixer": "0" * 16}})
     assert edited.run_id != spec.run_id
     with pytest.raises(
-        PlumblineError, match=r"the code of model\.mixer is not the code that this run was planned with"
+        PlumblineError, match=r"the code of model\.mixer differs from the code that this run was planned with"
     ):
         require_present_code(edited)
 

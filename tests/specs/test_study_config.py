@@ -160,7 +160,7 @@ def at(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 MISTAKES = [
     ("runs.noise_floor.0.methods", ["qknrom"], "runs: there is no method or arm 'qknrom'; did you mean 'qknorm'?"),
-    ("runs.noise_floor.0.methods", ["softpick.mine"], "methods.softpick.readings: no reading 'mine' (there are ["),
+    ("runs.noise_floor.0.methods", ["softpick.mine"], "methods.softpick.readings: no variant 'mine' (there are ["),
     ("runs.base.0.scale", "bse", "scales: no scale 'bse' at preset 'demo'; did you mean 'base'? (there are ["),
     ("arms.second_hardware.of", "basline", "there is no method or arm 'basline'; did you mean 'baseline'?"),
     ("targets.table2.runs", ["base", "nose"], "targets.table2.runs: there is no group of runs 'nose'"),

@@ -155,18 +155,18 @@ MISTAKES = {
     "floor": ({"noise_floor": {"reference": "swept"}}, "noise_floor: 'swept' is swept and has no run of its own; name"),
     "floor's point": (
         {"noise_floor": {"reference": "swept.eta_0.003-cap_20"}},
-        "noise_floor: no point or reading 'swept.eta_0.003-cap_20'; did you mean 'swept.eta_0.003-cap_30'?",
+        "noise_floor: no point or variant 'swept.eta_0.003-cap_20'; did you mean 'swept.eta_0.003-cap_30'?",
     ),
     "floor's reading": ({"noise_floor": {"reference": "swept.low_cap"}}, "noise_floor: there is no method or arm"),
     "arm": ({"arms": {"second_hardware": {"of": "swept"}}}, "arms.second_hardware.of: 'swept' is swept and has no run"),
-    "arm's point": ({"arms": {"second_hardware": {"of": "swept.eta_1"}}}, "no point or reading 'swept.eta_1'"),
+    "arm's point": ({"arms": {"second_hardware": {"of": "swept.eta_1"}}}, "no point or variant 'swept.eta_1'"),
     "point": (
         group("swept.eta_0.03-cap_10"),
-        "methods.swept.sweep: no point or reading 'swept.eta_0.03-cap_10'; did you mean 'swept.eta_0.003-cap_10'?",
+        "methods.swept.sweep: no point or variant 'swept.eta_0.03-cap_10'; did you mean 'swept.eta_0.003-cap_10'?",
     ),
-    "half a point": (group("swept.eta_0.003"), "methods.swept.sweep: no point or reading 'swept.eta_0.003'; did you"),
-    "no sweep": (group("softpick.eta_0.003"), "methods.softpick.readings: no reading 'eta_0.003' (there are ["),
-    "point twice": (group("swept", POINTS[1]), f"runs.more: '{POINTS[1]}' stands there twice; its method stands for"),
+    "half a point": (group("swept.eta_0.003"), "methods.swept.sweep: no point or variant 'swept.eta_0.003'; did you"),
+    "no sweep": (group("softpick.eta_0.003"), "methods.softpick.readings: no variant 'eta_0.003' (there are ["),
+    "point twice": (group("swept", POINTS[1]), f"runs.more: '{POINTS[1]}' is there twice; its method includes"),
     "two interventions": (
         overlay(
             eta(sets="interventions.learning_rate_factor.factor"),

@@ -55,7 +55,7 @@ def test_ridge_is_least_squares_beside_rows_that_hold_the_map_at_zero() -> None:
 
 def test_a_map_that_nothing_decides_is_refused() -> None:
     x_ND, y_ND = drawn(12, 5)
-    with pytest.raises(PlumblineError, match="5 points do not decide a linear map of width 12"):
+    with pytest.raises(PlumblineError, match="5 points do not determine a linear map of width 12"):
         ridge([(x_ND, y_ND)], 0.0)
     assert torch.isfinite(ridge([(x_ND, y_ND)], 1e-6)).all()
 

@@ -139,17 +139,17 @@ class TestRefusals:
         refused(monkeypatch, "holds neither manifest.json", tmp_path / "nothing")
         refused(monkeypatch, r"--tokens|--layer|holds neither", tmp_path / "in/model.safetensors")
         (tmp_path / "in/model.json").write_text("{}")
-        refused(monkeypatch, "model.json holds no spec of a model", tmp_path / "in")
+        refused(monkeypatch, "model.json does not hold the spec of a model", tmp_path / "in")
         (tmp_path / "out").symlink_to(tmp_path / "nowhere")
-        with pytest.raises(PlumblineError, match=r"--out: .*out is there already"):
+        with pytest.raises(PlumblineError, match=r"--out: .*out exists; name a new"):
             eliminated(monkeypatch, tmp_path / "in")
         (tmp_path / "out").unlink()
         (tmp_path / "out").mkdir()
-        with pytest.raises(PlumblineError, match=r"--out: .*out is there already"):
+        with pytest.raises(PlumblineError, match=r"--out: .*out exists; name a new"):
             eliminated(monkeypatch, tmp_path / "in")
         with pytest.raises(SystemExit) as stopped:
             command_line.run(eliminate_query.main)
-        assert stopped.value.code == 1 and "is there already" in capsys.readouterr().err
+        assert stopped.value.code == 1 and "exists; name a new" in capsys.readouterr().err
 
     def test_weights_of_another_model(self, monkeypatch, tmp_path):
         made(tmp_path / "in")

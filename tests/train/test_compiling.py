@@ -94,7 +94,7 @@ def test_where_the_compiler_fails_a_run_says_so_and_goes_on(
     backend(broken)
     assert train(run_spec(), compiled(packs, tmp_path)) == 0
     reason = f"torch.compile fails: RuntimeError: {why}"
-    assert f"going on without being compiled: {reason}\n" in capsys.readouterr().err
+    assert f"continuing without being compiled: {reason}\n" in capsys.readouterr().err
     assert products(tmp_path) == products(undisturbed)
     for record in (read(tmp_path / "out/manifest.json"), read(tmp_path / "state/starts.json")[-1]):
         assert (record["compiled"], record["not_compiled"]) == (False, reason)
@@ -114,7 +114,7 @@ def test_a_cache_that_cannot_be_made_is_said_and_done_without(packs: Path, tmp_p
     (tmp_path / "cache").touch()
     assert train(run_spec(), compiled(packs, tmp_path)) == 0
     manifest = read(tmp_path / "out/manifest.json")
-    assert manifest["compiled"] is False and "no folder for what is compiled" in manifest["not_compiled"]
+    assert manifest["compiled"] is False and "no folder for compiled code" in manifest["not_compiled"]
 
 
 def test_a_run_that_is_over_is_not_compiled_again(packs: Path, tmp_path: Path, backend: Any) -> None:

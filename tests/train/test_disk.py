@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_read_is_not_damaged(tmp_path: Path, number: int, 
     assert checkpoints.newest().step == 3  # type: ignore[union-attr]
     assert f"step-0000009 cannot be read ([Errno {number}]" in capfd.readouterr().err
     every = broken(number, f"/{name}")
-    with pytest.raises(PlumblineError, match=r"2 checkpoint\(s\), the newest step-0000009, cannot be read.*no damage"):
+    with pytest.raises(PlumblineError, match=r"2 checkpoint\(s\), the newest step-0000009, cannot be read.*not damage"):
         Checkpoints(tmp_path, keep=3).newest()
     assert checkpoints.newest_finite() is None
     every.undo(), patch.undo()
@@ -144,7 +144,7 @@ def test_a_run_whose_state_cannot_be_read_waits_for_better_days(
     before = names(state)
     patch = broken(errno.EIO, ending)
     for _ in range(4):
-        with pytest.raises(PlumblineError, match=r"cannot be read.*no damage.*when the file system is well"):
+        with pytest.raises(PlumblineError, match=r"cannot be read.*not damage.*when the file system works"):
             train(run_spec(), chosen)
     patch.undo()
     assert names(state) == before and names(interrupted) == ["state"]
@@ -210,7 +210,9 @@ def test_full_disks_are_no_faults(packs: Path, tmp_path: Path) -> None:
     for room in (20_000, 20_000, 20_000, 100):
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
         try:
-            with pytest.raises(PlumblineError, match=r"no room to save under .*Free space and start the run again"):
+            with pytest.raises(
+                PlumblineError, match=r"no disk space to save under .*Free space and start the run again"
+            ):
                 train(run_spec(), chosen)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -222,7 +224,7 @@ def test_being_killed_is_no_fault_but_is_told(tmp_path: Path, capfd) -> None:
     state = StateDirectory(tmp_path)
     for _ in range(5):
         state.start(0, 3, {}, {})
-    assert "the last 4 starts, all at step 0, ended without a word: killed" in capfd.readouterr().err
+    assert "the last 4 starts, all at step 0, ended without a message: killed" in capfd.readouterr().err
 
 
 def test_faults_of_the_loop_count_whatever_lies_between(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_starts_that_were_gone_back_behind_made_nothing() -> None:
 def test_a_spec_of_other_code_is_refused_before_anything_is_touched(packs: Path, tmp_path: Path) -> None:
     other = RunSpec.from_dict(SPEC.to_dict() | {"components": SPEC.components | {"model.mixer": "0" * 16}})
     with pytest.raises(
-        PlumblineError, match=r"the code of model\.mixer is not the code that this run was planned with"
+        PlumblineError, match=r"the code of model\.mixer differs from the code that this run was planned with"
     ):
         train(other, settings(packs, tmp_path))
     assert not list(tmp_path.iterdir())

@@ -99,9 +99,9 @@ def test_what_could_not_be_told_is_told_by_the_next_start(
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("missing", "No module named 'mlflow'; pip install 'plumbline-lm[mlflow]'. The run goes on"),
-        ("fails", "MlflowException: the server. The run goes on"),
-        ("hangs", "MLflow has not taken the last values in 0.5 s; it is not waited for"),
+        ("missing", "No module named 'mlflow'; pip install 'plumbline-lm[mlflow]'. The run continues"),
+        ("fails", "MlflowException: the server. The run continues"),
+        ("hangs", "MLflow has not taken the last values in 0.5 s; training does not wait for it"),
     ],
 )
 def test_whatever_becomes_of_it_the_run_is_the_same_and_a_line_is_said_once(

@@ -324,7 +324,7 @@ def test_without_any_whole_checkpoint_a_run_starts_afresh_when_asked(packs: Path
     for path in (tmp_path / "state").glob("step-*"):
         (path / "loop.json").write_text("{")
     for _ in range(2):
-        with pytest.raises(PlumblineError, match=r"none of its checkpoints is whole.*cleanup --afresh .*state`"):
+        with pytest.raises(PlumblineError, match=r"none of its checkpoints is intact.*cleanup --afresh .*state`"):
             train(run_spec(), chosen)
     assert len(list((tmp_path / "state").glob("*.damaged"))) == 3
     cleanup.afresh(chosen.state)
@@ -368,7 +368,7 @@ def test_a_disk_full_while_saving_names_the_directory_and_harms_nothing(packs: P
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
-        with pytest.raises(PlumblineError, match=r"no room to save under .*state.*intact.*resumes"):
+        with pytest.raises(PlumblineError, match=r"no disk space to save under .*state.*intact.*resumes"):
             train(run_spec(), chosen)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

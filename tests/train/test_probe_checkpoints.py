@@ -221,7 +221,9 @@ def test_a_point_that_cannot_be_made_again_is_an_error_until_a_fresh_start_is_as
     with pytest.raises(PlumblineError, match=r"step-0000004: the weights of a probe point are damaged.*--afresh"):
         train(SPEC, chosen)
     kept.unlink()
-    with pytest.raises(PlumblineError, match=r"probe point at step 4 are lost, which only training makes.*--afresh"):
+    with pytest.raises(
+        PlumblineError, match=r"probe point at step 4 are lost, and only training can make them.*--afresh"
+    ):
         train(SPEC, chosen)
     cleanup.afresh(chosen.state)
     assert train(SPEC, chosen) == 0
@@ -237,7 +239,7 @@ def test_points_without_an_owner_are_not_taken_for_anybodys(packs: Path, tmp_pat
     (tmp_path / "state/run.json").unlink()
     for path in (tmp_path / "state").glob("**/metadata.json"):
         path.unlink()
-    with pytest.raises(PlumblineError, match=r"neither run.json nor any of them says whose; .*--afresh"):
+    with pytest.raises(PlumblineError, match=r"neither run.json nor any of them names their run; .*--afresh"):
         train(SPEC, chosen)
     cleanup.afresh(chosen.state)
     assert train(SPEC, chosen) == 0
@@ -266,5 +268,5 @@ def test_the_index_is_checked_when_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "points").mkdir()
     for content in ("{", "[]", "{}", '{"points": [1]}', '{"points": [{"step": 1}]}'):
         (tmp_path / "points/index.json").write_text(content)
-        with pytest.raises(PlumblineError, match=r"is no index of probe points"):
+        with pytest.raises(PlumblineError, match=r"is not an index of probe points"):
             read_index(tmp_path)

@@ -99,8 +99,8 @@ def test_a_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Pat
     "content, fault",
     [
         ("{", "is not JSON"),
-        ("[]", "holds one list where a record should be"),
-        ("3", "holds one int where a record should be"),
+        ("[]", "holds one list instead of a record"),
+        ("3", "holds one int instead of a record"),
         ('{"host": "a", "machine": "b"}', "says no pid"),
         ('{"host": "a", "machine": "b", "pid": true}', "has a pid of True"),
         ('{"host": "a", "machine": "b", "pid": 1, "since": NaN}', "holds NaN, which is no number"),
@@ -113,7 +113,9 @@ def test_a_broken_lease_is_named_and_respected_until_it_is_old(
 ) -> None:
     path = tmp_path / run_lock.NAME
     path.mkdir() if content is None else path.write_text(content)
-    with pytest.raises(LeaseError, match=re.escape(f"an unknown trainer ({path} {fault}; delete it if nobody trains")):
+    with pytest.raises(
+        LeaseError, match=re.escape(f"an unknown trainer ({path} {fault}; delete it if no trainer is running")
+    ):
         take(tmp_path).acquire()
     os.utime(path, (1, 1))
     with take(tmp_path) as taken:

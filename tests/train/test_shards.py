@@ -61,9 +61,9 @@ def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
     ("cuts", "ranks", "said"),
     [
         ([(0, 3), (3, 7)], 3, r"rank-00002\.safetensors is missing"),
-        ([(0, 3), (4, 7)], 2, "rows of model.a are in none of its files, or in two"),
-        ([(0, 4), (3, 7)], 2, "rows of model.a are in none of its files, or in two"),
-        ([(0, 3), (3, 6)], 2, "rows of model.a are in none of its files, or in two"),
+        ([(0, 3), (4, 7)], 2, "rows of model.a are missing from its files, or in two of them"),
+        ([(0, 4), (3, 7)], 2, "rows of model.a are missing from its files, or in two of them"),
+        ([(0, 3), (3, 6)], 2, "rows of model.a are missing from its files, or in two of them"),
     ],
 )
 def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, int]], ranks: int, said: str) -> None:
@@ -83,7 +83,7 @@ def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, 
 )
 def test_a_header_of_another_form_is_refused(tmp_path: Path, header: str) -> None:
     save_file({"model.a": ROWS}, tmp_path / file_name(0), metadata={HEADER: header})
-    with pytest.raises(PlumblineError, match=r"rank-00000\.safetensors is none of sharded training's files"):
+    with pytest.raises(PlumblineError, match=r"rank-00000\.safetensors is not a file of sharded training"):
         Shards(tmp_path)
 
 
@@ -106,7 +106,7 @@ def test_state_that_would_run_code_is_refused_and_not_run(tmp_path: Path, name: 
     shards, marker = tmp_path / "state/step-0000004/shards", tmp_path / "ran"
     shards.mkdir(parents=True)
     (shards / name).write_bytes(pickle.dumps(Payload(marker)))
-    said = "pickle.*cleanup --afresh .*/state`$" if name == ".metadata" else "none of sharded training's files"
+    said = "pickle.*cleanup --afresh .*/state`$" if name == ".metadata" else "not a file of sharded training"
     with pytest.raises(PlumblineError, match=said):
         snapshot.load(shards.parent, create(small(), 0), None)
     assert not marker.exists()

@@ -72,7 +72,7 @@ def test_a_run_that_one_user_left_another_of_the_group_goes_on_with(
     )
     code, said = train_as(EVE, STRANGERS, work, packs, tmp_path / "eve")
     assert code == 1
-    assert f"error: {work}/state may not be read or changed by user {EVE}: {work} belongs to user {ANN}, " in said
+    assert f"error: {work}/state cannot be read or changed by user {EVE}: {work} belongs to user {ANN}, " in said
     assert f"group {LAB}, mode rwxrws---" in said and "Traceback" not in said
     code, said = train_as(BOB, LAB, work, packs, tmp_path / "bob")
     assert code == 0 and f"took over {work}/state from process" in said and "resumed at step" in said

@@ -48,7 +48,7 @@ def test_nothing_in_the_way(project: Project) -> None:
     assert done.returncode == 0, done.stdout
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[:-1]] == ["ok"] * 7 and "1 of pretrain" in lines[0]
-    assert lines[-1] == "nothing that can be seen from here would stop it"
+    assert lines[-1] == "nothing that can be checked from here would stop it"
     assert not (project.root / "work").exists(), "looking makes nothing"
 
 

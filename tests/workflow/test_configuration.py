@@ -117,7 +117,7 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
 @pytest.mark.parametrize(
     ("added", "says"),
     [
-        ("work: elsewhere\n", r"config/config.yaml:\d+: the key 'work' stands twice"),
+        ("work: elsewhere\n", r"config/config.yaml:\d+: the key 'work' is there twice"),
         ("deep: " + "[" * 10_000 + "]" * 10_000 + "\n", r"config/config.yaml:\d+: nested deeper than 50 levels"),
     ],
     ids=["twice", "deep"],

@@ -78,7 +78,7 @@ EDITS = [
     ("src/plumbline/studies/transfer/tables/table1.py", "Does not depend", "It does not depend", {"table1"}),
     ("src/plumbline/studies/transfer/figures/fig2.py", "import annotations", "import annotations\nX = 1", {"fig2"}),
     ("src/plumbline/stats/noise_floor.py", "ddof=1", "ddof=0", {"table2", "table7", "noise_floor", "audit"}),
-    ("src/plumbline/results/deviations.py", "## Rulings in force", "## Rulings", {"deviations/transfer"}),
+    ("src/plumbline/results/deviations.py", "## Interpretations that apply", "## Rulings", {"deviations/transfer"}),
     ("config/studies/transfer/explanations.yaml", "The printed z", "That printed z", {"audit"}),
 ]  # fmt: skip
 

@@ -100,7 +100,7 @@ def vocabulary(content: dict[str, Any]) -> None:
     [
         (lambda content: content["local"].pop("document_end"), LOCAL, "local.document_end: missing; tokens holds"),
         (lambda content: content["local"].pop("dtype"), LOCAL, "local.dtype: missing; train.bin in tokens has no"),
-        (lambda content: None, LOCAL[:2], "tokenizer.kind: given: it is that of token files of your own, and"),
+        (lambda content: None, LOCAL[:2], "tokenizer.kind: given: it belongs to your own token files, but"),
         (vocabulary, LOCAL, "the tokenizer has 1025 entries, model.vocabulary only 1024: give the model"),
     ],
 )

@@ -19,9 +19,11 @@ from plumbline.core.files import atomic_write_text
 def arguments() -> argparse.ArgumentParser:
     """The parser of the verb's command line."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.audit"), description=described(__doc__))
-    parser.add_argument("--out", type=Path, default=Path("results/audit.csv"), help="CSV to write; .md lies beside")
-    parser.add_argument("--study", action="append", default=[], help="only this document; may be repeated")
-    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    parser.add_argument(
+        "--out", type=Path, default=Path("results/audit.csv"), help="CSV to write, with a .md next to it"
+    )
+    parser.add_argument("--study", action="append", default=[], help="only this study; may be repeated")
+    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
     return parser
 
 
@@ -33,7 +35,7 @@ def main() -> int:
     """
     given = arguments().parse_args()
     if given.out.suffix != ".csv":
-        raise PlumblineError(f"--out {given.out} must end in .csv; the page beside it ends in .md")
+        raise PlumblineError(f"--out {given.out} must end in .csv; the page next to it ends in .md")
     studies = choose(given.study)
     frame = build(studies)
     atomic_write_text(given.out, to_csv(frame))

@@ -13,9 +13,9 @@ from plumbline.specs.config import check, read_yaml
 
 #: What a finding bears on, the most consequential first.
 BEARINGS = {
-    "conclusion": "a stated result is not what the document's own numbers give",
-    "setup": "what was run, how large it was or how long it took is not said consistently",
-    "detail": "one number is off, and nothing else rests on it",
+    "conclusion": "a stated result does not follow from the paper's own numbers",
+    "setup": "what was run, its size or its time is stated inconsistently",
+    "detail": "one number is off, and nothing else depends on it",
 }
 
 
@@ -43,5 +43,5 @@ def read_findings(path: Path) -> list[Finding]:
     for names in ([finding.id for finding in found], [row for finding in found for row in finding.rows]):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
-            raise PlumblineError(f"{path}: {twice!r} stands twice; keep it in one finding")
+            raise PlumblineError(f"{path}: {twice!r} is there twice; keep it in one finding")
     return sorted(found, key=lambda finding: list(BEARINGS).index(finding.bears_on))

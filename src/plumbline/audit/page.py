@@ -21,9 +21,9 @@ WIDTH = 100
 
 INTRODUCTION = (
     "Each row recomputes a printed number from other printed numbers, or from a stated configuration. "
-    'A printed number stands for everything that rounds to its text: "0.4829" is 0.48285 to 0.48295. '
+    'A printed number means everything that rounds to its text: "0.4829" is 0.48285 to 0.48295. '
     "Nothing was trained for this page: it is the same at every preset. "
-    "All rows, with inputs, class and finding, are in the CSV beside it."
+    "All rows, with inputs, class and finding, are in the CSV next to it."
 )
 
 
@@ -57,14 +57,14 @@ def to_markdown(
 def _in_short(study: str, frame: pd.DataFrame, told: Sequence[Finding], covered: Coverage) -> str:
     rows = frame[frame["document"] == study]
     if rows.empty:
-        return f"`{study}`: no checks written (they would stand in `plumbline.studies.{study}.audit`)."
+        return f"`{study}`: no checks yet (they go into `plumbline.studies.{study}.audit`)."
     broken = set(rows["id"][rows["verdict"] == MISMATCH])
     reasons = [finding.id for finding in told if broken.intersection(finding.rows)]
     held = f"{len(broken)} of {len(rows)} checks do not hold" if broken else f"all {len(rows)} checks hold"
     why = f" ({', '.join(reasons)})" if reasons else ""
     left = covered.printed - covered.read - len(covered.missing)
-    rest = f"; listed with a reason: {left}" * bool(left)
-    gap = f"; neither read nor listed: {len(covered.missing)}" * bool(covered.missing)
+    rest = f"; left out with a reason: {left}" * bool(left)
+    gap = f"; neither read nor left out: {len(covered.missing)}" * bool(covered.missing)
     return f"`{study}`: {held}{why}. Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}."
 
 

@@ -74,5 +74,5 @@ def head_width(width: int, heads: int) -> int:
         PlumblineError: the heads do not share it evenly.
     """
     if width % heads:
-        raise PlumblineError(f"setup.yaml: {heads} heads do not share a width of {width} evenly; mend one of the two")
+        raise PlumblineError(f"setup.yaml: {heads} heads do not share a width of {width} evenly; fix one of the two")
     return width // heads

@@ -140,7 +140,7 @@ class Published:
         stem = name.partition(".")[0]
         if self.reads is not None and stem not in self.reads:
             raise PlumblineError(
-                f"config/studies/{self.study}/study.yaml: targets: {stem!r} is read and not declared; add it to the "
+                f"config/studies/{self.study}/study.yaml: targets: {stem!r} is read but not declared; add it to the "
                 f"target's `published:` (there {sorted(self.reads)})"
             )
         path = self.directory / name

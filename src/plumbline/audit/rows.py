@@ -20,8 +20,8 @@ MATCH, WITHIN, EDGE, MISMATCH = "match", "within rounding", "knife edge", "misma
 #: What each verdict means; printed above the audit.
 VERDICTS = {
     MATCH: "the inputs taken exactly as printed give a number that rounds to the printed one",
-    WITHIN: "they do not, but some numbers that round to the printed inputs do",
-    EDGE: "only the ends of the two intervals meet: every input and the result lie at the very end of their rounding",
+    WITHIN: "not so, but some numbers that round to the printed inputs do",
+    EDGE: "only the ends of the two intervals meet: every input and the result are at the very end of their rounding",
     MISMATCH: "no numbers that round to the printed inputs give one that rounds to the printed result",
 }
 
@@ -32,11 +32,11 @@ CONTRADICTION = "contradiction"
 
 #: What each class means. A mismatch of a row that follows or is a copy is a contradiction; nobody writes that down.
 CLASSES = {
-    "follows": "the document's own numbers and definitions say what the printed number must be",
-    "copy": "the document prints the number twice",
-    CONTRADICTION: "one of these two that does not hold",
-    "other reading": "the row takes one of several meanings that the text leaves open: a mismatch speaks against it",
-    "outside source": "an input is not the document's own: a mismatch may lie there",
+    "follows": "the paper's own numbers and definitions determine the printed number",
+    "copy": "the paper prints the number twice",
+    CONTRADICTION: "one of these two that fails",
+    "other reading": "the row uses one of several possible meanings of the text: a mismatch is evidence against it",
+    "outside source": "an input is from outside the paper: a mismatch may come from there",
 }
 
 #: What a recomputed number is.

@@ -42,9 +42,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
-    there = "pack the products that are there, and say which are not (otherwise all must be)"
+    there = "pack the targets that exist, and name the missing ones (otherwise all must exist)"
     parser.add_argument("--as-it-is", action="store_true", help=there)
-    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
     parser.add_argument("--out", type=Path, required=True, metavar="BUNDLE.tar.xz")
     return parser
 
@@ -59,9 +59,9 @@ def main() -> None:
     said, lacking = pack(planned, given.out, as_it_is=given.as_it_is)
     fingerprint_file.write(given.out, given.made_of)
     for product in lacking:
-        print(f"not there, so not packed: {product}")
+        print(f"missing, so not packed: {product}")
     size = given.out.stat().st_size / 1e6
-    print(f"{len(said.products)} products; {size:.2f} MB; sha256 {sha256_file(given.out)}")
+    print(f"{len(said.products)} targets; {size:.2f} MB; sha256 {sha256_file(given.out)}")
     print(given.out)
 
 
@@ -84,7 +84,7 @@ def pack(planned: Project, out: Path, *, as_it_is: bool = False) -> tuple[conten
     products = [one for one in products if one not in lacking]
     if lacking and not as_it_is:
         raise PlumblineError(
-            f"{planned.paths.results}: {len(lacking)} products are not there, such as {lacking[0]}; make them "
+            f"{planned.paths.results}: {len(lacking)} targets are missing, such as {lacking[0]}; make them "
             "(snakemake "
             "bundle does), or pack what is there with --as-it-is"
         )
@@ -122,7 +122,7 @@ def require_no_texts(path: Path) -> None:
     for name in ("task", "item", "metric", "run_id"):
         for value in read[name].unique():
             if not ITEM.fullmatch(str(value)):
-                raise PlumblineError(f"{path}: {name} {str(value)[:40]!r} is no id but a text; it is not packed")
+                raise PlumblineError(f"{path}: {name} {str(value)[:40]!r} is a text, not an id; it is not packed")
 
 
 def _packed(path: Path) -> bytes | Path:
@@ -138,8 +138,7 @@ def _made(planned: Project, product: Product) -> contents.Made:
     made_of = (fingerprint_file.read(folder / says) or {}).get(fingerprint_file.KEY)
     if not made_of:
         raise PlumblineError(
-            f"{planned.paths.results}/{says} does not say what {product} was made of (by hand?); have it made by "
-            "Snakemake"
+            f"{planned.paths.results}/{says} has no fingerprint of {product} (made by hand?); let Snakemake make it"
         )
     if made_of != planned.fingerprints.product(product.study, product.kind, product.target or None):
         raise PlumblineError(
@@ -189,7 +188,7 @@ def _described(said: contents.Contents, results: frozenset[str]) -> crate.Descri
             f"Tables, figures, claims, deviations and the audit of the studies {studies} at preset "
             f"{said.asked.preset}, and what they are made of: specs, manifests, metrics, probes, scores, measurements, "
             f"timings, configuration and printed numbers. {PRESET_NOTES[said.asked.preset]} No weights, no corpus, no "
-            f"items. Bundle format {said.format}. README.md says how all products are made again from it."
+            f"items. Bundle format {said.format}. README.md says how to rebuild all targets from it."
         ),
         date=said.finished or said.committed or "1970-01-01",
         commit=said.commit or "",

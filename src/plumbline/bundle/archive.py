@@ -102,7 +102,7 @@ def read_one(archive: Path, name: str) -> bytes:
                 content = _content(tar, member).read(entry.size + 1)
                 _compare(entry, len(content), hashlib.sha256(content).hexdigest(), archive)
                 return content
-    raise PlumblineError(f"{archive} has no {name}, so it is no bundle of Plumbline")
+    raise PlumblineError(f"{archive} has no {name}, so it is not a Plumbline bundle")
 
 
 def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.Entry]:
@@ -113,7 +113,7 @@ def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, 
         for member in members:
             entry = _checked(member, listed, archive)
             if entry.name in seen:
-                raise PlumblineError(f"{archive}: {entry.name} is in it twice; it is no bundle of Plumbline")
+                raise PlumblineError(f"{archive}: {entry.name} is in it twice; it is not a Plumbline bundle")
             seen.add(entry.name)
             first, _, rest = entry.name.partition("/")
             place = folder / moved.get(first, first) / rest if rest else folder / first
@@ -123,7 +123,7 @@ def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, 
                 with open(place, "xb") as file:
                     shutil.copyfileobj(hashed, file, _PIECE)
             except (FileExistsError, NotADirectoryError) as error:
-                raise PlumblineError(f"{archive}: {entry.name} would lie where another of its files does") from error
+                raise PlumblineError(f"{archive}: {entry.name} would overwrite another of its files") from error
             _compare(entry, place.stat().st_size, hashed.sha256, archive)
     if missing := sorted(listed.keys() - seen):
         raise PlumblineError(f"{archive} lacks {len(missing)} of its {len(listed)} files ({missing[0]}); copy it again")
@@ -142,7 +142,8 @@ def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
                 pass
     except (lzma.LZMAError, EOFError, tarfile.TarError) as error:
         raise PlumblineError(
-            f"{archive} cannot be read ({error}): it is damaged, was not copied to its end, or is no bundle; copy it "
+            f"{archive} cannot be read ({error}): it is damaged, was not copied to its end, or is not a bundle; "
+            "copy it "
             "again and compare its SHA-256 with that of where it comes from"
         ) from error
 
@@ -150,11 +151,11 @@ def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
 def _crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -> dict[str, crate.Entry]:
     """What the crate lists, which is the archive's first file."""
     if first is None or first.name != f"{TOP}/{crate.NAME}" or not first.isreg() or first.size > LARGEST_CRATE:
-        raise PlumblineError(f"{archive} does not begin with {TOP}/{crate.NAME}, so it is no bundle of Plumbline")
+        raise PlumblineError(f"{archive} does not begin with {TOP}/{crate.NAME}, so it is not a Plumbline bundle")
     try:
         document = parse_json(_content(tar, first).read())
     except ValueError as error:
-        raise PlumblineError(f"{archive}: {crate.NAME} is no JSON ({error}); it is no bundle of Plumbline") from error
+        raise PlumblineError(f"{archive}: {crate.NAME} is not JSON ({error}); it is not a Plumbline bundle") from error
     listed = crate.check(document, str(archive))
     for name in listed:
         path = PurePosixPath(name)
@@ -170,7 +171,7 @@ def _checked(member: tarfile.TarInfo, listed: Mapping[str, crate.Entry], archive
         raise PlumblineError(f"{archive}: {member.name!r} would be written outside of the folder; it was not unpacked")
     name = member.name.removeprefix(f"{TOP}/")
     if not member.isreg() or name == member.name or name not in listed:
-        what = "not in its crate" if member.isreg() else "no plain file"
+        what = "not listed in its crate" if member.isreg() else "not a plain file"
         raise PlumblineError(f"{archive}: {member.name!r} is {what}; it was changed after it was made")
     if member.size != listed[name].size:
         _compare(listed[name], member.size, "", archive)

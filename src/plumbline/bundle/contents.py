@@ -108,7 +108,7 @@ def parse(text: bytes, where: str) -> Contents:
         said = msgspec.json.decode(text)
         claimed = said["format"]
     except (msgspec.DecodeError, KeyError, TypeError, RecursionError) as error:
-        raise PlumblineError(f"{where}: {NAME} does not say what is in it ({error}); it is no bundle") from error
+        raise PlumblineError(f"{where}: {NAME} does not say what is in it ({error}); it is not a bundle") from error
     remedy = what_rebuilds(said.get("commit"), said.get("edited"), where)
     if claimed != FORMAT:
         raise PlumblineError(

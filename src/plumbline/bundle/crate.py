@@ -86,7 +86,7 @@ def build(files: Iterable[Entry], said: Described) -> dict[str, Any]:
             "@id": LICENCE,
             "@type": "CreativeWork",
             "name": "Apache License 2.0",
-            "description": "Of Plumbline, its configuration and what it measured; printed numbers are the documents'.",
+            "description": "Of Plumbline, its configuration and what it measured; printed numbers are the papers'.",
         },
         {"@id": _AUTHORS, "@type": "Organization", "name": "The Plumbline authors"},
         {
@@ -124,7 +124,7 @@ def check(document: Any, where: str) -> dict[str, Entry]:
 
     def require(holds: bool, what: str) -> None:
         if not holds:
-            raise PlumblineError(f"{where}: {NAME}: {what}; it is no bundle of Plumbline")
+            raise PlumblineError(f"{where}: {NAME}: {what}; it is not a Plumbline bundle")
 
     require(isinstance(document, dict) and document.get("@context") == CONTEXT, f"@context is not {CONTEXT}")
     graph = document.get("@graph")

@@ -64,12 +64,12 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.bundle.rebuild"), description=described(__doc__))
     parser.add_argument("bundle", type=Path, metavar="BUNDLE.tar.xz")
     parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="a new folder, or an empty one")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="products at a time (default: 1)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="targets at a time (default: 1)")
     commit = parser.add_mutually_exclusive_group()
     taken = "with the code of the bundle's commit, taken from this repository's history, whatever is checked out"
     commit.add_argument("--at-commit", action="store_true", help=taken)
-    commit.add_argument("--any-commit", action="store_true", help="even where this code makes some products otherwise")
-    parser.add_argument("--any-versions", action="store_true", help="even where packages are of other versions")
+    commit.add_argument("--any-commit", action="store_true", help="even where this code makes some targets differently")
+    parser.add_argument("--any-versions", action="store_true", help="even with other versions of packages")
     return parser
 
 
@@ -120,7 +120,7 @@ def rebuild(
         archive.empty(folder)
         raise PlumblineError(_of_another_commit(said, bundle, other))
     if other:
-        otherwise.append(f"code or configuration of {_some(other)} is not what the bundle was made with")
+        otherwise.append(f"code or configuration of {_some(other)} differs from what the bundle was made with")
     brought = [name for name in sorted(listed) if name.startswith("results/")]
     verdicts = {name: _compared(folder, name, listed[name].sha256) for name in brought}
     failed = {name: why for answer in answers for name, why in answer.failed.items()}
@@ -136,12 +136,12 @@ def told(found: Rebuilt, folder: Path | None = None) -> str:
     said, counts = found.said, Counter(found.verdicts.values())
     studies, commit = ", ".join(said.asked.studies), said.commit or "unknown"
     lines = [f"{said.asked.preset}: {studies}; bundle format {said.format}, made at commit {commit}"]
-    lines += [f"otherwise here: {words}" for words in found.otherwise]
+    lines += [f"different here: {words}" for words in found.otherwise]
     lines += [f"{verdict}: {name}" for name, verdict in found.verdicts.items() if verdict != EQUAL]
     lines += [f"could not be made: {name}: {why}" for name, why in found.failed.items()]
     shares = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (EQUAL, DIFFERENT, MISSING))
     lines.append(
-        f"{len(said.products)} products, {len(found.verdicts)} files: {shares}"
+        f"{len(said.products)} targets, {len(found.verdicts)} files: {shares}"
         + (f"; {folder / LIST} has each" if folder else "")
     )
     if folder and not found.whole:
@@ -176,16 +176,14 @@ def _made(
             process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL)
             started.append((process, answer))
         ended = [(process.wait(), answer) for process, answer in started]
-        otherwise = f"; the code of its commit may answer otherwise than this version asks; {remedy}" if remedy else ""
+        otherwise = f"; the code of its commit may not match this version's request; {remedy}" if remedy else ""
         if wrong := [status for status, _ in ended if status]:
-            raise PlumblineError(
-                f"making the products again ended with {wrong[0]}; what it said stands above{otherwise}"
-            )
+            raise PlumblineError(f"rebuilding the targets ended with {wrong[0]}; its output is above{otherwise}")
         try:
             found = [msgspec.json.decode(path.read_bytes(), type=remake.Answer) for _, path in ended]
         except (OSError, msgspec.DecodeError) as error:
             raise PlumblineError(
-                f"what made the products again wrote no answer that this version reads ({error}){otherwise}"
+                f"rebuilding the targets wrote no answer that this version reads ({error}){otherwise}"
             ) from error
     for one in found:
         if Path(one.package).resolve() != package.resolve():
@@ -244,7 +242,7 @@ def _versions(said: contents.Contents, bundle: Path, *, allowed: bool) -> list[s
         wanted = " ".join(f"{name}=={said.versions[name]}" for name in other)
         found = ", ".join(f"{name} {here.get(name, 'is not there')}" for name in other)
         raise PlumblineError(
-            f"{bundle} was made with other packages, which may write other bytes: here {found}; pip install {wanted} "
+            f"{bundle} was made with other packages, which may give other bytes: here {found}; pip install {wanted} "
             "(all of them are in its requirements.lock), or --any-versions"
         )
     return [f"{name} {here.get(name, 'is not there')}, not {said.versions[name]}" for name in other]
@@ -254,19 +252,19 @@ def _of_another_commit(said: contents.Contents, bundle: Path, other: list[str]) 
     commit, _, edited = contents.checkout(code.PACKAGE.parents[1])
     here = f"commit {commit}{', edited' if edited else ''}" if commit else "an installed package"
     if said.commit is None or said.edited:
-        whose = "from sources that are in no commit" if said.commit is None else f"from an edited {said.commit}"
+        whose = "from uncommitted sources" if said.commit is None else f"from an edited {said.commit}"
         remedy = "find those sources"
     else:
         whose = f"at commit {said.commit}"
         remedy = f"--at-commit (or git checkout {said.commit}) makes them with that code"
     return (
-        f"{bundle} was made {whose}; here ({here}) code, components or configuration of {_some(other)} are others, and "
-        f"so are the products; {remedy}, --any-commit makes them all the same"
+        f"{bundle} was made {whose}; here ({here}) code, components or configuration of {_some(other)} differ, and "
+        f"so do the targets; {remedy}, --any-commit makes them anyway"
     )
 
 
 def _some(names: list[str]) -> str:
-    return f"{len(names)} products ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''})"
+    return f"{len(names)} targets ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''})"
 
 
 def _compared(folder: Path, name: str, sha256: str) -> str:

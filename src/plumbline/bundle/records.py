@@ -49,10 +49,10 @@ def arguments() -> argparse.ArgumentParser:
     kept = verbs.add_parser("keep", help="a bundle of a commit, as a record")
     kept.add_argument("name")
     kept.add_argument("bundle", type=Path, metavar="BUNDLE.tar.xz")
-    kept.add_argument("--words", required=True, help="what it is worth keeping for")
-    checked = verbs.add_parser("check", help="make all products of records again, and compare")
+    kept.add_argument("--words", required=True, help="why it is kept")
+    checked = verbs.add_parser("check", help="rebuild all targets of records, and compare")
     checked.add_argument("names", nargs="*", metavar="NAME", help="default: all of them")
-    checked.add_argument("--jobs", type=int, default=1, metavar="N", help="products at a time (default: 1)")
+    checked.add_argument("--jobs", type=int, default=1, metavar="N", help="targets at a time (default: 1)")
     for verb in (kept, checked):
         verb.add_argument("--records", type=Path, default=FOLDER, help="the folder of records")
     return parser
@@ -85,10 +85,10 @@ def keep(folder: Path, bundle: Path, words: str) -> Path:
         PlumblineError: there is such a record, or the bundle names no commit that has all of its sources.
     """
     if folder.exists():
-        raise PlumblineError(f"{folder} is there; a record is not written over, name another one")
+        raise PlumblineError(f"{folder} exists; a record is not overwritten, choose another name")
     said = contents.parse(archive.read_one(bundle, contents.NAME), str(bundle))
     if said.commit is None or said.edited:
-        raise PlumblineError(f"{bundle} was made from sources that are in no commit; commit them, and make it again")
+        raise PlumblineError(f"{bundle} was made from uncommitted sources; commit them, and make it again")
     folder.mkdir(parents=True)
     shutil.copyfile(bundle, folder / BUNDLE)
     kept = Record(
@@ -121,13 +121,13 @@ def read(folder: Path) -> Record:
             )
         kept = msgspec.json.decode(text, type=Record)
     except (OSError, msgspec.DecodeError) as error:
-        raise PlumblineError(f"{folder / SAYS} does not say what the record is of ({error})") from error
+        raise PlumblineError(f"{folder / SAYS} does not say what the record is about ({error})") from error
     bundle = folder / BUNDLE
     if not bundle.is_file() or sha256_file(bundle) != kept.sha256:
         raise PlumblineError(f"{bundle} is not the archive that {SAYS} names; restore it from the repository")
     said = contents.parse(archive.read_one(bundle, contents.NAME), str(bundle))
     if (said.format, said.commit, len(said.products)) != (kept.format, kept.commit, kept.products) or said.edited:
-        raise PlumblineError(f"{folder / SAYS} says another format, commit or number of products than its archive")
+        raise PlumblineError(f"{folder / SAYS} gives another format, commit or number of targets than its archive")
     return kept
 
 

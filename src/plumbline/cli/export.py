@@ -27,13 +27,13 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "run", metavar="RUN", help="such as transfer/base/qknorm/s42 (plumbline ls runs), or the folder of one"
     )
-    parser.add_argument("--to", required=True, choices=["hf"], help="hf: what transformers loads")
+    parser.add_argument("--to", required=True, choices=["hf"], help="hf: a folder for transformers")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="default: exports/PRESET/STUDY-SCALE-METHOD-sSEED")
     parser.add_argument(
         "--tokenizer", type=Path, help="tokenizer.json of its corpus (default, of a run by its name: the workflow's)"
     )
     parser.add_argument(
-        "--scores", type=Path, help="scores.parquet, for the model card (default: the workflow's, where they are made)"
+        "--scores", type=Path, help="scores.parquet, for the model card (default: the workflow's, if they exist)"
     )
     parser.add_argument("--preset", choices=PRESETS, help="of a run by its name (default: config/config.yaml's)")
     parser.add_argument("--force", action="store_true", help="replace an export of another run, or a changed one")
@@ -61,7 +61,9 @@ def find(run: str, preset: str | None) -> Found:
     folder = Path(run)
     if folder.is_dir():
         if preset:
-            raise PlumblineError(f"--preset: {folder} is a folder, whose manifest says its preset; leave it out")
+            raise PlumblineError(
+                f"--preset: {folder} is a folder, whose manifest states its preset; leave out --preset"
+            )
         return Found(folder)
     config = load_config()
     planned = load(config | {"preset": preset or config["preset"]})

@@ -43,7 +43,7 @@ def contents() -> dict[str, Path | str]:
     root = package_data.folder()
     found: dict[str, Path | str] = {path.as_posix(): root / path for path in package_data.files(root)}
     if "Snakefile" not in found:
-        raise PlumblineError(f"{root} has no Snakefile: this package is not whole; install it again (pip install)")
+        raise PlumblineError(f"{root} has no Snakefile: this package is incomplete; install it again (pip install)")
     return found | {"README.md": README, ".gitignore": "".join(f"{line}\n" for line in IGNORED)}
 
 
@@ -54,11 +54,11 @@ def write(folder: Path) -> int:
         PlumblineError: something is in the way, which is named.
     """
     if folder.exists() and not folder.is_dir():
-        raise PlumblineError(f"{folder} is a file; name a folder that is empty, or not there yet")
+        raise PlumblineError(f"{folder} is a file; name a folder that is empty or new")
     there = sorted({path.name for path in folder.iterdir()} - HARMLESS) if folder.is_dir() else []
     if there:
         named = ", ".join(there[:NAMED]) + (f" and {len(there) - NAMED} more" if len(there) > NAMED else "")
-        upgrade = "; a project is brought up to date with --upgrade" if PROJECT in there else ""
+        upgrade = "; to update a project use --upgrade" if PROJECT in there else ""
         raise PlumblineError(
             f"{folder} is not empty ({named}), and nothing is ever overwritten; name another folder{upgrade}"
         )
@@ -103,12 +103,12 @@ def upgrade(folder: Path) -> list[str]:
             said.append(f"replaced {name}")
         elif path.exists():
             beside = content if isinstance(content, Path) else "the package's"
-            said.append(f"left {name}, which you changed and the package changed too: compare it with {beside}")
+            said.append(f"left {name}, which both you and the package changed: compare it with {beside}")
             continue  # and say so again until they are one
         else:
             said.append(f"left out {name}, which you removed")
         written[name] = now
-    said += [f"left {name}, which the package has no more" for name in sorted(set(written) - set(files))]
+    said += [f"left {name}, which the package no longer has" for name in sorted(set(written) - set(files))]
     _record(folder, {name: digest for name, digest in written.items() if name in files})
     return said
 
@@ -137,8 +137,8 @@ def _recorded(folder: Path) -> dict[str, Any]:
     path = folder / PROJECT
     if not path.is_file():
         raise PlumblineError(
-            f"--upgrade: {folder} is no project that `plumbline init` wrote (it has no {PROJECT}); name the folder of "
-            "one, or leave out --upgrade to write a new one"
+            f"--upgrade: {folder} is no project that `plumbline init` wrote (it has no {PROJECT}); name a project's "
+            "folder, or leave out --upgrade to write a new one"
         )
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -159,8 +159,8 @@ def arguments() -> argparse.ArgumentParser:
         description=command_line.described(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="empty, or not there yet")
-    parser.add_argument("--upgrade", action="store_true", help="bring a project up to the installed package")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="empty or new")
+    parser.add_argument("--upgrade", action="store_true", help="update a project to the installed package")
     return parser
 
 

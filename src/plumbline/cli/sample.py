@@ -59,10 +59,12 @@ def arguments() -> argparse.ArgumentParser:
         "run", type=Path, help="folder of a finished run, such as work/demo/runs/transfer/base/qknorm/s42"
     )
     parser.add_argument("--tokenizer", required=True, type=Path, help="the tokenizer.json of its corpus")
-    parser.add_argument("--prompt", default="", help="what to go on from (default: the beginning of a document)")
+    parser.add_argument("--prompt", default="", help="text to continue (default: the beginning of a document)")
     parser.add_argument("--tokens", type=int, default=60, help="most tokens in a sample (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=3, help="default: %(default)s")
-    parser.add_argument("--temperature", type=float, default=0.8, help="0: always the likeliest (default: %(default)s)")
+    parser.add_argument(
+        "--temperature", type=float, default=0.8, help="0: always the most likely token (default: %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     return parser
 
@@ -83,7 +85,7 @@ def main() -> None:
 
     run = FinishedRun.read(given.run)
     if run.outcome != "completed":
-        raise PlumblineError(f"{given.run}: {run.outcome}; there is no model that could write")
+        raise PlumblineError(f"{given.run}: {run.outcome}; there is no model to sample from")
     tokenizer = Tokenizer.from_file(str(given.tokenizer))
     if tokenizer.get_vocab_size() != run.spec.data.tokenizer_vocabulary:
         raise PlumblineError(
@@ -96,7 +98,7 @@ def main() -> None:
     if room < 1:
         raise PlumblineError(f"--prompt has {len(prompt)} tokens, the model reads {run.spec.model.context}; give less")
     model, generator = run.model().eval(), torch.Generator().manual_seed(given.seed)
-    print(f"{run.spec.key} ({run.spec.preset}): samples, evidence of nothing")
+    print(f"{run.spec.key} ({run.spec.preset}): samples, not evidence")
     for _ in range(given.samples):
         found = continuation(model, prompt, min(given.tokens, room), given.temperature, generator, end)
         print(f"--\n{given.prompt}{tokenizer.decode(found)}")

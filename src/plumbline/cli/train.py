@@ -64,17 +64,15 @@ def arguments() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("run", metavar="RUN", help="such as transfer/base/qknorm/s42 (plumbline ls runs)")
-    parser.add_argument(
-        "--out", required=True, type=Path, metavar="DIR", help="its outputs; its state lies in DIR.state"
-    )
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="its outputs; its state is in DIR.state")
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
-    words = "change a part of the spec, such as train.steps=100 or model.mixer.name=softpick; again for more"
+    words = "change a value of the spec, such as train.steps=100 or model.mixer.name=softpick; repeat for more"
     parser.add_argument("--set", action="append", default=[], metavar="PART.KEY=VALUE", dest="changes", help=words)
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="as snakemake's")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--micro-batch", type=int, metavar="SEQUENCES", help="most sequences at a time (default: all)")
     parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="also write TensorBoard events there")
-    parser.add_argument("--mlflow", metavar="URI", help="let MLflow see the run: a tracking server, or a folder")
+    parser.add_argument("--mlflow", metavar="URI", help="log the run to MLflow: a tracking server, or a folder")
     return parser
 
 
@@ -91,7 +89,8 @@ def _require_own_folder(out: Path, spec: RunSpec) -> None:
     found = outcome.get("run_id") if isinstance(outcome, dict) else None
     if found not in (None, spec.run_id):
         raise PlumblineError(
-            f"--out {out}: holds run {found}, which is finished, and this command's is run {spec.run_id}: name another "
+            f"--out {out}: holds run {found}, which is finished, but this command is for run {spec.run_id}: name "
+            "another "
             "folder, or remove that one"
         )
 

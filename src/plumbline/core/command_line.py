@@ -81,9 +81,9 @@ def run(main: Callable[[], int | None]) -> None:
         if error.errno not in FULL:
             raise
         print(
-            f"error: {error.filename or 'a file'}: no room to write it ({error.strerror}); free some "
+            f"error: {error.filename or 'a file'}: no disk space to write it ({error.strerror}); free some "
             "(python -m plumbline.operate.cleanup lists what is not needed), or name a folder on a larger disk "
-            "(--config work=...), and give the same command again",
+            "(--config work=...), and run the same command again",
             file=sys.stderr,
         )
         sys.exit(1)

@@ -122,8 +122,8 @@ def read(path: str | Path, name: str) -> pd.DataFrame:
         table = pq.read_table(path)
     except pa.ArrowInvalid as error:
         raise PlumblineError(
-            f"{path} is damaged: {Path(path).stat().st_size} bytes, and no frame can be read from them "
-            f"({str(error).splitlines()[0]}); delete it and run again what makes it"
+            f"{path} is damaged: {Path(path).stat().st_size} bytes, and no frame can be read from it "
+            f"({str(error).splitlines()[0]}); delete it and run its command again"
         ) from error
     if table.schema.remove_metadata() != SCHEMAS[name]:
         raise PlumblineError(f"{path} is not a {name!r} frame: its columns are {table.schema.names}")

@@ -36,7 +36,7 @@ def denied(path: str | Path) -> str:
     place = nearest(path)
     it = "it" if place == Path(path).absolute() else str(place)
     return (
-        f"{path} may not be read or changed by {_user(os.geteuid())}: {it} {whose(place)}. Let its owner share it "
+        f"{path} cannot be read or changed by {_user(os.geteuid())}: {it} {whose(place)}. Let its owner share it "
         f"({REMEDY}; docs/shared-work.md), or work elsewhere (--config work=...)"
     )
 
@@ -53,7 +53,7 @@ def withheld(folder: Path) -> str | None:
     if "system.posix_acl_default" in os.listxattr(folder):  # in whose place no umask counts
         return None
     return (
-        f"{folder} is shared by the group {_group(status.st_gid)}, but your umask {umask:03o} keeps it from going on "
+        f"{folder} is shared by the group {_group(status.st_gid)}, but your umask {umask:03o} keeps it from continuing "
         "with what you make there; first: umask 002"
     )
 

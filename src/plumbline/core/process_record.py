@@ -142,12 +142,12 @@ def fault(path: Path) -> str:
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     except RecursionError:
-        return "is nested too deep to be read"
+        return "is nested too deeply to be read"
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         return "is not JSON" if getattr(error, "doc", "not text") else "is empty"
     except ValueError as error:
         return str(error)
-    return "has been written meanwhile"
+    return "was changed while it was read"
 
 
 def create(path: Path, record: dict[str, Any]) -> bool:
@@ -194,7 +194,7 @@ def remove(path: Path, judged: dict[str, Any]) -> bool:
 def _parsed(path: Path) -> dict[str, Any]:
     record = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refused)
     if not isinstance(record, dict):
-        raise ValueError(f"holds one {type(record).__name__} where a record should be")
+        raise ValueError(f"holds one {type(record).__name__} instead of a record")
     for key in _NEEDED:
         if key not in record:
             raise ValueError(f"says no {key}")

@@ -24,6 +24,6 @@ def unsupported() -> str | None:
     name = NAMES.get(sys.platform, platform.system() or sys.platform)
     remedy = "WSL2 (wsl --install)" if sys.platform == "win32" else "a Linux virtual machine"
     return (
-        f"this is {name}, and Plumbline runs on Linux alone: its locks and its tables of processes are Linux's. Use "
+        f"this is {name}, and Plumbline runs only on Linux: it needs Linux's locks and process tables. Use "
         f"{remedy}, or a Linux container (envs/Dockerfile)"
     )

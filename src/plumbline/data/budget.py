@@ -53,7 +53,7 @@ def measure(texts: Iterable[str], kind: str, vocabulary: int, wheel: Path | None
 
     sample = list(_first(texts, SAMPLE_BYTES))
     if not sample:
-        raise PlumblineError(f"{key(corpus, 'hub')}: there is no text in the data set, in none of its rows")
+        raise PlumblineError(f"{key(corpus, 'hub')}: no row of the data set has text")
     parts = [part for text in sample for part in spans(text, tokenizer.PART)]
     if kind == "gpt2":
         assert wheel is not None
@@ -122,10 +122,10 @@ def account(corpus: str, spent: dict[str, Any]) -> str:
         return f"{key(corpus, 'hub')}: {read}, as budgeted"
     there = spent["read_bytes"] / spent["bytes_per_token"]
     if there >= spent["tokens"]:
-        enough = "which is enough by the measured figure, though without the margin"
+        enough = "which is enough by the measured figure, without the margin"
     else:
         enough = (
-            f"which are about {there:,.0f} tokens where {spent['tokens']:,} are wanted: what is there is kept; ask for "
+            f"which are about {there:,.0f} tokens where {spent['tokens']:,} are wanted: what was read is kept; ask for "
             "fewer sequences, or `all`, under `packs`, or name a larger data set"
         )
     words = f"{key(corpus, 'hub')}: the data set ended early: {read} of {spent['bytes'] / 1e6:,.1f} MB, {enough}"
@@ -149,7 +149,7 @@ def short(out: Path) -> dict[str, Any] | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise PlumblineError(
-            f"{path}: names no data_set and bytes ({type(error).__name__}: {error}); delete it"
+            f"{path}: has no data_set and bytes ({type(error).__name__}: {error}); delete it"
         ) from error
 
 
@@ -169,16 +169,16 @@ def remember(documents: Path, about: dict[str, Any], wanted: int, found: int) ->
     if not spent:
         return ""
     if spent["stream_ended"]:
-        return f"; the data set ended after {spent['read_bytes'] / 1e6:,.1f} MB of text, which are all there is"
+        return f"; the data set ended after {spent['read_bytes'] / 1e6:,.1f} MB of text, which is all of it"
     (collection,) = about["collections"]
     known = short(documents.parent)
     enough = math.ceil(spent["read_bytes"] * wanted / max(found, 1))
     path = documents.parent / SHORT
     atomic_write_json(path, {"data_set": data_set(collection), "bytes": max(enough, known["bytes"] if known else 0)})
     return (
-        f"; the fetch stopped at its budget of {spent['bytes'] / 1e6:,.1f} MB of text, reckoned at "
+        f"; the fetch stopped at its budget of {spent['bytes'] / 1e6:,.1f} MB of text, estimated at "
         f"{spent['bytes_per_token']:.3f} bytes a token on the data set's beginning, and {enough / 1e6:,.1f} MB would "
-        f"have been enough, which {path} says from now on: the same command again goes on with the fetch from where it "
+        f"have been enough, which {path} now records: the same command again continues the fetch from where it "
         "stopped"
     )
 

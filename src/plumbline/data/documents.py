@@ -153,7 +153,7 @@ def _read(source: Iterator[Document], taking: Taking, kept: Kept | None, limit: 
             kept.save(taking.shuffles)
             print(
                 f"{kept.folder}: {taking.tally.bytes / 1e6:,.1f} MB of text were read so far and are kept there: the "
-                "same command again goes on",
+                "same command continues",
                 file=sys.stderr,
             )
         raise
@@ -229,9 +229,7 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
     licence = given.licence or "not stated"
     if given.source == "local":
         if given.folder is None:
-            raise PlumblineError(
-                f"{key(given.corpus, 'local.folder')}: missing; source local needs a folder of one's own"
-            )
+            raise PlumblineError(f"{key(given.corpus, 'local.folder')}: missing; source local needs a folder of yours")
         paths = local.files(given.folder, given.corpus)
         holds_tokens = paths[0].suffix in token_files.SUFFIXES
         beside = [given.folder / token_files.TOKENIZER] if holds_tokens else []
@@ -243,7 +241,7 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
         if not holds_tokens:
             return local.documents(given.folder, given.corpus), about, None
         if given.piece_bytes:
-            raise PlumblineError("--piece-bytes: documents of token files are not cut; leave it out")
+            raise PlumblineError("--piece-bytes: documents of token files are not split; leave it out")
         stream, more = tokens.source(
             given.folder,
             given.corpus,
@@ -261,7 +259,7 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
 def main(arguments: list[str] | None = None) -> None:
     """Run the verb `python -m plumbline.data.documents`."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.documents", description=__doc__.splitlines()[0])
-    parser.add_argument("--corpus", required=True, metavar="NAME", help="a file of config/corpora, for messages")
+    parser.add_argument("--corpus", required=True, metavar="NAME", help="a file of config/corpora, named in messages")
     parser.add_argument("--source", required=True, choices=["packaged", "packaged_large", "local", "hub"])
     parser.add_argument(
         "--out", required=True, type=Path, help="folder for train.jsonl, validation.jsonl, documents.json"
@@ -271,21 +269,22 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--folder", type=path_or_none, help="local: a folder of *.jsonl, *.txt, *.bin or *.npy")
     parser.add_argument(
-        "--dtype", choices=token_files.DTYPES, default="", help="token files: type of ids that no file says"
+        "--dtype", choices=token_files.DTYPES, default="", help="token files: type of the ids, if no file states it"
     )
     parser.add_argument("--document-end", type=token_id, metavar="ID", help="token files: the id that ends a document")
     parser.add_argument("--tokenizer", type=path_or_none, help="token files: tokenizer.json that made them")
     hub_reading.add_flags(parser)
-    parser.add_argument("--licence", default="", help="local, hub: licence of the texts, for the record")
+    parser.add_argument("--licence", default="", help="local, hub: licence of the texts, to be recorded")
     parser.add_argument("--validation-percent", type=float, default=3.0, help="share held out (default 3)")
     parser.add_argument(
         "--held-out-by", choices=get_args(By), default="group", help="held out together (default group)"
     )
-    parser.add_argument("--piece-bytes", type=int, help="cut documents into pieces of about this size; 0: leave whole "
+    parser.add_argument("--piece-bytes", type=int, help="split documents into pieces of about this size; 0: do not "
+                                                        "split "
                         "(default 4096 for packaged sources, 0 for others)")  # fmt: skip
-    parser.add_argument("--max-documents", type=int, default=0, help="read no more documents than this (0: all)")
-    parser.add_argument("--max-megabytes", type=float, default=0, help="read no more text than this (0: all)")
-    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    parser.add_argument("--max-documents", type=int, default=0, help="read at most this many documents (0: all)")
+    parser.add_argument("--max-megabytes", type=float, default=0, help="read at most this much text (0: all)")
+    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args(arguments)
     if not 0 < given.validation_percent < 100:
         raise PlumblineError(

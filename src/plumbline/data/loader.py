@@ -56,7 +56,7 @@ class Pack:
                 )
             if path.stat().st_size != expected:
                 raise PlumblineError(
-                    f"shard {path} of {self.path} is truncated or not its own: {path.stat().st_size:,} bytes, not "
+                    f"shard {path} of {self.path} is truncated or another's: {path.stat().st_size:,} bytes, not "
                     f"{expected:,}: delete it and rerun the rule `pack` that makes {self.path}"
                 )
             held += entry["sequences"]

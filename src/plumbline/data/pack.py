@@ -230,7 +230,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--size", required=True, action="append", metavar="NAME=N|all", help="a pack and its sequences")
     parser.add_argument("--sequences-per-shard", type=int, default=131072, help="sequences in a file (default 131072)")
     parser.add_argument("--out", required=True, type=Path, help="folder of the manifests and shards")
-    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args(arguments)
     if given.context < 2 or given.sequences_per_shard < 1:
         raise PlumblineError("--context must be at least 2 (an input and a target), --sequences-per-shard at least 1")

@@ -117,7 +117,7 @@ class Shuffle:
             if found < size:
                 raise PlumblineError(
                     f"{path}: {found:,} bytes are left of the {size:,} that were written there, so that what was read "
-                    f"before is not whole; delete {self._folder.parent} to begin anew"
+                    f"before is incomplete; delete {self._folder.parent} to start again"
                 )
             os.truncate(path, size)
         self._sizes = {number: list(size) for number, size in sizes.items()}
@@ -258,8 +258,8 @@ def _written(path: Path, crc: int) -> Iterator[bytes | bytearray]:
             yield line
     if found != crc:
         raise PlumblineError(
-            f"{path}: its CRC-32 is {found:08x}, and was {crc:08x} when it was written: the disk changed it; delete "
-            f"{path.parent.parent} to begin anew"
+            f"{path}: its CRC-32 is {found:08x}, and was {crc:08x} when it was written: the disk corrupted it; delete "
+            f"{path.parent.parent} to start again"
         )
 
 

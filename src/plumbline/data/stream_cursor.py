@@ -110,13 +110,13 @@ class Kept:
             return
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PlumblineError(
-                f"{path}: not what was written there ({type(error).__name__}: {error}); delete {self.folder} to begin "
-                "anew"
+                f"{path}: not what was written there ({type(error).__name__}: {error}); delete {self.folder} to start "
+                "again"
             ) from error
         self._saved = self.tally.bytes
         print(
             f"{self.folder}: {self.tally.bytes / 1e6:,.1f} MB of text ({self.at.number:,} rows) were read before; "
-            "reading goes on from there",
+            "reading continues from there",
             file=sys.stderr,
         )
 
@@ -136,9 +136,9 @@ class Kept:
         aside = free_name(self.folder, "larger")
         os.replace(self.folder, aside)
         print(
-            f"{key(self.corpus, 'packs')}: {limit / 1e6:,.1f} MB of text are wanted now, and "
-            f"{self.tally.bytes / 1e6:,.1f} MB were read before, which is another corpus: reading begins anew, and "
-            f"what was there is kept as {aside}, until you delete it",
+            f"{key(self.corpus, 'packs')}: {limit / 1e6:,.1f} MB of text are needed now, and "
+            f"{self.tally.bytes / 1e6:,.1f} MB were read before, which is another corpus: reading starts again, and "
+            f"the old text is kept as {aside}, until you delete it",
             file=sys.stderr,
         )
         measured = self.measured
@@ -188,7 +188,7 @@ class Kept:
         found, was = sha256_file(path) if path.is_file() else "that of no file", self.whole["splits"][split][1]
         if found != was:
             raise PlumblineError(
-                f"{path}: its sha256 is {found}, and was {was}; delete {self.folder} to read the data set anew"
+                f"{path}: its sha256 is {found}, and was {was}; delete {self.folder} to read the data set again"
             )
         return path
 
@@ -220,8 +220,7 @@ class Kept:
                 fsync_directory(whole)
             except OSError as error:
                 print(
-                    f"{whole}: no hard links here ({error.strerror}): a fetch that is asked for more will read all of "
-                    "it again",
+                    f"{whole}: no hard links here ({error.strerror}): a larger fetch will read all of it again",
                     file=sys.stderr,
                 )
                 shutil.rmtree(self.folder)
@@ -244,6 +243,7 @@ def _unused(folder: Path) -> str:
         words = "it does not say what"
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.stat().st_nlink == 1)
     return (
-        f"{folder}: was read of something else, or otherwise, than is asked for now ({words}), so it is not used; it "
+        f"{folder}: was read from other data, or in another way, than is asked for now ({words}), so it is not "
+        "used; it "
         f"takes {size / 1e6:,.1f} MB until you delete it"
     )

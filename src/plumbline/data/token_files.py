@@ -48,7 +48,7 @@ def header(path: Path) -> tuple[str, int] | None:
         return None
     known, dtype = _HEADERS[magic]
     if version != known:
-        raise PlumblineError(f"{path}: a header of magic {magic} and version {version}; only version {known} is read")
+        raise PlumblineError(f"{path}: a header with magic {magic} and version {version}; only version {known} is read")
     expected = HEADER_BYTES + count * (2 if dtype == "uint16" else 4)
     if path.stat().st_size != expected:
         raise PlumblineError(
@@ -76,12 +76,12 @@ def require(
         if dtype or document_end is not None:
             name = "dtype" if dtype else "document_end"
             raise PlumblineError(
-                f"{key(corpus, f'local.{name}')}: {folder} holds no token files (*.bin, *.npy), which alone it is "
-                "about; remove the key, or give the folder that holds them"
+                f"{key(corpus, f'local.{name}')}: {folder} holds no token files (*.bin, *.npy), to which alone it "
+                "applies; remove the key, or give the folder that holds them"
             )
         if kind == "given":
             raise PlumblineError(
-                f"{tokenizer_key}: given: it is the {TOKENIZER} beside token files (*.bin, *.npy), and {folder} holds "
+                f"{tokenizer_key}: given: it is the {TOKENIZER} next to token files (*.bin, *.npy), and {folder} holds "
                 "none; give their folder, or let the tokenizer be byte_level_bpe or gpt2"
             )
         return
@@ -94,7 +94,7 @@ def require(
     if kind not in ("given", "gpt2"):
         raise PlumblineError(
             f"{tokenizer_key}: {kind}: {folder} holds token files ({first}), which have a tokenizer already: write "
-            f"`given` for the {TOKENIZER} in that folder, or `gpt2`, and its `vocabulary`"
+            f"`given` to use the {TOKENIZER} in that folder, or `gpt2`, and its `vocabulary`"
         )
     if kind == "given" and not (folder / TOKENIZER).is_file():
         raise PlumblineError(

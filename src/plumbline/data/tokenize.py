@@ -113,16 +113,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.tokenize", description=__doc__.splitlines()[0])
     parser.add_argument("--documents", required=True, type=Path, help="train.jsonl or validation.jsonl")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
-    parser.add_argument("--shard", required=True, type=int, help="which shard, from 0")
-    parser.add_argument("--shards", required=True, type=int, help="how many shards in all")
+    parser.add_argument("--shard", required=True, type=int, help="number of the shard, from 0")
+    parser.add_argument("--shards", required=True, type=int, help="number of shards in all")
     parser.add_argument("--out", required=True, type=Path, help="FILE.npy")
-    parser.add_argument("--folder", type=path_or_none, help="of the token files that the documents were cut from")
-    parser.add_argument("--corpus", default="", metavar="NAME", help="a file of config/corpora, for messages")
+    parser.add_argument("--folder", type=path_or_none, help="of the token files with the documents")
+    parser.add_argument("--corpus", default="", metavar="NAME", help="a file of config/corpora, named in messages")
     parser.add_argument(
-        "--dtype", choices=token_files.DTYPES, default="", help="token files: type of ids that no file says"
+        "--dtype", choices=token_files.DTYPES, default="", help="token files: type of the ids, if no file states it"
     )
     parser.add_argument("--document-end", type=token_id, metavar="ID", help="token files: the id that ends a document")
-    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args(arguments)
     if not 0 <= given.shard < given.shards:
         raise PlumblineError(f"--shard {given.shard}: shards are numbered 0 to {given.shards - 1}")

@@ -120,7 +120,7 @@ def _write(pack: Pack, record: Path, content: Record) -> None:
 
 def _unrecorded(pack: Pack, record: Path, error: OSError) -> None:
     print(
-        f"{record}: {error.strerror}: it cannot be recorded that {pack.path} was verified, so the next start reads all "
+        f"{record}: {error.strerror}: cannot record that {pack.path} was verified, so the next start reads all "
         "its shards again",
         file=sys.stderr,
     )

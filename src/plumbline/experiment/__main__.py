@@ -31,26 +31,37 @@ def arguments() -> argparse.ArgumentParser:
     better = parser.add_mutually_exclusive_group()
     better.add_argument("--higher-is-better", dest="higher", action="store_true", default=None)
     better.add_argument("--lower-is-better", dest="higher", action="store_false", default=None)
-    add("--baseline", metavar="METHOD", help="the method that the others are compared with")
+    add("--baseline", metavar="METHOD", help="the method to compare with")
     add("--metric", default=columns.metric, help="the column of numbers, or a metric's name in the column 'metric'")
     for column in ("method", "seed", "value", "commit", "status"):
         add(f"--{column}-column", metavar="COLUMN", default=getattr(columns, column), help="default: %(default)s")
-    add("--shape", choices=["table", "search"], help="default: what the columns say")
+    add("--shape", choices=["table", "search"], help="default: as the columns say")
     add(
         "--alpha",
         type=float,
         default=ALPHA,
-        help="promised share of errors, of the tries against this baseline in this metric; default: %(default)s",
+        help="promised error rate over all tries against this baseline in this metric; default: %(default)s",
     )
-    add("--minimum-gain", type=float, default=0.0, metavar="GAIN", help="a gain has to be above this; default: 0")
-    add("--claimed-gain", type=float, metavar="GAIN", help="the gain that somebody claims, to be held or ruled out")
-    add("--sigma", type=float, help="standard deviation of one run, from elsewhere")
-    add("--sigma-runs", type=int, metavar="N", help="how many runs --sigma is from; without: it is taken as exact")
-    add("--paired", action="store_true", help="let the differences at the same seed decide")
-    add("--planned", type=int, default=0, metavar="TRIES", help="tries planned in all, paid for from the first on")
-    add("--ledger", type=Path, metavar="LEDGER.jsonl", help="default: ledger.jsonl beside the results")
-    add("--out", type=Path, metavar="PAGE.md", help="default: RESULTS.verdict.md; PAGE.json lies beside")
-    add("--check-page", type=Path, metavar="PAGE.md", help="hold a page against its ledger, and judge nothing")
+    add("--minimum-gain", type=float, default=0.0, metavar="GAIN", help="a gain must exceed this; default: 0")
+    add("--claimed-gain", type=float, metavar="GAIN", help="a claimed gain, to be ruled out or not")
+    add("--sigma", type=float, help="standard deviation of one run, from other runs")
+    add(
+        "--sigma-runs",
+        type=int,
+        metavar="N",
+        help="number of runs behind --sigma; without it --sigma is taken as exact",
+    )
+    add("--paired", action="store_true", help="decide by the differences at the same seed")
+    add(
+        "--planned",
+        type=int,
+        default=0,
+        metavar="TRIES",
+        help="planned number of tries, corrected for from the first on",
+    )
+    add("--ledger", type=Path, metavar="LEDGER.jsonl", help="default: ledger.jsonl next to the results")
+    add("--out", type=Path, metavar="PAGE.md", help="default: RESULTS.verdict.md, with a PAGE.json next to it")
+    add("--check-page", type=Path, metavar="PAGE.md", help="check a page against its ledger, and judge nothing")
     return parser
 
 
@@ -86,7 +97,7 @@ def request(given: argparse.Namespace, repeat: str) -> numbers.Request:
     if given.results is None:
         raise PlumblineError("name a file of numbers, as in: python -m plumbline.experiment results.csv")
     if given.higher is None:
-        raise PlumblineError("say --higher-is-better or --lower-is-better: a verdict does not guess it from a name")
+        raise PlumblineError("give --higher-is-better or --lower-is-better: it is not guessed from a name")
     terms = Terms(
         higher=given.higher,
         alpha=given.alpha,
@@ -126,13 +137,13 @@ def check(page: Path, ledger: Path | None) -> int:
     """
     said = ledgers.stated(page)
     if said is None:
-        raise PlumblineError(f"{page} is no page of a verdict: it says nothing of a ledger, or is not there")
+        raise PlumblineError(f"{page} is not a page of a verdict: it names no ledger, or does not exist")
     held = ledgers.read(ledger or page.parent / said.name)
     came = ledgers.compare(held, page, said)
     if came and (families := _families(page)) is not None:
         came = sum(entry.family in families for entry in held.entries[said.length :])
     length = counted(len(held), "entry", "entries")
-    print(f"{held.path}: {length}, the chain is whole, and holds the {said.length} of {page}")
+    print(f"{held.path}: {length}, the chain is intact and contains the {said.length} of {page}")
     if came:
         more = counted(came, "entry", "entries")
         print(f"{more} came since: make the page again, its p-values may be corrected for too few tries")

@@ -86,17 +86,17 @@ def require(found: dict[str, Any], path: str) -> None:
         PlumblineError: naming every check that failed.
     """
     if failing := sentences(found, path, "failed"):
-        raise PlumblineError("\n".join([*failing, "nothing was trained; mend the component, and ask again"]))
+        raise PlumblineError("\n".join([*failing, "nothing was trained; fix the component and run the command again"]))
 
 
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `python -m plumbline.experiment.checks`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.experiment.checks"), description=described(__doc__))
-    parser.add_argument("mine", metavar="FILE.yaml", help="a file of your own that says `extends:`")
+    parser.add_argument("mine", metavar="FILE.yaml", help="your file that says `extends:`")
     parser.add_argument("--preset", choices=PRESETS, default="demo")
     parser.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
     parser.add_argument(
-        "--out", type=Path, metavar="CHECKS.json", help="also write what was found there, if every check could be made"
+        "--out", type=Path, metavar="CHECKS.json", help="also write the results there, if every check could be run"
     )
     return parser
 

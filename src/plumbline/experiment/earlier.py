@@ -35,7 +35,7 @@ def known(folder: Path, but: str) -> list[dict[str, Any]]:
         try:
             numbers = json.loads(path.read_text(encoding="utf-8"))
         except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise PlumblineError(f"{path} is not JSON ({error}); remove it, its page's target makes it anew") from error
+            raise PlumblineError(f"{path} is not JSON ({error}); remove it, its page's target rebuilds it") from error
         if isinstance(numbers, dict) and numbers.get(KEY):
             found.append(numbers[KEY])
     return found
@@ -56,7 +56,7 @@ def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> Order | None:
             pairs[key] = pair(*here[1], *there[1])
     if len(pairs) < 2:
         return None
-    source = f"your runs, of {len(entries)} pages"
+    source = f"your runs, from {len(entries)} pages"
     return Order(source=source, metric=label, methods=len(methods), alike=sum(pairs.values()), pairs=len(pairs))
 
 

@@ -227,7 +227,7 @@ def judge_all(
         )
     others = sorted(set(values) - {baseline})
     if not others:
-        raise PlumblineError(f"there is no method beside the baseline {baseline!r}; add the rows of one")
+        raise PlumblineError(f"there is no method besides the baseline {baseline!r}; add the rows of one")
     count = len(others) if tries is None else tries
     return {name: judge(name, values[name], values[baseline], terms, tries=count) for name in others}
 
@@ -247,14 +247,14 @@ def _noise(name: str, ours: np.ndarray, theirs: np.ndarray, terms: Terms) -> tup
         if len(theirs) < 2:
             raise PlumblineError(
                 "the baseline has one seed, so there is no noise floor: run the same configuration again with another "
-                "seed, or give --sigma (and --sigma-runs) from elsewhere"
+                "seed, or give --sigma (and --sigma-runs) from other runs"
             )
         freedom = len(ours) + len(theirs) - 2
         squares = sum(float(((side - side.mean()) ** 2).sum()) for side in (ours, theirs))
         sigma = math.sqrt(squares / freedom)
     if sigma <= _rounding(ours, theirs):
-        what = "differ alike at every seed" if terms.paired else "have no spread over seeds"
-        remedy = "leave out --paired" if terms.paired else "give --sigma from elsewhere"
+        what = "differ equally at every seed" if terms.paired else "have no spread over seeds"
+        remedy = "leave out --paired" if terms.paired else "give --sigma from other runs"
         raise PlumblineError(
             f"{name!r} and the baseline {what}, so there is no noise floor: are these seeds copies of one run? If they "
             f"are not, {remedy}"

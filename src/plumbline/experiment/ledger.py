@@ -156,10 +156,12 @@ def append(path: Path, entries: Sequence[Entry]) -> Ledger:
             os.fsync(descriptor)
         except OSError as error:
             os.ftruncate(descriptor, len(content))
-            raise PlumblineError(f"{path}: nothing was entered ({error.strerror}); make room and repeat") from None
+            raise PlumblineError(
+                f"{path}: nothing was entered ({error.strerror}); free disk space and repeat"
+            ) from None
         if written != len(added):
             os.ftruncate(descriptor, len(content))
-            raise PlumblineError(f"{path}: nothing was entered (the disk is full); make room and repeat")
+            raise PlumblineError(f"{path}: nothing was entered (the disk is full); free disk space and repeat")
         return _parsed(path, content + added)
 
 
@@ -200,14 +202,15 @@ def compare(ledger: Ledger, page: Path, said: Stated) -> int:
     """
     if len(ledger) < said.length:
         raise PlumblineError(
-            f"{ledger.path} has {len(ledger)} entries, but {page} was made when it had {said.length}: its tail was "
-            f"cut, or it is another ledger. Put back the file that had them (line {said.length}: hash {said.head[:12]})"
+            f"{ledger.path} has {len(ledger)} entries, but {page} was made when it had {said.length}: it was "
+            "truncated, "
+            f"or it is another ledger. Restore the file that had them (line {said.length}: hash {said.head[:12]})"
         )
     there = (NO_HEAD, *ledger.hashes)[said.length]
     if there != said.head:
         raise PlumblineError(
             f"{ledger.path}, line {said.length}: the hash is {there[:12]}, but {page} says {said.head[:12]}: the "
-            "ledger was written anew, or is another one. Put back the one that the page was made with"
+            "ledger was rewritten, or is another one. Restore the one that the page was made with"
         )
     return len(ledger) - said.length
 
@@ -232,12 +235,12 @@ def _parsed(path: Path, content: bytes) -> Ledger:
             head = record["hash"]
         except (ValueError, KeyError, TypeError, RecursionError):
             raise PlumblineError(
-                f"{path}, line {number} is no entry; put it back. A ledger is only ever appended to"
+                f"{path}, line {number} is not an entry; restore it. A ledger is only ever appended to"
             ) from None
         if not whole:
             raise PlumblineError(
                 f"{path}, line {number}: the chain of hashes is broken here: this line was edited, or one before it "
-                "was removed, put in or moved. A ledger is only ever appended to; put the file back as it was"
+                "was removed, inserted or moved. A ledger is only ever appended to; restore the file"
             )
         entries.append(entry)
         hashes.append(head)
@@ -280,8 +283,9 @@ def _without_torn_line(path: Path, descriptor: int) -> bytes:
     os.fsync(descriptor)
     number = content.count(b"\n") + 1
     print(
-        f"{path}, line {number} was torn, as by a power cut before its page was made: its {len(torn)} bytes are in "
-        f"{aside}, and the {number - 1} entries before it stand",
+        f"{path}, line {number} is incomplete, as after a power cut before its page was made: its {len(torn)} bytes "
+        "are in "
+        f"{aside}, and the {number - 1} entries before it hold",
         file=sys.stderr,
     )
     return content[:begin]

@@ -62,7 +62,7 @@ def verdict(request: Request) -> Verdict:
             ledger that this one is not a continuation of.
     """
     if request.planned < 0:
-        raise PlumblineError(f"--planned {request.planned} is a number of tries, 1 or more")
+        raise PlumblineError(f"--planned {request.planned} must be a number of tries, 1 or more")
     rows = read_rows(request.path)
     kind = request.kind or shape(rows, request.columns)
     if kind == "table":
@@ -78,10 +78,10 @@ def write(request: Request) -> Verdict:
     """
     if request.page.suffix != ".md":
         raise PlumblineError(
-            f"--out {request.page} must end in .md; the numbers go beside it, in a file ending in .json"
+            f"--out {request.page} must end in .md; the numbers go next to it, in a file ending in .json"
         )
     if request.page.exists() and ledgers.stated(request.page) is None:
-        raise PlumblineError(f"{request.page} is there and is no page of a verdict; name another file with --out")
+        raise PlumblineError(f"{request.page} exists and is not a page of a verdict; name another file with --out")
     made = verdict(request)
     files.atomic_write_json(request.page.with_suffix(".json"), made.numbers)
     files.atomic_write_text(request.page, made.page)
@@ -186,7 +186,7 @@ def _enter(request: Request, entries: list[Entry]) -> Ledger:
 
 def _section(request: Request, ledger: Ledger, baseline: str, metric: str) -> str:
     tries, there, planned = (count(baseline, metric) for count in (ledger.tries, ledger.made, ledger.planned))
-    more = f" {planned} were announced with --planned, and are paid for from the first on." if planned else ""
+    more = f" {planned} were announced with --planned, and are corrected for from the first on." if planned else ""
     if there > planned > 0:
         more = f" {planned} were announced with --planned, fewer than were made."
     if other := len({entry.identity for entry in ledger.entries}) - there:
@@ -194,17 +194,17 @@ def _section(request: Request, ledger: Ledger, baseline: str, metric: str) -> st
     return (
         f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among them; every p "
         f"is multiplied by {tries}.{more} The page holds for this state of the ledger: after another "
-        "try, make it again.\n\n" + ledgers.statement(ledger, request.page.parent)
+        "try, rebuild it.\n\n" + ledgers.statement(ledger, request.page.parent)
     )
 
 
 def _repeat(request: Request) -> str:
     check = f"python -m plumbline.experiment --check-page {shlex.quote(shown(request.page))}"
     return (
-        "\n## How to repeat\n\nThe same numbers again are no new try.\n\n"
+        "\n## How to repeat\n\nThe same numbers again are not a new try.\n\n"
         f"```console\n$ {request.repeat}\n$ {check}\n```\n\n"
-        "The second line holds this page against the ledger: whether lines were removed since, and whether any "
-        "came.\n"
+        "The second command checks this page against the ledger: whether lines were removed or added "
+        "since.\n"
     )
 
 

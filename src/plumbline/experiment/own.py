@@ -185,15 +185,15 @@ def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `python -m plumbline.experiment.own`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.experiment.own"), description=described(__doc__))
     add = parser.add_argument
-    add("mine", metavar="FILE.yaml", help="a file of your own that says `extends:`")
+    add("mine", metavar="FILE.yaml", help="your file that says `extends:`")
     add("--preset", choices=PRESETS, default="demo")
     add("--work", type=Path, help="where the runs are (default work/PRESET)")
     add("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
-    add("--checks", type=Path, help="what was found before the runs (default: below --work)")
-    add("--ledger", type=Path, help="default: ledger.jsonl beside the page")
-    add("--planned", default="", metavar="DIGEST", help="refuse where the runs have another digest")
-    add("--made-of", default="", help="what a plan says this is made of, to be recorded")
-    add("--out", type=Path, required=True, metavar="PAGE.md", help="the page; PAGE.json lies beside")
+    add("--checks", type=Path, help="results of the checks before the runs (default: below --work)")
+    add("--ledger", type=Path, help="default: ledger.jsonl next to the page")
+    add("--planned", default="", metavar="DIGEST", help="refuse if the runs have another digest")
+    add("--made-of", default="", help="fingerprint from the plan, to be recorded")
+    add("--out", type=Path, required=True, metavar="PAGE.md", help="the page, with a PAGE.json next to it")
     return parser
 
 
@@ -201,7 +201,7 @@ def main() -> None:
     """Write the page of a user's own file, and print its first sentence."""
     given = arguments().parse_args()
     if given.out.suffix != ".md":
-        raise PlumblineError(f"--out {given.out} must end in .md; the numbers go beside it, in a file ending in .json")
+        raise PlumblineError(f"--out {given.out} must end in .md; the numbers go next to it, in a file ending in .json")
     mine = own.load(given.mine, given.preset, source=given.source)
     work = given.work or Path("work") / given.preset
     request = Request(

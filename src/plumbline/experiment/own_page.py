@@ -90,16 +90,16 @@ def page(result: Result) -> str:
     sections += [_parity(result), "## Evidence", _how(result)]
     for baseline, judged in groups.items():
         every = list(judged.values())
-        sections += [pages.decides(every[0]), pages.evidence(every, baseline), "Beside it, deciding nothing:"]
+        sections += [pages.decides(every[0]), pages.evidence(every, baseline), "Also shown, not deciding:"]
         sections += [pages.beside(every), pages.same_seeds(every, "paired: true")]
-    sections += ["### By other measures, deciding nothing", _measures(seen, result.lost)]
+    sections += ["### By other metrics, not deciding", _measures(seen, result.lost)]
     sections += _downstream(seen, result.lost)
     sections += ["## The larger scale", _larger(result), "## Stability and cost", _cost(seen)]
     for judged in groups.values():
         sections += ["## Power", pages.power(list(judged.values())), _hours(seen, judged)]
     sections += ["## What such a verdict is worth at another scale", _orders(result)]
     if result.published:
-        sections += ["## Published beside reproduced", _published(result.published)]
+        sections += ["## Published next to reproduced", _published(result.published)]
     sections += ["## Ledger", _ledger(result), "## Limits", _limits(result), "## Runs", _runs(seen)]
     sections += ["## How to repeat", _repeat(result)]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -126,7 +126,7 @@ def _each(result: Result) -> list[str]:
 def _checks(result: Result) -> str:
     size, found = result.found["size"], result.found["methods"]
     starts = [name(method) for method, entry in found.items() if entry["starts_as"]]
-    begins = f" With their baseline's logits start: {', '.join(starts)}." if starts else ""
+    begins = f" Initialised with their baseline's logits: {', '.join(starts)}." if starts else ""
     return (
         f"Before anything was trained, {', '.join(result.found['checks'])} held for "
         f"{formatting.listed([name(method) for method in found])}, tried on models of {size['layers']} layers and "
@@ -157,7 +157,8 @@ def _how(result: Result) -> str:
         loss = f" A run's loss is the mean of its evaluations in the last {100 * asked['last']:g} % of its steps."
     return (
         f"{name(shown(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
-        f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether before the runs, nothing here can tell."
+        f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether that was before the runs cannot be checked "
+        "here."
         f"{loss} With any numbers of seeds the deciding test "
         "errs as often as it promises if runs are normal and spread alike; more of them find smaller gains."
     )
@@ -179,7 +180,7 @@ def _measures(seen: Seen, lost: dict[str, list[str]]) -> str:
             rows.append((name(method), measure.label, *means, *found))
     nothing = "The study evaluates nothing else."
     if len(lost) == len(seen.mine.against):
-        nothing = "Of every method a seed diverged: there is nothing to compare."
+        nothing = "Every method has a diverged seed: there is nothing to compare."
     columns = ("method", "measure", "mean", "baseline's", "gain", "gain / sigma", "p, of this alone")
     return grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
 
@@ -210,7 +211,7 @@ def _downstream(seen: Seen, lost: dict[str, list[str]]) -> list[str]:
             grid(("task", "items", "accuracy more", "Welch's t", "p"), rows),
             f"Stouffer over {tasks.plain.tasks} tasks{missing}: Z = {tasks.plain.z:.2f}, p = "
             f"{formatting.p(tasks.plain.p_two_sided)} if tasks were independent; with their correlation over these few "
-            f"seeds {with_tasks}. It decides nothing.",
+            f"seeds {with_tasks}. It does not decide.",
         ]
     return sections
 
@@ -218,7 +219,7 @@ def _downstream(seen: Seen, lost: dict[str, list[str]]) -> list[str]:
 def _larger(result: Result) -> str:
     seen, rows = result.seen, []
     if seen.mine.larger is None:
-        return f"None was asked for (`larger:` in {name(shown(seen.mine.path))}): nothing is said of other sizes."
+        return f"None was asked for (`larger:` in {name(shown(seen.mine.path))}): nothing follows for other sizes."
     for method in seen.mine.against:
         one = seen.larger(method)
         if one is None:
@@ -249,8 +250,9 @@ def _cost(seen: Seen) -> str:
     columns = ("method", "scale", "diverged", "largest gradient norm / median", "parameters", "seconds a step")
     return (
         grid((*columns, "peak memory, MB"), rows)
-        + "\n\nSeconds a step are wall time of whole runs, validation included, medians over seeds, beside whatever "
-        "else the machine did: no benchmark. Peak memory is of a GPU what torch allocated on it, of a processor what "
+        + "\n\nSeconds a step are wall time of whole runs, validation included, medians over seeds, next to whatever "
+        "else the machine did: not a benchmark. Peak memory is, on a GPU, what torch allocated on it and, on a "
+        "processor, what "
         "the trainer's process held; medians over the seeds that recorded it."
     )
 
@@ -262,7 +264,8 @@ def _hours(seen: Seen, judged: dict[str, Judgement]) -> str:
         if needed := each.seeds_to_decide:
             ours, theirs = (seen.hours(seen.mine.scale, side) for side in (method, seen.mine.against[method]))
             said.append(
-                f"- {name(method)}: {needed:,} seeds of each are about {needed * (ours + theirs):.3g} device-hours, if "
+                f"- {name(method)}: {needed:,} seeds of each take about {needed * (ours + theirs):.3g} "
+                "device-hours, if "
                 f"a run takes the {ours:.3g} h, and one of the baseline the {theirs:.3g} h, that they took here."
             )
     return "\n".join(said)
@@ -270,15 +273,15 @@ def _hours(seen: Seen, judged: dict[str, Judgement]) -> str:
 
 def _orders(result: Result) -> str:
     if not result.orders:
-        return "No table of the study's document has the same methods at two scales, nor do these runs give two pairs."
+        return "No table of the study's paper has the same methods at two scales, nor do these runs give two pairs."
     rows = [
         (one.source, one.metric, str(one.methods), f"{one.alike:g} of {one.pairs}", formatting.percent(one.share))
         for one in result.orders
     ]
     return (
-        "Decision accuracy: of all pairs of methods with a value at both scales, those that the smaller scale orders "
-        "as the larger one does. Chance is 50 %.\n\n"
-        + grid(("whose", "by", "methods", "pairs ordered alike", "share"), rows)
+        "Decision accuracy: of all pairs of methods with a value at both scales, those with the same order "
+        "at both scales. Chance is 50 %.\n\n"
+        + grid(("whose", "by", "methods", "pairs in the same order", "share"), rows)
     )
 
 
@@ -295,7 +298,7 @@ def _ledger(result: Result) -> str:
     said = []
     for baseline, count in result.tries.items():
         there, planned = (ask(baseline, metric) for ask in (result.ledger.made, result.ledger.planned))
-        more = f"; {planned} were announced (`tries:`) and are paid for from the first on" if planned else ""
+        more = f"; {planned} were announced (`tries:`) and are corrected for from the first on" if planned else ""
         if there > planned > 0:
             more = f"; {planned} were announced (`tries:`), fewer than were made"
         said.append(
@@ -305,7 +308,7 @@ def _ledger(result: Result) -> str:
     ours = sum(result.ledger.made(baseline, metric) for baseline in result.tries)
     if other := len({entry.identity for entry in result.ledger.entries}) - ours:
         said.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
-    again = f"Asked for again (`{_command(mine)}`), the page is made anew when tries came."
+    again = f"Asked for again (`{_command(mine)}`), the page is rebuilt when there are new tries."
     return "\n\n".join([" ".join([*said, again]), result.statement])
 
 
@@ -313,31 +316,30 @@ def _limits(result: Result) -> str:
     seen, mine = result.seen, result.seen.mine
     every = list(result.judged.values())
     said = [
-        f"A verdict is of its size: {mine.study.scale_label(mine.scale)} at preset {mine.study.preset}. A claim about "
-        "a larger model is neither held nor refuted by it.",
+        f"A verdict is of its size: {mine.study.scale_label(mine.scale)} at preset {mine.study.preset}. It neither "
+        "supports nor refutes a claim about a larger model.",
         *_recipe(mine),
     ]
     if every:
         said += pages.limits(every, every[0].terms)
     proxies = sorted(task for task, source in seen.frames.task_sources.items() if "proxy" in source)
     if proxies:
-        said.append(f"Stand-ins made from held-out documents, no benchmarks: {', '.join(proxies)}.")
+        said.append(f"Stand-ins made from held-out documents, not benchmarks: {', '.join(proxies)}.")
     if mine.larger is not None and len(mine.asked["larger_seeds"]) == 1:
         said.append("The larger scale has one seed of each: its sign is a single draw.")
     said += [
-        f"{name(method)} lost {', '.join(runs)} at the larger scale: nothing is said of a gain there, for the other "
-        "seeds would choose among its runs."
+        f"{name(method)} lost {', '.join(runs)} at the larger scale: no gain is given there, since using the other "
+        "seeds would select among its runs."
         for method in mine.compared
         if (runs := seen.lost_larger(method))
     ]
     for baseline in mine.references:
         if lost := seen.diverged(mine.scale, baseline):
             said.append(
-                f"{counted(len(lost), 'run')} of {name(baseline)} diverged and stand nowhere: {', '.join(lost)}."
+                f"{counted(len(lost), 'run')} of {name(baseline)} diverged and are not used: {', '.join(lost)}."
             )
     said += [
-        f"{name(method)} lost {', '.join(runs)}; its other seeds decide nothing."
-        for method, runs in result.lost.items()
+        f"{name(method)} lost {', '.join(runs)}; its other seeds do not decide." for method, runs in result.lost.items()
     ]
     said += seen.frames.notes
     return "\n".join(f"- {one}" for one in said)
@@ -350,7 +352,7 @@ def _recipe(mine: Mine) -> list[str]:
         if differs := differences(*(mine.runs(mine.scale, each)[0].spec for each in (method, baseline))):
             said.append(f"{name(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
     return said or [
-        "The recipe is that of the study: no method's own learning rate was looked for, nor the baseline's."
+        "The recipe is that of the study: no learning rate was tuned, neither for a method nor for the baseline."
     ]
 
 
@@ -370,7 +372,7 @@ def _runs(seen: Seen) -> str:
 def _repeat(result: Result) -> str:
     check = f"python -m plumbline.experiment --check-page {shlex.quote(shown(result.page))}"
     return (
-        "Finished runs are used as they are; the same file again is no new try, one more seed is.\n\n"
+        "Finished runs are used as they are; the same file again is not a new try, one more seed is.\n\n"
         f"```console\n$ {_command(result.seen.mine)}\n$ {check}\n```"
     )
 

@@ -32,7 +32,7 @@ def sentence(judged: Judgement, baseline: str, metric: str) -> str:
             f"{name(judged.name)} survives at p = {formatting.p(judged.p_corrected)}, corrected for "
             f"{counted(judged.tries, 'try', 'tries')}: with {seeds} it "
             f"{formatting.moved(judged.gain, metric, sigma, higher=terms.higher)} ({judged.z:.1f} sigma"
-            f"{asked and f'; asked is{asked}'}), between {fixed(judged.low, sigma)} and "
+            f"{asked and f'; required is{asked}'}), between {fixed(judged.low, sigma)} and "
             f"{fixed(judged.high, sigma)}{claim}."
         )
     if judged.outcome is Outcome.OPEN:
@@ -43,12 +43,12 @@ def sentence(judged: Judgement, baseline: str, metric: str) -> str:
             )
         if needed := judged.seeds_to_decide if claimed is None else judged.seeds_for(claimed):
             would += f"; {needed} of each would find a gain of that size"
-        return f"{name(judged.name)} cannot be decided with {seeds}: {seen}{asked and f', asked is{asked}'}{would}."
-    claim = "" if terms.claimed_gain is None else f", and the {terms.claimed_gain:g} that is claimed is ruled out"
+        return f"{name(judged.name)} cannot be decided with {seeds}: {seen}{asked and f', required is{asked}'}{would}."
+    claim = "" if terms.claimed_gain is None else f", and the claimed {terms.claimed_gain:g} is ruled out"
     if judged.t < 0 and judged.p_corrected <= terms.alpha:
         claim += ", and it is worse" if not asked else f", and it is worse than {terms.minimum_gain:g} better"
     return (
-        f"{name(judged.name)} does not survive: with {seeds} {seen}{asked and f', asked is{asked}'}{claim}; "
+        f"{name(judged.name)} does not survive: with {seeds} {seen}{asked and f', required is{asked}'}{claim}; "
         f"gains above {fixed(judged.high, sigma)} are ruled out, and from {fixed(judged.resolved, sigma)} on these "
         f"seeds would have found one with {percent(POWER)} chance."
     )
@@ -96,7 +96,7 @@ def table_page(judged: Mapping[str, Judgement], baseline: str, metric: str, *, r
         "## Evidence",
         f"{read} {decides(every[0])}",
         evidence(every, baseline),
-        "Beside it, deciding nothing:",
+        "Also shown, not deciding:",
         beside(every),
         same_seeds(every),
         "## Power",
@@ -121,7 +121,7 @@ def decides(judged: Judgement) -> str:
         "pooled t": "Student's t, two-sided, with sigma pooled over the seeds of the method and the baseline",
         "paired t": "the paired t, two-sided, over the seeds that both have; sigma is that of a difference",
     }.get(terms.test, f"{terms.test}, two-sided")
-    against = f" The gain asked for is more than {terms.minimum_gain:g}." if terms.minimum_gain else ""
+    against = f" The required gain is more than {terms.minimum_gain:g}." if terms.minimum_gain else ""
     return (
         f"{direction(terms)}; gains count upwards. What decides: {test}; p times the ledger's "
         f"{counted(judged.tries, 'try', 'tries')} (Bonferroni) must be at most {terms.alpha:g}.{against}"
@@ -189,7 +189,7 @@ def same_seeds(every: Sequence[Judgement], spelt: str = "--paired") -> str:
             )
     if not said or every[0].terms.paired:
         return ""
-    choice = f"`{spelt}` lets the pairs decide; chosen after this page it is another try, and the ledger counts it."
+    choice = f"`{spelt}` makes the pairs decide; chosen after this page it is another try, which the ledger counts."
     return "\n".join(f"- {one}." for one in said) + f"\n\n{choice}"
 
 
@@ -212,7 +212,7 @@ def power(every: Sequence[Judgement]) -> str:
         )
     columns = ["method", f"smallest gain found with {percent(POWER)} chance", "in sigma"]
     columns += [f"chance to find {gain:g} sigma" for gain in GAINS]
-    columns += ["the seen gain reaches it", "seeds of each that would find the seen gain"]
+    columns += ["the observed gain reaches it", "seeds of each that would find the observed gain"]
     return (
         grid(columns, rows)
         + "\n\nChances are for this number of tries and, in units of sigma, exact; in the metric's units they take "
@@ -224,29 +224,29 @@ def power(every: Sequence[Judgement]) -> str:
 def limits(every: Sequence[Judgement], terms: Terms) -> list[str]:
     """List the sentences about what the verdict does not say and what it assumes."""
     limits = [
-        "A verdict is on these runs: other data, scale, or tuning are not in it. What was not put into the ledger is "
+        "A verdict is about these runs, not about other data, scale or tuning. What was not put into the ledger is "
         "not corrected for, and whoever looks at numbers before their verdict has looked.",
         '"Does not survive" says that these runs do not show a gain, not that there is none: see what is ruled out.',
         "Alpha and the minimum gain are as given when this page was made; the ledger does not record them, and "
-        "the same numbers under others are no new try.",
+        "the same numbers with others are not a new try.",
     ]
     if terms.sigma is not None:
-        limits.append(f"Sigma is {terms.sigma:g} because --sigma says so; the spread in the file was not used.")
+        limits.append(f"Sigma is {terms.sigma:g} as given by --sigma; the spread in the file was not used.")
     elif not terms.paired:
         limits.append(
-            "The test assumes that runs are independent and normal, and that a method which does nothing spreads as "
-            "the baseline does."
+            "The test assumes that runs are independent and normal, and that a method which does nothing has the "
+            "baseline's spread."
         )
         limits += [
             f"{name(each.name)}: Welch's test, which does not assume one sigma, gives p = {formatting.p(each.welch.p)} "
             f"before correction: on the other side of {terms.alpha:g} / {each.tries} than p = {formatting.p(each.p)}. "
-            "Look "
-            "at the seeds of both."
+            "Compare "
+            "the seeds of both."
             for each in every
             if not math.isnan(each.welch.p)
             and (each.welch.p <= terms.alpha / each.tries) != (each.p <= terms.alpha / each.tries)
         ]
     for each in every:
         if each.n == 1:
-            limits.append(f"{name(each.name)} has one seed: nothing is known of its own spread.")
+            limits.append(f"{name(each.name)} has one seed: its own spread is unknown.")
     return limits

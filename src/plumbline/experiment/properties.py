@@ -54,18 +54,18 @@ def repeatable(spec: ModelSpec, baseline: ModelSpec) -> str | None:
             for mode in _modes(model):
                 first = model(tokens_BT)
                 if not torch.equal(model(tokens_BT), first):
-                    read = f"read twice{mode}, {_named(tokens_BT)} get other logits"
-                    return f"{read}: noise, or a state kept between calls"
+                    read = f"read twice{mode}, {_named(tokens_BT)} get different logits"
+                    return f"{read}: noise, or state that is kept between calls"
                 model(others)
                 model(others[:, :3])
                 if not torch.equal(model(tokens_BT), first):
                     return (
-                        f"{_named(tokens_BT)} get other logits{mode} after another input was read: "
-                        "a state is kept between calls"
+                        f"{_named(tokens_BT)} get different logits{mode} after another input was read: "
+                        "state is kept between calls"
                     )
                 logits.append(first)
             if not torch.equal(model.eval()(tokens_BT), logits[0]):
-                return f"{_named(tokens_BT)} get other logits after the model read in training: a state is kept"
+                return f"{_named(tokens_BT)} get different logits after the model ran in training mode: state is kept"
     return None
 
 
@@ -192,10 +192,12 @@ def start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     held, held_again = _tensors(model), _tensors(again)
     for name, value in held.items():
         if name not in held_again or not _same(value, held_again[name]):
-            return f"two models of one seed have another {name}: something is not drawn from the seed"
+            return f"two models of one seed have a different {name}: something does not depend on the seed"
     for one, two in ((model, again), (lived, lived_again)):
         if not torch.equal(one(tokens_BT), two(tokens_BT)):
-            return f"two models of one seed give {_named(tokens_BT)} other logits: something is not drawn from the seed"
+            return (
+                f"two models of one seed give {_named(tokens_BT)} other logits: something does not depend on the seed"
+            )
     if torch.equal(model.embedding, other.embedding):
         return "two seeds give the same embedding"
     theirs = create(baseline, init_seed=5)
@@ -204,7 +206,7 @@ def start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     for name, value in model.named_parameters():
         alike = name in values and values[name].shape == value.shape and declared[name].init == expected[name].init
         if alike and same_scale and not torch.equal(value, values[name]):
-            return f"the parameter {name}, which the baseline has too, starts with other values at the same seed"
+            return f"the parameter {name}, which the baseline has too, is initialised differently at the same seed"
     return None
 
 

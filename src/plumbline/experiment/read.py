@@ -69,8 +69,8 @@ class Rows:
         for column, flag in zip(columns, flags, strict=True):
             if column not in self.columns:
                 raise PlumblineError(
-                    f"{self.path} has no column {column!r}; its columns are {list(self.columns)}: name the one that is "
-                    f"meant with {flag}{nearest(column, self.columns)}"
+                    f"{self.path} has no column {column!r}; its columns are {list(self.columns)}: name the right "
+                    f"one with {flag}{nearest(column, self.columns)}"
                 )
 
     def text(self, row: Row, column: str) -> str:
@@ -93,12 +93,12 @@ class Rows:
         try:
             value = float(cell) if "_" not in cell else math.nan
         except ValueError:
-            self.fail(row, column, f"{cell!r} is no number; write it as 0.123 or 1.23e-1, without units")
+            self.fail(row, column, f"{cell!r} is not a number; write it as 0.123 or 1.23e-1, without units")
         if not math.isfinite(value):
             self.fail(
                 row,
                 column,
-                f"{cell!r} is no finite number; a run that diverged has none to compare: take its row out, and say in "
+                f"{cell!r} is not a finite number; a diverged run has none to compare: remove its row, and say in "
                 "your text that it diverged, and how often",
             )
         return value
@@ -130,7 +130,7 @@ def read_rows(path: Path) -> Rows:
         PlumblineError: another ending, not text, no header or rows, a column twice, a row of another length.
     """
     if path.suffix not in SUFFIXES:
-        raise PlumblineError(f"{path} must end in one of {', '.join(SUFFIXES)}, which says how it is written")
+        raise PlumblineError(f"{path} must end in one of {', '.join(SUFFIXES)}, which gives the format")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -148,7 +148,7 @@ def _delimited(path: Path, text: str) -> Rows:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=SUFFIXES[path.suffix], strict=True)
         read = [(lines.line_num, [cell.strip() for cell in cells]) for cells in lines]
     except csv.Error as error:
-        raise PlumblineError(f"{path}, line {lines.line_num}: {error}; mend its quotes") from None
+        raise PlumblineError(f"{path}, line {lines.line_num}: {error}; fix its quotes") from None
     filled = [(line, cells) for line, cells in read if any(cells)]
     columns = tuple(filled[0][1]) if filled else ()
     for column in columns:
@@ -176,7 +176,7 @@ def _json_lines(path: Path, text: str) -> Rows:
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
-            raise PlumblineError(f"{path}, line {line}: is no JSON object on a line of its own")
+            raise PlumblineError(f"{path}, line {line}: is not a JSON object on one line")
         row = Row(line, {key: _cell(path, line, key, value) for key, value in record.items()})
         columns |= dict.fromkeys(row.cells)
         rows.append(row)
@@ -205,7 +205,8 @@ def shape(rows: Rows, columns: Columns) -> Literal["table", "search"]:
     if found["table"] == found["search"]:
         either = "both" if found["table"] else "neither"
         raise PlumblineError(
-            f"{rows.path} has {either} of what tells a table ({columns.method!r} and {columns.seed!r}) from a search's "
+            f"{rows.path} has {either} of what distinguishes a table ({columns.method!r} and {columns.seed!r}) from "
+            "a search's "
             f"log ({columns.commit!r} and {columns.status!r}); its columns are {list(rows.columns)}: name columns "
             "with --method-column and --seed-column, or --commit-column and --status-column, or say --shape"
         )
@@ -237,8 +238,8 @@ def read_table(rows: Rows, columns: Columns) -> Table:
             rows.fail(
                 row,
                 columns.seed,
-                f"{method!r} has seed {seed!r} already in line {lines[method, seed]}; a run counts once: give a repeat "
-                "another seed's name",
+                f"{method!r} has seed {seed!r} already in line {lines[method, seed]}; a run counts once: give a "
+                "repeat another seed",
             )
         lines[method, seed] = row.line
         values.setdefault(method, {})[seed] = rows.number(row, column)

@@ -203,7 +203,7 @@ def judge_search(path: Path, steps: Sequence[Step], terms: Terms, *, tries: int 
     runs = [step for step in steps if step.value is not None]
     if not runs or runs[0].status != "keep":
         line = f", line {runs[0].line}" if runs else ""
-        raise PlumblineError(f"{path}{line}: the first run of a log must be the start, kept; put it there")
+        raise PlumblineError(f"{path}{line}: the first run of a log must be the start, with status keep; put it there")
     start, by_commit = runs[0], _by_commit(runs)
     changes = [group[0] for commit, group in by_commit.items() if commit != start.commit]
     if not changes:
@@ -277,8 +277,8 @@ def _require_first_kept(path: Path, runs: Sequence[Step]) -> None:
     if first.status != "keep" and later is not first:
         raise PlumblineError(
             f"{path}, line {later.line}: {later.commit!r} is kept at another run than its first, which line "
-            f"{first.line} does not keep: whoever runs a change again until it is kept has tried it so often. Give "
-            f"each of these runs a commit of its own ({later.commit!r}, '{later.commit}-2'), so that each counts as a "
+            f"{first.line} does not keep: running a change again until it is kept counts as that many tries. Give "
+            f"each of these runs its own commit ({later.commit!r}, '{later.commit}-2'), so that each counts as a "
             "try"
         )
 
@@ -289,17 +289,17 @@ def _noise(path: Path, start: Step, by_commit: dict[str, list[Step]], terms: Ter
     Of a change, only the runs after the first count: the first was selected.
     """
     if terms.sigma is not None:
-        of = "taken as exact" if terms.sigma_runs is None else f"from {terms.sigma_runs} runs elsewhere"
+        of = "taken as exact" if terms.sigma_runs is None else f"from {terms.sigma_runs} other runs"
         return terms.sigma, 0, f"given as --sigma, {of}"
     groups = [group if commit == start.commit else group[1:] for commit, group in by_commit.items()]
     values = [np.array([_value(step) for step in group]) for group in groups if len(group) > 1]
     freedom = sum(len(group) - 1 for group in values)
     sigma = math.sqrt(sum(float(((group - group.mean()) ** 2).sum()) for group in values) / max(1, freedom))
     if sigma <= 1e-12 * abs(_value(start)):
-        why = "no configuration is run twice" if not freedom else "repeats are all equal, as copies of one run"
+        why = "no configuration was run twice" if not freedom else "all repeats are equal, like copies of one run"
         raise PlumblineError(
-            f"{path}: there is no noise floor, for {why}. Run the start {start.commit!r} twice more or oftener with "
-            f"other seeds and add the rows under the same commit, or give --sigma (and --sigma-runs) from elsewhere"
+            f"{path}: there is no noise floor: {why}. Run the start {start.commit!r} at least twice more with "
+            f"other seeds and add the rows under the same commit, or give --sigma (and --sigma-runs) from other runs"
         )
     runs = len(by_commit[start.commit])
     others = freedom - (runs - 1)

@@ -37,7 +37,7 @@ def search_sentence(judged: SearchJudgement, metric: str) -> str:
         return (
             f"The search's gain {gain} cannot be decided with {formatting.counted(len(judged.start_runs), 'run')} of "
             "the "
-            f"start ({level}): {alone}; were sigma known to be that, {percent(judged.p_face)}."
+            f"start ({level}): {alone}; if sigma were known to be that, {percent(judged.p_face)}."
         )
     return f"The search's gain {gain} does not survive ({level}): {alone}."
 
@@ -71,7 +71,7 @@ def _evidence(judged: SearchJudgement) -> str:
         ("changes that gave a number", f"{judged.steps}, of which {len(judged.kept)} kept; {judged.crashes} crashed"),
         ("sigma of one run", f"{sigma:.3g}, {judged.noise}; degrees of freedom: {formatting.freedom(judged.freedom)}"),
         ("sigma's interval, 95 %", f"{low:.2g} to {high:.2g}" if low < high else "given"),
-        ("spread of the changes' own runs", f"{judged.spread:.3g}; about sigma if they do nothing, more if they do"),
+        ("spread of the changes' own runs", f"{judged.spread:.3g}; about sigma if they do nothing, more otherwise"),
         ("mean of the start", f"{fixed(sum(judged.start_runs) / len(judged.start_runs), sigma)}"),
         ("total gain of the last kept run", f"{fixed(judged.total, sigma)}, {judged.total / sigma:.2f} sigma"),
         (
@@ -79,10 +79,10 @@ def _evidence(judged: SearchJudgement) -> str:
             f"{fixed(judged.selection, sigma)} on average, 90 % of searches from {fixed(judged.selection_low, sigma)} "
             f"to {fixed(judged.selection_high, sigma)}",
         ),
-        ("p", f"{formatting.p(judged.p)} (were sigma known: {formatting.p(judged.p_face)})"),
+        ("p", f"{formatting.p(judged.p)} (if sigma were known: {formatting.p(judged.p_face)})"),
         (
             "corrected p",
-            f"{formatting.p(judged.p_corrected)}, for {counted(judged.tries, 'try', 'tries')}; it is held to "
+            f"{formatting.p(judged.p_corrected)}, for {counted(judged.tries, 'try', 'tries')}; it must be at most "
             f"{judged.terms.alpha:g}",
         ),
         (
@@ -126,13 +126,13 @@ def _kept(judged: SearchJudgement) -> str:
     columns = ["kept change", "line", "changes so far", "gain so far", "selection alone: mean (95 % of searches below)"]
     columns += ["p", "gain beyond selection", "own jump", "p of the jump", "jump beyond", "runs after it was kept"]
     again = sum(each.rerun is not None for each in judged.kept)
-    of_several = f" The {again} that were run again are tries beside each other." if again > 1 else ""
+    of_several = f" The {again} that were run again are tries side by side." if again > 1 else ""
     return (
         grid(columns, rows)
         + f"\n\nBoth p-values are against the whole search, the largest gain and the largest jump of all "
         f"{judged.steps} changes: in a search over noise any gain is marked with at most {percent(judged.terms.alpha)} "
-        "chance, and likewise any jump. A jump is from the best before it, which was lucky too: a real gain shows only "
-        f"a part of itself.{of_several}"
+        "chance, and likewise any jump. A jump is from the best before it, which was lucky too: so only a part of a "
+        f"real gain shows.{of_several}"
     )
 
 
@@ -154,7 +154,7 @@ def _again(judged: SearchJudgement) -> str:
     elif judged.expected > 0:
         lines.append(f"No number of runs below a million finds a gain of {left}.")
     else:
-        lines.append("Nothing of the total gain is left without what selection gives on average; if it is to be known:")
+        lines.append("Nothing of the total gain is left without what selection gives on average. To find out:")
     for size in (1, 2):
         runs = judged.runs_for(size * sigma)
         if runs:
@@ -162,17 +162,17 @@ def _again(judged: SearchJudgement) -> str:
     if len(judged.kept) > 1 and (runs := judged.runs_for(2 * sigma, len(judged.kept))):
         lines.append(
             f"Every kept change and {start}, {runs} runs of each: finds which of the {len(judged.kept)} are 2 sigma "
-            "over the start."
+            "above the start."
         )
     fewest = len(judged.start_runs)
     if judged.terms.sigma is None and fewest < 10:
         lines.append(
-            f"{start} alone, {10 - fewest} runs more: sigma from {counted(fewest, 'run')} of the start makes this log "
-            f"tell only gains above {judged.resolved / sigma:.1f} sigma from noise."
+            f"{start} alone, {10 - fewest} runs more: sigma from {counted(fewest, 'run')} of the start lets this log "
+            f"distinguish only gains above {judged.resolved / sigma:.1f} sigma from noise."
         )
     listed = "\n".join(f"- {line}" for line in lines)
     return (
-        f"{listed}\n\nEach found with {percent(POWER)} chance, other seeds each time. Add the rows under the same "
+        f"{listed}\n\nEach is found with {percent(POWER)} chance, other seeds each time. Add the rows under the same "
         "commits: runs of a commit after its first were not selected, and those of the last kept change decide."
     )
 
@@ -180,13 +180,11 @@ def _again(judged: SearchJudgement) -> str:
 def _limits(judged: SearchJudgement) -> list[str]:
     limits = [
         "The page asks whether the whole total gain is beyond selection. A search in which some changes do something "
-        "has other noise on top of them; which changes those are, only runs after the selection say.",
-        "Changes that spread wider than the start (an unstable setting) are kept more easily than is assumed.",
+        "has different noise on top of them; only runs after the selection show which changes those are.",
+        "Changes with a larger spread than the start (an unstable setting) are kept more easily than assumed.",
     ]
     if judged.terms.sigma is not None:
-        limits.append(
-            f"Sigma is {judged.terms.sigma:g} because --sigma says so; repeats in the log were not used for it."
-        )
+        limits.append(f"Sigma is {judged.terms.sigma:g} as given by --sigma; repeats in the log were not used for it.")
     if judged.against_rule:
         lines = formatting.listed([str(step.line) for step in judged.against_rule[:20]])
         rest = f" and {len(judged.against_rule) - 20} more" if len(judged.against_rule) > 20 else ""

@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--configuration", required=True, metavar="JSON", help="the whole configuration")
     parser.add_argument("--work", required=True, help="the folder of the preset's runs")
     parser.add_argument("--out", type=Path, required=True, metavar="PAGE.csv")
-    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args()
     configuration = json.loads(given.configuration)
     asked = trial.numbers(configuration.get("trial"))

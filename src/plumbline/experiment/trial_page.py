@@ -84,8 +84,8 @@ def _size(trial: Trial, frames: RunFrames) -> str:
         f"Preset {spec.preset}, study {trial.study.name}, scale {trial.of} ({trial.study.scale_label(trial.of)} "
         f"parameters): {spec.train.steps:,} steps of {spec.train.batch_tokens:,} tokens, {tokens:,} tokens a "
         f"run{counted}, learning rate {spec.optimizer.learning_rate:g}, warm-up {spec.schedule.warmup_steps} steps; "
-        f"pack {spec.data.pack} of {spec.data.corpus} ({spec.data.source}), {len(trial.seeds)} seeds of each. A size "
-        f"this small says nothing of a larger one.{other}"
+        f"pack {spec.data.pack} of {spec.data.corpus} ({spec.data.source}), {len(trial.seeds)} seeds of each. Results "
+        f"at such a small size say nothing about a larger one.{other}"
     )
 
 
@@ -106,17 +106,17 @@ def _found(trial: Trial, losses: dict[str, dict[str, float]]) -> list[str]:
     if any(without.values()):
         counts = ", ".join(f"{number} of {label}" for label, number in without.items() if number)
         return [
-            f"Without a loss (diverged): {counts}. A run that diverged has none to compare, and to leave it out would "
-            "flatter its method: no difference is given."
+            f"Without a loss (diverged): {counts}. A diverged run has no loss to compare, and leaving it out would "
+            "favour its method: no difference is given."
         ]
     found = judged(trial, losses)
     here, there = _label(trial, trial.method), _label(trial, trial.against)
     unclear = found.p > found.terms.alpha
-    told = "are not told apart" if unclear else f"differ: {here} is {'better' if found.gain > 0 else 'worse'}"
+    told = "are not distinguishable" if unclear else f"differ: {here} is {'better' if found.gain > 0 else 'worse'}"
     difference = (
         f"{here} minus {there}: {_signed(-found.gain, found.sigma)} nats, 95 % interval "
         f"{_signed(-found.high, found.sigma)} to {_signed(-found.low, found.sigma)} (t, noise pooled over all "
-        f"{found.n + found.n_baseline} runs, p = {p(found.p)}). By these seeds the two {told}."
+        f"{found.n + found.n_baseline} runs, p = {p(found.p)}). With these seeds the two {told}."
     )
     again = seeds_each(abs(found.gain), found.sigma, found.design, POWER, paired=False)
     size = f" A true difference of the size that was seen takes {again:,} seeds of each." if again and unclear else ""
@@ -136,7 +136,7 @@ def _signed(value: float, sigma: float) -> str:
 def _limits(trial: Trial) -> str:
     return (
         "What a first look leaves out: other sizes and budgets, tasks, and how many methods were looked at before this "
-        "one. The verdict on these numbers counts the last; more time gives more tokens and seeds:"
+        "one. A verdict on these numbers accounts for the last; more time gives more tokens and seeds:"
     )
 
 

@@ -35,13 +35,13 @@ print(tokenizer.decode(model.generate(**tokens, max_new_tokens=20)[0]))
 """
 
 _CODE = """\
-It brings the code that it runs, as flat copies of Plumbline's sources (each says where it is from, and under which
+It contains the code that it runs, as flat copies of Plumbline's sources (each says where it is from, and under which
 licence), because no model of transformers computes it. `trust_remote_code=True` runs them: read them first. Plumbline
 need not be installed; {requires}.
 """
 
 _LLAMA = """\
-It is a Llama: transformers' own code runs it, and so does whatever reads a Llama.
+It is a Llama: transformers' own code runs it, and so does any other program for Llama models.
 """
 
 
@@ -64,10 +64,10 @@ def card(
     from plumbline.results.tables.table import PRESET_NOTES
 
     own, spec = record["form"] == "code", run.spec
-    worth = " **This model is no reproduction of the document.**"
+    worth = " **This model is no reproduction of the paper.**"
     if spec.preset == REPRODUCTION:
         own_texts = spec.data.source == DOCUMENTS
-        worth = "" if own_texts else f" Its texts, of the source {spec.data.source}, are not the document's.{worth}"
+        worth = "" if own_texts else f" Its texts, of the source {spec.data.source}, are not the paper's.{worth}"
     needed = "torch and transformers (5 or later)" + "".join(f" and {name}" for name in requires)
     parts = [
         "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags: [plumbline]\n---",
@@ -146,7 +146,7 @@ def _takes(bears: Bears) -> str:
     if bears.hidden_states:
         gives.append("hidden states (what enters each layer, and last what the head reads)")
     else:
-        refused.append("hidden states (its layers hand each other more than one stream)")
+        refused.append("hidden states (its layers pass on more than one stream)")
     if not bears.cache:
         refused.append("a cache (`generate` reads the whole again for each token)")
     if not bears.padding:
@@ -172,11 +172,11 @@ def _compared(found: dict[str, Any] | None) -> str:
 
 def _scores(found: pd.DataFrame | None) -> str:
     if found is None or not len(found):
-        return "None was at hand when the folder was written."
+        return "None was available when the folder was written."
     lines = [
         f"| {row.task} | {row.metric} | {row.value:.4f} | {row.items} | {row.task_source} |"
         for row in found.itertuples(index=False)
     ]
-    note = "`proxy` items are made from held-out documents in the form of a task, where its own were not there."
+    note = "`proxy` items are made from held-out documents in the form of a task whose own items were missing."
     head = [f"On the suite {found['suite'].iloc[0]}:", "", "| task | metric | value | items | source |"]
     return "\n".join([*head, "|---|---|---|---|---|", *lines, "", note])

@@ -50,10 +50,11 @@ def checked(folder: Path, model: Decoder, *, code: bool, absent: tuple[str, ...]
             env=os.environ | {"HF_MODULES_CACHE": scratch, "HF_HUB_OFFLINE": "1"},
         )
         if done.returncode:
-            said = done.stderr.strip().splitlines() or ["nothing was said"]
+            said = done.stderr.strip().splitlines() or ["there was no message"]
             raise PlumblineError(
                 f"transformers cannot load what was exported without {', '.join(absent)} ({said[-1]}); nothing was "
-                "left behind. A component that needs another package, or files beside its own source, does not travel"
+                "left behind. A component that needs another package, or files next to its own source, cannot be "
+                "exported"
             )
         theirs = load_file(out)["logits"]
     with torch.inference_mode():

@@ -29,7 +29,7 @@ def require_free(folder: Path, run_id: str, force: bool) -> None:
     if not os.path.lexists(folder):
         return
     if folder.is_symlink() or not folder.is_dir():
-        raise PlumblineError(f"--out: {folder} is no folder; name another place")
+        raise PlumblineError(f"--out: {folder} is not a folder; name another folder")
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
     if not there:
         return
@@ -37,7 +37,7 @@ def require_free(folder: Path, run_id: str, force: bool) -> None:
     foreign = sorted(set(there) - set(record.get("files", {})) - {RECORD})
     if not record or foreign:
         raise PlumblineError(
-            f"--out: {folder} holds {(foreign or sorted(there))[0]}, which is no export's; name another folder"
+            f"--out: {folder} holds {(foreign or sorted(there))[0]}, which no export wrote; name another folder"
         )
     if force:
         return

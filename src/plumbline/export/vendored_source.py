@@ -151,8 +151,8 @@ def _require_names(path: Path, node: ast.ImportFrom, file: Path, whole: dict[str
     missing = [alias.name for alias in node.names if alias.name not in there and alias.name not in whole]
     if missing:
         raise PlumblineError(
-            f"{path}:{node.lineno}: {missing[0]!r} of {file.relative_to(PACKAGE.parent)} is nothing that a model can "
-            f"take along (it can {', '.join(sorted(there))}); do without it"
+            f"{path}:{node.lineno}: {missing[0]!r} of {file.relative_to(PACKAGE.parent)} cannot be exported with "
+            f"a model (it can {', '.join(sorted(there))}); do not use it"
         )
 
 
@@ -182,9 +182,9 @@ def _head(path: Path, brought: dict[Path, str]) -> str:
     elif own in brought:
         origin, licence = f"{brought[own]} {version(brought[own])}", _licence(brought[own])
     else:  # beside a module that is in no package
-        origin, licence = f"installed beside {', '.join(brought.values())}", "not stated"
+        origin, licence = f"installed with {', '.join(brought.values())}", "not stated"
     place = path.relative_to(own.parent).as_posix()
-    what = "Taken along by `plumbline export`; its imports are relative here."
+    what = "Copied by `plumbline export`; its imports are relative here."
     return f"# {origin}, {place}, licence: {licence}.\n# {what}\n"
 
 

@@ -125,7 +125,7 @@ def main() -> int:
     parser.add_argument("--type", choices=("bfloat16", "float32"), default="bfloat16")
     parser.add_argument(
         "--numbers", nargs="+", choices=NUMBERS, default=["fp32"],
-        help="how numbers of Python's reach a kernel: fp32 from a launch, fp64 from torch.compile (default: fp32)",
+        help="how Python numbers reach a kernel: fp32 from a launch, fp64 from torch.compile (default: fp32)",
     )  # fmt: skip
     parser.add_argument("--every", action="store_true", help="with all options of a kernel, not the first alone")
     given = parser.parse_args()

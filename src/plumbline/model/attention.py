@@ -34,7 +34,7 @@ class Attention(nn.Module):
         if self.projections.rotary_width is not None and self.mixer.splits > 1:
             raise PlumblineError(
                 f"model.mixer {model.slot('mixer').name!r} splits each head, and model.projections "
-                f"{model.slot('projections').name!r} rotates a part of one; choose another of the two"
+                f"{model.slot('projections').name!r} rotates a part of one; change one of the two"
             )
 
     def forward(self, x_BTD: torch.Tensor, context: ForwardContext, positions: nn.Module) -> torch.Tensor:

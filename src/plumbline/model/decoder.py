@@ -41,7 +41,7 @@ class Decoder(nn.Module):
         if self.blocks[0].placement.changes_stream and not self.residual.single_stream:
             raise PlumblineError(
                 f"model.placement {spec.slot('placement').name!r} normalises the residual stream, which "
-                f"model.residual {spec.slot('residual').name!r} does not have; choose another of the two"
+                f"model.residual {spec.slot('residual').name!r} does not have; change one of the two"
             )
         self.parameter_roles = roles(self)
 

@@ -40,7 +40,7 @@ def read_model(folder: Path) -> Decoder:
     try:
         spec = ModelSpec.from_dict(json.loads(path.read_text(encoding="utf-8"))["model"], f"{path}: ")
     except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
-        raise PlumblineError(f"{path} holds no spec of a model ({type(error).__name__}: {error})") from error
+        raise PlumblineError(f"{path} does not hold the spec of a model ({type(error).__name__}: {error})") from error
     model = Decoder(spec)
     try:
         weights = load_file(folder / WEIGHTS)
@@ -51,6 +51,6 @@ def read_model(folder: Path) -> Decoder:
         name for name in expected if expected[name].shape != weights[name].shape
     )
     if wrong:
-        raise PlumblineError(f"{folder / WEIGHTS}: {wrong[0]!r} does not fit {path}; they are of two models")
+        raise PlumblineError(f"{folder / WEIGHTS}: {wrong[0]!r} does not fit {path}; they belong to two models")
     model.load_state_dict(weights)
     return model

@@ -92,8 +92,8 @@ def check_expressible(spec: ModelSpec) -> None:
     """
     if others := beyond_llama(spec):
         raise PlumblineError(
-            f"the Hugging Face Llama format cannot express {', '.join(others)}; use this package to run it, or "
-            "`plumbline export`, which takes its code along"
+            f"the Hugging Face Llama format cannot express {', '.join(others)}; use this package to run it, "
+            "or `plumbline export`, which includes its code"
         )
 
 

@@ -69,7 +69,7 @@ class ParameterRole:
 
     def __post_init__(self) -> None:
         assert self.role in MATRICES | OTHERS, f"unknown role {self.role!r}"
-        assert self.role == "bias" or not self.of, f"only a bias stands beside another parameter, not a {self.role}"
+        assert self.role == "bias" or not self.of, f"only a bias belongs to another parameter, not a {self.role}"
 
     @property
     def matrix(self) -> bool:

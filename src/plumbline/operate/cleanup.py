@@ -129,7 +129,9 @@ def afresh(state: Path) -> Path:
         PlumblineError: there is no such state, or a trainer is at work in it.
     """
     if not state.is_dir() or records.is_aside(state.name):
-        raise PlumblineError(f"--afresh: {state} is no state of a run; give work/<preset>/state/<study>/.../s<seed>")
+        raise PlumblineError(
+            f"--afresh: {state} is not the state of a run; give work/<preset>/state/<study>/.../s<seed>"
+        )
     return records.set_aside(state)
 
 
@@ -148,11 +150,15 @@ def arguments() -> argparse.ArgumentParser:
         description=described(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("below", nargs="*", type=Path, metavar="PATH", help="only what is below these (default: all)")
-    parser.add_argument("--work", type=Path, default=Path("work"), help="where presets keep their work (default: work)")
+    parser.add_argument(
+        "below", nargs="*", type=Path, metavar="PATH", help="only what is below these folders (default: all)"
+    )
+    parser.add_argument(
+        "--work", type=Path, default=Path("work"), help="folder with the work of each preset (default: work)"
+    )
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
     parser.add_argument(
-        "--remove", action="append", choices=KINDS, metavar="KIND", default=[], help="one of the kinds; again for more"
+        "--remove", action="append", choices=KINDS, metavar="KIND", default=[], help="one of the kinds; repeat for more"
     )
     parser.add_argument("--afresh", type=Path, metavar="DIR", help="set this run's state aside")
     return parser

@@ -140,7 +140,7 @@ def launch(wildcards: Any) -> str:
 def main() -> None:
     """Wait for as many free devices as the command line asks for, then replace this process by the command."""
     parser = argparse.ArgumentParser(
-        prog="python -m plumbline.operate.gpu_queue", description="Run a command with GPUs of its own."
+        prog="python -m plumbline.operate.gpu_queue", description="Run a command with its own GPUs."
     )
     parser.add_argument("--devices", type=int, default=1, metavar="N", help="how many it needs (default: 1)")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
@@ -149,7 +149,8 @@ def main() -> None:
         parser.error("a command that needs at least one device is required")
     if not os.environ.setdefault(SHUTDOWN, str(SHUTDOWN_SECONDS)).isdecimal():
         raise PlumblineError(
-            f"{SHUTDOWN}={os.environ[SHUTDOWN]} is no whole number of seconds: unset it, or set it as in {SHUTDOWN}=280"
+            f"{SHUTDOWN}={os.environ[SHUTDOWN]} is not a whole number of seconds: unset it, or set it as in "
+            f"{SHUTDOWN}=280"
         )
     taken = take(given.devices, devices(), lock_folder())
     # nvidia-smi counts devices by bus, CUDA by default by speed: without this an index could mean two devices.

@@ -40,7 +40,7 @@ def watch(workflow: Any) -> None:
             return []
         found = [job for job in jobs if stale(job, lambda job: snakemake_internals.remembers(workflow, job))]
         if found:
-            print(f"made with other code, settings or data than now, so made anew: {names(found)}", file=sys.stderr)
+            print(f"made with other code, settings or data than now, so rebuilt: {names(found)}", file=sys.stderr)
         return found
 
     if snakemake_internals.is_main_process(workflow):
@@ -60,7 +60,7 @@ def remark(workflow: Any) -> None:
     found = [job for job in snakemake_internals.all_jobs(workflow) if stale(job, lambda job: True)]
     if found:
         print(
-            f"what these read came out otherwise: {names(found)}. The same command again makes them anew",
+            f"the inputs of these came out differently: {names(found)}. The same command again rebuilds them",
             file=sys.stderr,
         )
 

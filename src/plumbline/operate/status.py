@@ -171,10 +171,12 @@ def _details(entry: dict[str, Any]) -> str:
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline status`."""
     prog = command_line.prog("python -m plumbline.operate.status")
-    parser = argparse.ArgumentParser(prog=prog, description="The runs and how they do.")
-    parser.add_argument("--work", type=Path, default=Path("work"), help="where presets keep their work (default: work)")
+    parser = argparse.ArgumentParser(prog=prog, description="The runs and their progress.")
+    parser.add_argument(
+        "--work", type=Path, default=Path("work"), help="folder with the work of each preset (default: work)"
+    )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    parser.add_argument("--watch", action="store_true", help="go on until interrupted")
+    parser.add_argument("--watch", action="store_true", help="continue until interrupted")
     parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="with --watch (default: 2)")
     return parser
 

@@ -29,9 +29,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--machine", help="an entry of config/machines.yaml (default: config/config.yaml's)")
     parser.add_argument("--price", type=float, help="price of a device-hour, in any currency")
-    words = "as snakemake --config: of a nested value, a part of it leaves the others alone"
+    words = "as snakemake --config: a part of a nested value leaves the others unchanged"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
-    profiles = "as for snakemake, in the same order: what the profile says of the configuration"
+    profiles = "as for snakemake, in the same order: the configuration in these profiles"
     parser.add_argument("--profile", action="append", default=[], metavar="PROFILE", help=profiles)
     parser.add_argument(
         "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
@@ -39,10 +39,10 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, metavar="PLAN.csv", help="also write PLAN.csv and PLAN.md")
     fits = parser.add_argument_group("what fits a time")
     fits.add_argument("--fit", metavar="TIME", help="such as 2h, 90min or 1h30m")
-    fits.add_argument("--method", help="the method that is to be compared, or a reading of one")
+    fits.add_argument("--method", help="the method to be compared, or a variant of one")
     fits.add_argument("--against", metavar="METHOD", help="default: the study's reference")
     fits.add_argument("--study", help="default: config/config.yaml's main_study")
-    fits.add_argument("--scale", help="default: the largest that reads a token a parameter, else the smallest")
+    fits.add_argument("--scale", help="default: the largest that reads one token per parameter, else the smallest")
     fits.add_argument("--seeds", type=int, metavar="N", help="of each; default: 6, or what --gain needs")
     fits.add_argument("--gain", type=float, metavar="NATS", help="in validation loss, to be resolved")
     return parser
@@ -76,11 +76,11 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
     from plumbline.plan import fit, fit_page, noise
 
     if given.method is None:
-        raise PlumblineError("--fit needs a --method, the one that is to be compared; add --method METHOD")
+        raise PlumblineError("--fit needs the method to compare; add --method METHOD")
     if given.out:
         raise PlumblineError("--out: --fit prints its page and writes none; leave out --out")
     if given.seeds is not None and given.seeds < 2:
-        raise PlumblineError(f"--seeds {given.seeds}: noise takes at least 2 seeds of each; write --seeds 2 or more")
+        raise PlumblineError(f"--seeds {given.seeds}: noise needs at least 2 seeds of each; write --seeds 2 or more")
     if given.gain is not None and not (math.isfinite(given.gain) and given.gain > 0):
         raise PlumblineError(f"--gain {given.gain:g}: a gain is a number of nats above 0; write such as --gain 0.03")
     name = given.study or config["main_study"]
@@ -117,7 +117,7 @@ def _require_methods(study: Study, given: dict[str, str]) -> None:
                 f"(there are {known})"
             )
     if given["--method"] == given["--against"]:
-        raise PlumblineError(f"--method: {given['--method']!r} is also what it is compared with; name another one")
+        raise PlumblineError(f"--method: {given['--method']!r} is compared with itself; name another one")
 
 
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:

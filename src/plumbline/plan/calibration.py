@@ -115,9 +115,9 @@ def finished(run: Run, work: Path) -> dict[str, Any] | None:
         wrong = [name for name, types in _READ.items() if type(manifest.get(name)) not in types]
         trouble = f"has no {wrong[0]!r} that can be read" if wrong else _impossible(manifest)
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        trouble = f"is no manifest of a run ({error!r})"
+        trouble = f"is not the manifest of a run ({error!r})"
     if trouble:
-        warn(f"{path} {trouble}, so that {run.key} counts as not done; delete its folder to repeat the run")
+        warn(f"{path} {trouble}, so {run.key} counts as not done; delete its folder to repeat the run")
         return None
     return manifest
 
@@ -148,5 +148,5 @@ def job_seconds(work: Path, rule: str, run: Run) -> float | None:
             raise ValueError(f"{seconds} seconds")
         return seconds
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        warn(f"{path} is no benchmark of a job ({error!r}) and is not used; delete it")
+        warn(f"{path} is not a benchmark of a job ({error!r}) and is not used; delete it")
         return None

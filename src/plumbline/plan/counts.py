@@ -60,7 +60,7 @@ def read(path: Path) -> Known:
             raise ValueError("a number that no model has")
         return found
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        warn(f"{path} holds no counts of models ({error!r}) and is not used; the next plan writes it anew")
+        warn(f"{path} does not hold counts of models ({error!r}) and is not used; the next plan rewrites it")
         return {}
 
 
@@ -77,7 +77,7 @@ def update(path: Path, runs: Iterable[Run]) -> Known:
             # Another plan may have added its own meanwhile.
             atomic_write_json(path, read(path) | found)
         except OSError as error:
-            warn(f"counts of models cannot be kept in {path} ({error}); they are made again the next time")
+            warn(f"counts of models cannot be kept in {path} ({error}); they are counted again next time")
     return known | found
 
 
@@ -91,5 +91,5 @@ def _count(run: Run) -> dict[str, int] | None:
         training = operations(decoder) // model.context
         return {"training": training, "parameters": sum(value.numel() for value in decoder.parameters())}
     except Exception as error:  # of a component's own code, or of a machine without torch
-        warn(f"{run.key}: its model cannot be counted and is reckoned from its sizes ({error!r})")
+        warn(f"{run.key}: its model cannot be counted and is estimated from its sizes ({error!r})")
         return None

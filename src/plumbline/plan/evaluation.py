@@ -87,5 +87,5 @@ def _made(index: Path) -> dict[str, int]:
             raise ValueError("a number that no items have")
         return found
     except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        warn(f"{index} is no index of items ({error!r}) and is not used; delete it, and they are made again")
+        warn(f"{index} is not an index of items ({error!r}) and is not used; delete it, and they are made again")
         return {}

@@ -52,13 +52,13 @@ def seconds_of(text: str) -> float:
     """
     parts = re.findall(r"([0-9.]+) *(hours?|h|minutes?|min|m|seconds?|s)", text)
     if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
-        raise PlumblineError(f"--fit {text!r} is no time; write 2h, 90min or 1h30m")
+        raise PlumblineError(f"--fit {text!r} is not a time; write 2h, 90min or 1h30m")
     try:
         found = sum(float(number) * _UNITS.get(unit, _UNITS[unit[0]]) for number, unit in parts)
     except ValueError:
-        raise PlumblineError(f"--fit {text!r} is no time; write 2h, 90min or 1h30m") from None
+        raise PlumblineError(f"--fit {text!r} is not a time; write 2h, 90min or 1h30m") from None
     if not found > 0:
-        raise PlumblineError(f"--fit {text!r}: nothing fits no time")
+        raise PlumblineError(f"--fit {text!r}: nothing fits into no time")
     if found > LONGEST:
         shown = text if len(text) <= 40 else f"{text[:40]}..."
         raise PlumblineError(f"--fit {shown!r} is more than ten years; write less than {LONGEST / 3600:.0f}h")
@@ -284,10 +284,10 @@ class Fit:
         if most:  # so that time is not what is missing
             best = min(one.resolved for one in most if one.noise is not None)
             return (
-                f"--gain {gain:g}: no more than {MOST_SEEDS} seeds are tried, and they resolve {best:.2g} nats by what "
-                "is known of the noise; ask for a larger --gain, or leave it out"
+                f"--gain {gain:g}: no more than {MOST_SEEDS} seeds are tried, and they resolve {best:.2g} nats with "
+                "the known noise; ask for a larger --gain, or leave it out"
             )
-        resolve = f" to resolve a gain of {gain:g} by what is known of the noise" if sought else ""
+        resolve = f" to resolve a gain of {gain:g} with the known noise" if sought else ""
         return (
             f"--fit: {roughly(self.asked.seconds)} is too short{resolve}: give more time, fewer --seeds, a smaller "
             f"scale (--scale) or preset (--preset){', or a larger --gain' * sought}"

@@ -32,7 +32,7 @@ def terminal(fit: Fit, profiles: Sequence[str] = ()) -> str:
     assert isinstance(hours, float)
     if 3600 * hours > asked.seconds:
         raise PlumblineError(
-            f"--fit: what was found takes {roughly(3600 * hours)} by the plan, more than the {roughly(asked.seconds)} "
+            f"--fit: the result takes {roughly(3600 * hours)} by the plan, more than the {roughly(asked.seconds)} "
             "that are given; please report this, and ask for less with --seeds and --scale"
         )
     stated = not fit.estimator.calibration.speed
@@ -42,7 +42,7 @@ def terminal(fit: Fit, profiles: Sequence[str] = ()) -> str:
         f"{plan.name}. Speed {speed_in_words(fit.estimator)}."
     )
     if stated:
-        head += " Nothing was trained here yet: run make quick once (three minutes), and ask again."
+        head += " Nothing was trained here yet: run make quick once (three minutes), then repeat this command."
     proposal = (
         f"Proposed: scale {one.scale} ({study.scale_label(one.scale)} parameters), {one.seeds} seeds of each, "
         f"{one.tokens / 1e6:,.2f} M tokens a run ({number(one.per_parameter, 2)} a parameter), "
@@ -110,7 +110,7 @@ def _recipe(fit: Fit, one: Option) -> list[str]:
 
 def _rule(fit: Fit) -> str:
     return (
-        f"Below, what fits {percent(SHARE)} of it (the rest is for what a plan does not know). Gain: the smallest in "
+        f"Below, what fits {percent(SHARE)} of it (the rest is a margin). Gain: the smallest in "
         f"validation loss (nats a token) that is found with {percent(POWER)} chance, by the noise of which the last "
         "lines say where it is from (*: assumed, not measured here at that scale); with more tokens than it was "
         "measured at it may well be less."
@@ -138,7 +138,7 @@ def _resolves(one: Option) -> str:
     gain, pack = one.fit.asked.gain, one.given["pack"]
     if one.noise is None:
         asked = f", so that nothing is said of the {gain:g} that is asked for" if gain else ""
-        return f"Which gain that resolves is not known: {noise.unknown(one.scale, elsewhere)}{asked}."
+        return f"The gain that this resolves is not known: {noise.unknown(one.scale, elsewhere)}{asked}."
     asked = ""
     if gain:
         asked = f", so that the {gain:g} that is asked for is {'' if one.resolved <= gain else 'NOT '}resolved"

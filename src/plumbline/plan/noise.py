@@ -39,7 +39,7 @@ class Noise:
     def words(self, scale: str, elsewhere: Iterable[Noise] = ()) -> str:
         """Say where the number is from, for runs at `scale`; `elsewhere`: noise that was measured at other scales."""
         low, high = sigma_interval(self.sigma, self.runs - 1)
-        unsure = f"by itself it is known to between {low:.2g} and {high:.2g} (95 %)"
+        unsure = f"its own 95 % interval is {low:.2g} to {high:.2g}"
         if self.scale:
             return (
                 f"{self.sigma:.3g} nats, measured here on {self.runs} seeds of the baseline at scale {self.scale} "
@@ -103,7 +103,7 @@ def assumed(root: Path) -> tuple[Noise, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PlumblineError(f"{path} is no result of benchmarks/pilot.py ({error!r}); restore it") from error
+        raise PlumblineError(f"{path} is not a result of benchmarks/pilot.py ({error!r}); restore it") from error
 
 
 def _loss(path: Path) -> float | None:

@@ -31,7 +31,7 @@ def beside_documents(priced: Estimator) -> str:
     beside = published(priced, ROOT)
     if not len(beside):
         return ""
-    parts = ["## Beside the document's own figures", _beside_note(priced), _grid(_beside(beside), "pipe")]
+    parts = ["## Next to the paper's own figures", _beside_note(priced), _grid(_beside(beside), "pipe")]
     return "\n\n".join(parts)
 
 
@@ -58,16 +58,16 @@ def notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
     said = [
         f"Preset `{priced.plan.name}` on {machine.label}, {machine.devices_at_once} at once; speed "
         f"{speed_in_words(priced)}. {relative}",
-        "What is done costs nothing; disk is what everything takes in the end. Targets share runs, so their rows do "
+        "Finished work costs nothing; disk is the final total. Targets share runs, so their rows do "
         "not add up. The longest path is data, one training and its evaluation; wall time is for that many devices, "
         "without waiting in queues. Data preparation runs on processors and is in no device-hour. What is measured "
-        "beside the runs takes the minutes that its study states.",
+        "besides the runs takes the minutes that its study states.",
     ]
     if memory := memory_in_words(priced):
         said.append(f"Memory of a finished run at its most: {memory}, of {machine.memory_gib:g} GiB a device.")
     if frame["runs_reckoned"].any():
         said.append(
-            "Where a row says *about*, operations of some of its runs are not counted from the modules but reckoned "
+            "Where a row says *about*, operations of some of its runs are not counted from the modules but estimated "
             "from the model's sizes, as if it were a baseline."
         )
     missing = sorted({name for names in frame["not_counted"] for name in names.split(", ") if name})
@@ -144,7 +144,7 @@ def _hours(value: float) -> str:
 
 def _beside_note(priced: Estimator) -> str:
     return (
-        f"The document does not name its accelerators; {NODE} are on a node. `ratio` is estimated to published "
+        f"The paper does not name its accelerators; {NODE} are on a node. `ratio` is estimated to published "
         f"device-hours; `implied MFU` is the share of the peak of {priced.machine.peak_tflops:g} TFLOP/s "
         f"({priced.machine.label}) that the published hours need."
     )

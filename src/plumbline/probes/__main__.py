@@ -33,7 +33,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--validation", type=Path, help="manifest of a validation pack (with --run: the run's own)")
     parser.add_argument("--out", required=True, type=Path, help="probes.parquet to write")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
     one = parser.add_argument_group("with --checkpoint")
     one.add_argument("--text", type=Path, help="UTF-8 text to read; default: Python's own language reference")
     one.add_argument("--tokens", type=Path, help=".npy of token ids, (T) or (B, T), to read instead of a text")
@@ -76,7 +76,7 @@ def _run(given: argparse.Namespace) -> None:
               f"{point['fraction']:g} of training", file=sys.stderr)  # fmt: skip
     if found.end is not None:
         print(f"{found.run.spec.key}: read at its last finite weights, those of step {found.end}", file=sys.stderr)
-    print(f"{found.run.spec.key}: {len(found.rows)} readings -> {given.out}", file=sys.stderr)
+    print(f"{found.run.spec.key}: {len(found.rows)} values -> {given.out}", file=sys.stderr)
 
 
 def _checkpoint(given: argparse.Namespace) -> None:
@@ -87,7 +87,7 @@ def _checkpoint(given: argparse.Namespace) -> None:
     from plumbline.probes._single import read_single
 
     frame = read_single(given, names)
-    print(f"{given.checkpoint}: {len(frame)} readings of {len(names)} probes -> {given.out}", file=sys.stderr)
+    print(f"{given.checkpoint}: {len(frame)} values of {len(names)} probes -> {given.out}", file=sys.stderr)
 
 
 def _chosen(given: argparse.Namespace) -> list[str]:
@@ -100,7 +100,7 @@ def _chosen(given: argparse.Namespace) -> list[str]:
         if name not in known:
             raise PlumblineError(f"--probes: there is no probe {name!r}{nearest(name, known)} (known: {sorted(known)})")
         if names.count(name) > 1:
-            raise PlumblineError(f"--probes: {name!r} is there more than once")
+            raise PlumblineError(f"--probes: {name!r} is given more than once")
         if given.against is None and _two_points(name):
             raise PlumblineError(f"--probes: {name!r} compares two points of training; give the later one as --against")
     return names

@@ -57,7 +57,8 @@ def in_force(argv: Sequence[str], known: list[str]) -> list[str]:
     given = _given(argv)
     if known != (given[-1] if given else of_profiles[-1] if of_profiles else []):
         raise PlumblineError(
-            f"which words of the command line belong to --config cannot be told ({known} or {given}), nor what of the "
+            f"which words of the command line belong to --config cannot be determined ({known} or {given}), nor "
+            "what of the "
             f"`config:` of {[str(path) for path in files]} they leave; write: --config KEY=VALUE KEY=VALUE ..."
         )
     return [word for words in (*of_profiles, *given) for word in words]
@@ -89,7 +90,7 @@ def profile_words(path: Path) -> list[str]:
     except ConfigFileParserException as error:
         # Snakemake keeps the words of ours and not the error: what stands after its name is the remedy.
         _, ours, said = str(error).partition("PlumblineError: ")
-        raise PlumblineError(said if ours else f"--profile {path}: {error}; mend that file") from error
+        raise PlumblineError(said if ours else f"--profile {path}: {error}; fix that file") from error
     return [words] if isinstance(words, str) else [str(word) for word in words]
 
 

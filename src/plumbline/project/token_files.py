@@ -87,6 +87,6 @@ class TokenFiles:
                 )
             elif read.source != "local" and read.tokenizer.kind == "given":
                 raise PlumblineError(
-                    f"{read.path}: presets.{read.preset}.tokenizer.kind: given: it is that of token files of your own, "
-                    f"and documents come from {read.source}: add --config data='{{source: local}}', or choose another"
+                    f"{read.path}: presets.{read.preset}.tokenizer.kind: given: it belongs to your own token files, "
+                    f"but documents come from {read.source}: add --config data='{{source: local}}', or choose another"
                 )

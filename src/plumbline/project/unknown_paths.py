@@ -37,12 +37,12 @@ class UnknownPaths:
         first = path.split("/")[1]
         if first in PRESETS and first != self.configuration.name:
             raise PlumblineError(
-                f"{path} is of another preset than {self.configuration.name}: add --config preset={first}"
+                f"{path} belongs to another preset than {self.configuration.name}: add --config preset={first}"
             )
         if "trial" in path.replace(".", "/").split("/")[1:3] and not self.configuration.trial:
             raise PlumblineError(
                 f"{path} is the page of a trial, and the configuration has none: make quick makes a first one, and "
-                "`python -m plumbline.plan --fit 2h` prints one that fits a time, as words for --config"
+                "`python -m plumbline.plan --fit 2h` prints one that fits a time, as arguments of --config"
             )
         self.verdicts.refuse(path)
         raise PlumblineError(

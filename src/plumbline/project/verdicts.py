@@ -50,7 +50,7 @@ class Verdicts:
             return
         name = Path(path).stem
         if self.configuration.mine is None:
-            raise PlumblineError(f"{path} is a verdict on a file of your own: add --config mine=my/{name}.yaml")
+            raise PlumblineError(f"{path} is a verdict on your own file: add --config mine=my/{name}.yaml")
         raise PlumblineError(
             f"{path}: the verdict on {self.configuration.mine.path} is "
             f"{'/'.join(path.split('/')[:-1])}/{self.configuration.mine.name}.md"

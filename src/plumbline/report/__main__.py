@@ -19,7 +19,7 @@ def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline report`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.report"), description=described(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
-    words = "as snakemake --config: of a nested value, a part of it leaves the others alone"
+    words = "as snakemake --config: a part of a nested value leaves the others unchanged"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
     parser.add_argument(
         "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
@@ -27,7 +27,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER/index.html", help="default: results/PRESET/report/index.html"
     )
-    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
     return parser
 
 

@@ -35,7 +35,7 @@ def page(found: Found) -> Page:
         with open(path, encoding="utf-8", newline="") as handle:
             rows = [[_cell(row, name) for name in SHOWN] for row in csv.DictReader(handle)]
         along = {"csv": "files/audit.csv", "md": "files/audit.md"}
-        title = "Every row: a printed number beside what others come to."
+        title = "Every row: a printed number next to the value that follows from others."
         grid = Grid(id="rows", title=title, heads=list(SHOWN.values()), rows=rows, files=along)
     content = {"grid": grid, "body": body, "headings": headings, "command": found.command(path)}
     return Page(path="audit.html", title="Audit", template="audit.html.j2", content=content, nav="Audit", files=files)

@@ -25,12 +25,12 @@ class Mark:
 
 WITHIN = Mark("within", "✓", "within noise of the printed number")
 BEYOND = Mark("beyond", "≠", "beyond noise of the printed number")
-SAME = Mark("within", "=", "computed, and the printed number to its last digit")
-OTHER = Mark("beyond", "≠", "computed, and not the printed number")
+SAME = Mark("within", "=", "computed, and equal to the printed number to its last digit")
+OTHER = Mark("beyond", "≠", "computed, and different from the printed number")
 UNKNOWN = Mark("unknown", "?", "trained once, or its spread is not known: not judged")
-ELSEWHERE = Mark("elsewhere", "◦", "of another size than the document's: not judged")
+ELSEWHERE = Mark("elsewhere", "◦", "of another size than the paper's: not judged")
 
-TEXTS = Mark("elsewhere", "◦", "of other texts than the document's: not judged")
+TEXTS = Mark("elsewhere", "◦", "trained on other texts than the paper's: not judged")
 
 #: In the order of a legend.
 MARKS = (WITHIN, BEYOND, SAME, OTHER, UNKNOWN, ELSEWHERE, TEXTS)

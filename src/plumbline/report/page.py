@@ -14,12 +14,12 @@ from plumbline.specs.corpus import REPRODUCTION
 _BANNERS = {
     "paper": (
         "paper",
-        "Sizes and budget as the documents have them, under the rulings that are named with each study.",
+        "Sizes and budget of the papers, under the interpretations that are named with each study.",
     ),
-    "mini": ("mini, no reproduction", "Small models on one GPU: not the documents' scale, no reproduction of them."),
+    "mini": ("mini, no reproduction", "Small models on one GPU: not the papers' scale, no reproduction of them."),
     "demo": (
         "demo, no reproduction",
-        "Tiny models: the path of each experiment works, and its numbers say nothing about the methods.",
+        "Tiny models: each experiment runs, but its numbers say nothing about the methods.",
     ),
     "smoke": ("smoke, no reproduction", "A few steps of tiny models for tests: these numbers mean nothing."),
 }
@@ -51,7 +51,7 @@ class Banner:
         return cls(
             preset=preset,
             short=f"{preset}, other texts, no reproduction",
-            words=f"The documents' sizes and budget, but texts of another source ({named}): no reproduction of them.",
+            words=f"The papers' sizes and budget, but texts of another source ({named}): no reproduction of them.",
             badge=OTHER_TEXTS if len(others) == len(texts) else "",
         )
 

@@ -47,7 +47,7 @@ def page(found: Found) -> Page:
         "notes": prose.html("\n\n".join(plan_page.notes(priced, frame))),
         "grid": Grid(
             id="plan",
-            title="What each target takes.",
+            title="What each target costs.",
             heads=[Head(text=columns[at], numeric=columns[at] in SORTED) for at in order],
             rows=[[row[at] for at in order] for row in cells],
         ),

@@ -35,13 +35,13 @@ def arguments() -> argparse.ArgumentParser:
         one.add_argument("--work", type=Path, help="where the runs are (default work/PRESET)")
         found = f"; {FOUND}: the runs that are there, whatever spec they have" if verb == "table" else ""
         one.add_argument("--expected", help=f"JSON list of runs, or its file (default: the target's groups){found}")
-        one.add_argument("--planned", metavar="DIGEST", help="refuse where the target's own runs have another digest")
-        source = "where documents come from, if not as the corpus says: part of what the target's own runs are"
+        one.add_argument("--planned", metavar="DIGEST", help="refuse if the target's own runs have another digest")
+        source = "where documents come from, if not as the corpus says: part of the identity of the runs"
         one.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help=source)
         one.add_argument("--out", type=Path, required=True)
-        elsewhere = "what to call --work in the product, where the runs lay elsewhere when they were made"
+        elsewhere = "the name of --work in the output, if the runs were elsewhere when they were made"
         one.add_argument("--called", default="", help=elsewhere)
-        one.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+        one.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
     shown = verbs.add_parser(
         "show", help="a finished table, 80 columns wide", description="A finished table, 80 columns wide."
     )
@@ -112,7 +112,7 @@ def _claims(given: argparse.Namespace) -> None:
     study = study_config.load(given.study, given.preset, source=given.source)
     if study.code != study.name:
         raise PlumblineError(
-            f"{study.name} makes no claims: it extends {study.code}, whose document does; ask for {study.code}'s"
+            f"{study.name} makes no claims: it extends {study.code}, whose paper does; ask for those of {study.code}"
         )
     published = Published.of(study.code)
     own = study_parts.part(study.code, "claims")

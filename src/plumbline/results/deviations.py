@@ -25,17 +25,21 @@ def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
     lines = [
         f"# {study.sheet['title']}",
         "",
-        f"Deviations and rulings of the study `{study.name}`, preset {study.preset_named}.",
+        f"Deviations and interpretations of the study `{study.name}`, preset {study.preset_named}.",
     ]
     if study.code != study.name:
-        lines.append(f"It extends `{study.code}`, whose recipe, scales and rulings are in force here too.")
+        lines.append(f"It extends `{study.code}`, whose recipe, scales and interpretations apply here too.")
     lines += [f"Generated from `config/studies/{study.name}/study.yaml`; change it there.", ""]
     in_force = [line for ruling in here for line in _ruling(ruling)]
-    lines += ["## Rulings in force", "", *(in_force or ["None.", ""])]
+    lines += ["## Interpretations that apply", "", *(in_force or ["None.", ""])]
     if elsewhere:
-        lines += ["## Rulings of other presets", "", *(line for ruling in elsewhere for line in _ruling(ruling))]
-    lines += ["## Runs that are no method of the comparison", "", *_arms(study)]
-    lines += ["## Other readings of a method", "", *_readings(study)]
+        lines += [
+            "## Interpretations for other presets",
+            "",
+            *(line for ruling in elsewhere for line in _ruling(ruling)),
+        ]
+    lines += ["## Runs outside the comparison of methods", "", *_arms(study)]
+    lines += ["## Variants of a method", "", *_readings(study)]
     if swept := _sweeps(study):
         lines += ["## Methods that are swept", "", *swept]
     lines += ["## Stand-ins and sizes of this preset", "", *_sizes(study, read, items)]
@@ -64,7 +68,7 @@ def _ruling(ruling: dict[str, Any]) -> list[str]:
     lines += [f"- Source: {ruling['source']}", f"- Choice: {ruling['choice']}"]
     lines.append(f"- Alternatives: {'; '.join(ruling['alternatives']) or 'none'}")
     if "about" in ruling:
-        lines.append(f"- About: {', '.join(f'`{name}`' for name in ruling['about'])}")
+        lines.append(f"- Concerns: {', '.join(f'`{name}`' for name in ruling['about'])}")
     if "presets" in ruling:
         lines.append(f"- Presets: {', '.join(ruling['presets'])}")
     return [*lines, ""]
@@ -87,7 +91,7 @@ def _arms(study: Study) -> list[str]:
 
 def _readings(study: Study) -> list[str]:
     lines = [f"- `{name}`: {reading_change(study, name)}" for name in study.readings]
-    return [*lines, ""] if lines else ["None is declared; the components' options are the alternatives.", ""]
+    return [*lines, ""] if lines else ["None is declared; the alternatives are options of components.", ""]
 
 
 def _sweeps(study: Study) -> list[str]:
@@ -121,7 +125,7 @@ def _sizes(study: Study, read: Corpus, source: str | None) -> list[str]:
             sizes = {part: values for part, values in here.items() if part not in ("label", "size")}
             lines.append(f"- Scale `{name}` is {here['label']}: {_spell(sizes)}.")
             if study.preset != "paper" and "paper" in presets:
-                lines.append(f"  The document's is {presets['paper']['label']}.")
+                lines.append(f"  The paper's is {presets['paper']['label']}.")
     whole = measurements(study.sheet, study.code, "paper")
     for name in study.sheet.get("measurements", {}):
         if name not in study.measurements:
@@ -160,7 +164,7 @@ def main() -> None:
         help="where documents come from, if not as the corpus's file says",
     )
     parser.add_argument("--evaluation", help="where items come from, if not as the preset's file says")
-    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args()
     study = study_config.load(given.study, given.preset, source=given.source)
     text = deviations(study, corpus.load(study.corpus, given.preset, given.source), given.evaluation)

@@ -101,7 +101,7 @@ class FinishedRun:
 def _json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise PlumblineError(
-            f"there is no {path}; the run has not finished: give the command that trains it again, or name the folder "
+            f"there is no {path}; the run has not finished: run the command that trains it again, or name the folder "
             "of a finished one, such as work/demo/runs/transfer/base/baseline/s42"
         )
     try:

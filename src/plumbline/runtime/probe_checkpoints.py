@@ -28,6 +28,6 @@ def read_index(run: Path) -> dict[str, Any]:
         raise PlumblineError(f"there is no {path}; the run has not finished") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PlumblineError(
-            f"{path} is no index of probe points ({error}); delete {run} and pretrain again"
+            f"{path} is not an index of probe points ({error}); delete {run} and pretrain again"
         ) from error
     return index

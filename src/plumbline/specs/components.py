@@ -178,7 +178,7 @@ def complete(kind: str, given: Any, key: str, own: Collection[str] = ()) -> dict
     unknown = sorted(set(given) - set(known) - set(own) - {"name"})
     if unknown:
         hint = nearest(unknown[0], [*known, *own])
-        also = f", beside {sorted(own)}" if own else ""
+        also = f", besides {sorted(own)}" if own else ""
         raise PlumblineError(
             f"{key}: the component {given['name']!r} has no option {unknown[0]!r}{hint} (it has {sorted(known)}{also})"
         )
@@ -216,12 +216,12 @@ def _file(kind: str, name: Any, key: str) -> str:
         unknown = "".join(f"; {words}" for words in installed.offers().unknown)
         near = nearest(str(name), files)
         raise PlumblineError(
-            f"{key}: no component {name!r}{near} (there are {sorted(files)}){unknown}; one of a package "
-            "is there once that is installed (pip install; entry point group plumbline.components)"
+            f"{key}: no component {name!r}{near} (there are {sorted(files)}){unknown}; components of a "
+            "package need it to be installed (pip install; entry point group plumbline.components)"
         )
     if offer is not None and Path(files[name]) != offer.path:
         raise PlumblineError(
-            f"{key}: {offer} has the name of a built-in one; rename it, or uninstall {offer.distribution}"
+            f"{key}: {offer} has the name of a built-in component; rename it, or uninstall {offer.distribution}"
         )
     return files[name]
 

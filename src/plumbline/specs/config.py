@@ -54,7 +54,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
                 raise PlumblineError(f"{_line(key_node)}: a key is a list or mapping; write a text")
             key = self.construct_object(key_node, deep=True)
             if key in seen:
-                raise PlumblineError(f"{_line(key_node)}: the key {key!r} stands twice; keep one of them")
+                raise PlumblineError(f"{_line(key_node)}: the key {key!r} is there twice; keep one of them")
             seen.add(key)
         return super().construct_mapping(node, deep)
 
@@ -62,7 +62,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         number: float = super().construct_yaml_float(node)
         if not math.isfinite(number):
             raise PlumblineError(
-                f"{_line(node)}: {node.value} is not a finite number, and nothing here can be reckoned with it; "
+                f"{_line(node)}: {node.value} is not a finite number, and nothing can be computed with it; "
                 "write one that is, or quotation marks around a text"
             )
         return number
@@ -131,7 +131,7 @@ def _require_small(text: str, path: str) -> None:
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor in {anchor for anchor, _, _ in open_}:
                 line = event.start_mark.line + 1  # type: ignore[union-attr]
-                raise PlumblineError(f"{path}:{line}: *{event.anchor} stands inside itself")
+                raise PlumblineError(f"{path}:{line}: *{event.anchor} contains itself")
             ended = known.get(event.anchor or "", (1, 0))
         else:
             ended = (1, 0)

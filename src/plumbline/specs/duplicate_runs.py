@@ -48,7 +48,7 @@ def unmeant(study: Study, extended: Study | None = None) -> list[str]:
     return [
         f"{_file(study)}: {name} is {first} under a second name (preset {study.preset}, scale {' and '.join(scales)}): "
         "model, optimizer, schedule, interventions and data are the same, and both are trained; drop one, or write "
-        f"`same_as: {first}` into {name} if the repeat is meant"
+        f"`same_as: {first}` into {name} if the repeat is intended"
         for (name, first), scales in found.items()
     ]
 
@@ -85,7 +85,8 @@ def _check(study: Study, name: str, other: str, scale: str, what: str, trained: 
     names = {known for _, known in trained} - {name}
     if other not in names:
         raise PlumblineError(
-            f"{_file(study)}: {name}: same_as: no run is of a method {other!r}{nearest(other, names)}; name another "
+            f"{_file(study)}: {name}: same_as: there is no run of the method {other!r}{nearest(other, names)}; name "
+            "another "
             "one, or drop `same_as`"
         )
     if trained.get((scale, other), what) != what:

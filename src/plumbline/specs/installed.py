@@ -84,7 +84,7 @@ def load(offer: Offer) -> ModuleType:
         module = importlib.import_module(offer.module)
     except (Exception, SystemExit) as error:
         raise PlumblineError(
-            f"{offer} cannot be imported ({offer.path}): {type(error).__name__}: {error}; mend or uninstall it"
+            f"{offer} cannot be imported ({offer.path}): {type(error).__name__}: {error}; fix or uninstall it"
         ) from error
     taken = getattr(module, "__file__", None)
     if taken is None or Path(taken).resolve() != Path(str(offer.path)).resolve():
@@ -100,7 +100,7 @@ def _offer(entry: EntryPoint, name: str, distribution: Distribution) -> Offer:
     match = EntryPoint.pattern.match(entry.value)
     if match is None or not all(part.isidentifier() for part in match["module"].split(".")):
         return dataclasses.replace(
-            offer, fault=f"{offer} points at {entry.value!r}, which is no module; mend its entry"
+            offer, fault=f"{offer} points at {entry.value!r}, which is not a module; fix its entry"
         )
     offer = dataclasses.replace(offer, module=match["module"])
     try:
@@ -114,7 +114,7 @@ def _offer(entry: EntryPoint, name: str, distribution: Distribution) -> Offer:
 
 def _both(one: Offer, other: Offer) -> Offer:
     names = f"{one.distribution} and {other.distribution}"
-    words = f"the installed distributions {names} both bring a component {one.entry!r}; uninstall one of them"
+    words = f"the installed distributions {names} both provide a component {one.entry!r}; uninstall one of them"
     return Offer(entry=one.entry, distribution=names, fault=words)
 
 
@@ -134,7 +134,7 @@ def _source(offer: Offer, distribution: Distribution) -> Path:
     """
     place = distribution.locate_file("")
     if not isinstance(place, Path):
-        raise PlumblineError(f"{offer} lies in the archive {place}; install it unpacked, as pip does")
+        raise PlumblineError(f"{offer} is in the archive {place}; install it unpacked, as pip does")
     relative = Path(*offer.module.split("."))
     roots = [*_editable(distribution, place), place]
     for root in roots:
@@ -143,7 +143,7 @@ def _source(offer: Offer, distribution: Distribution) -> Path:
                 return path
     raise PlumblineError(
         f"{offer} points at {offer.module}, which cannot be found: there is no {relative}.py and no "
-        f"{relative}/__init__.py in {' or '.join(map(str, roots))}; mend its entry point, or reinstall it"
+        f"{relative}/__init__.py in {' or '.join(map(str, roots))}; fix its entry point, or reinstall it"
     )
 
 

@@ -132,7 +132,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     study = study_config.made(own_sheet, path, preset, root, source, parent)
     mine = Mine(path=path, study=study, against=against, asked=asked)
     if asked["decides"] != "validation_loss" and "suite" not in study.sheet:
-        raise PlumblineError(f"{path}: decides: {asked['decides']}, but {parent.name} evaluates nothing; take the loss")
+        raise PlumblineError(f"{path}: decides: {asked['decides']}, but {parent.name} evaluates nothing; use the loss")
     for method, baseline in against.items():
         if method == baseline:
             raise PlumblineError(f"{path}: methods: {method!r} would be compared with itself; name another `against`")
@@ -172,7 +172,7 @@ def _methods(
         for key, value in where:
             if not isinstance(value, str):
                 raise PlumblineError(
-                    f"{path}: {key}: {value!r} is no name of a method; write one, in quotes if need be"
+                    f"{path}: {key}: {value!r} is not the name of a method; write one, in quotes if necessary"
                 )
     own = {method: entry for method, entry in entries.items() if set(entry) - {"against"}}
     there = parent.sheet["methods"] | parent.sheet.get("arms", {})
@@ -265,7 +265,7 @@ def _require_same_data(one: RunSpec, other: RunSpec, path: str) -> None:
         if mine != theirs:
             raise PlumblineError(
                 f"{path}: methods.{one.method}: {key} is {mine}, that of {other.method} is {theirs}; they would not "
-                f"read the same sequences: take it out, or give {other.method} the same under a name of its own"
+                f"read the same sequences: take it out, or give {other.method} the same under its own name"
             )
 
 

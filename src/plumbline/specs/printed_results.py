@@ -35,13 +35,13 @@ def rows(published: str, of: str, methods: list[str], scales: list[str], root: P
                 raise PlumblineError(f"{key}: {path}: the column {missing[0]!r} is missing; it has {read.fieldnames}")
             found = [(read.line_num, row) for row in read]
     except FileNotFoundError:
-        raise PlumblineError(f"{key}: there is no file {path}; name it from the folder of {of}") from None
+        raise PlumblineError(f"{key}: there is no file {path}; name it relative to the folder of {of}") from None
     except OSError as error:
         raise PlumblineError(f"{key}: {path} cannot be read ({error.strerror}); name a CSV") from None
     except UnicodeDecodeError as error:
         raise PlumblineError(f"{key}: {path} is not UTF-8 ({error.reason}); save it as UTF-8") from None
     except csv.Error as error:
-        raise PlumblineError(f"{key}: {path} is no CSV ({error}); save it as one, in UTF-8") from None
+        raise PlumblineError(f"{key}: {path} is not a CSV ({error}); save it as one, in UTF-8") from None
     for number, row in found:
         for column, known in (("method", methods), ("metric", list(MEASURES)), ("scale", scales)):
             if row[column] not in known:
@@ -50,5 +50,5 @@ def rows(published: str, of: str, methods: list[str], scales: list[str], root: P
                     f"{nearest(str(row[column]), known)} (there are {known})"
                 )
         if not (row["value"] or "").strip():
-            raise PlumblineError(f"{key}: {path}, line {number}: value: it is empty; put what is printed, or no row")
+            raise PlumblineError(f"{key}: {path}, line {number}: value: it is empty; give the printed value, or no row")
     return [row for _, row in found]

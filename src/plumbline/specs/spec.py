@@ -275,7 +275,8 @@ def require_present_code(spec: RunSpec) -> None:
     other = sorted(key for key in now.keys() | spec.components.keys() if now.get(key) != spec.components.get(key))
     if other:
         raise PlumblineError(
-            f"{spec.key}: the code of {', '.join(other)} is not the code that this run was planned with; plan again, "
+            f"{spec.key}: the code of {', '.join(other)} differs from the code that this run was planned with; plan "
+            "again, "
             "or check out the commit that it was planned at"
         )
 
@@ -292,7 +293,7 @@ def _chosen(kind: Any, component: str, given: dict[str, Any], where: str) -> Any
 def _probe(given: dict[str, Any], where: str) -> ProbeSpec:
     probe: ProbeSpec = _chosen(ProbeSpec, "probe", given, where)
     if bool(probe.at) == bool(probe.every):
-        raise PlumblineError(f"{where}: give either `at` (fractions of training) or `every` (steps), not both or none")
+        raise PlumblineError(f"{where}: give either `at` (fractions of training) or `every` (steps), one of the two")
     if list(probe.at) != sorted(set(probe.at)):
         raise PlumblineError(f"{where}.at: {list(probe.at)} must rise")
     return probe
@@ -338,7 +339,8 @@ def _check_against(spec: RunSpec, number: int, probe: ProbeSpec) -> None:
     kept = {fraction for other in spec.probes for fraction in other.at}
     if against not in kept:
         raise PlumblineError(
-            f"{where}.against: {against:g} is no probe point of this run (they are {sorted(kept)}); add it to the `at` "
+            f"{where}.against: {against:g} is not a probe point of this run (they are {sorted(kept)}); add it to "
+            "the `at` "
             "of a probe"
         )
 

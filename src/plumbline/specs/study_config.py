@@ -324,7 +324,7 @@ def _merged(sheet: dict[str, Any], scale: str, method: str, preset: str, path: s
     if "sweep" in entry:
         return overlay(merged, sweep.change(merged, entry, sweep.one_of(name, entry, method, where), where))
     raise PlumblineError(
-        f"{path}: methods.{name}.readings: no reading {reading!r}{nearest(reading, known)} (there are {known})"
+        f"{path}: methods.{name}.readings: no variant {reading!r}{nearest(reading, known)} (there are {known})"
     )
 
 
@@ -361,7 +361,7 @@ def _check_names(sheet: dict[str, Any], path: str, preset: str) -> None:
         if "scores" in entry["reads"] and "suite" not in sheet:
             raise PlumblineError(f"{path}: targets.{target}.reads: scores, but the study has no `suite`; name one")
         if "examples" in entry["reads"] and "scores" not in entry["reads"]:
-            raise PlumblineError(f"{path}: targets.{target}.reads: examples stand beside scores; add `scores`")
+            raise PlumblineError(f"{path}: targets.{target}.reads: examples need scores; add `scores`")
     measurement.check(sheet, path, preset)
     for name, entry in sheet["methods"].items():
         sweep.check(name, entry, path)

@@ -58,7 +58,7 @@ def named_runs(sheet: dict[str, Any], entry: dict[str, Any], where: str) -> list
     twice = [name for name, count in Counter(found).items() if count > 1]
     if twice:
         raise PlumblineError(
-            f"{where}: {twice[0]!r} stands there twice; its method stands for all of its points, so remove one of them"
+            f"{where}: {twice[0]!r} is there twice; its method includes all of its points, so remove one of them"
         )
     return found
 
@@ -84,7 +84,7 @@ def one_of(name: str, entry: dict[str, Any], asked: str, where: str) -> Point:
     if asked in known:
         return known[asked]
     names = [*known, *(f"{name}.{reading}" for reading in entry.get("readings", {}))]
-    raise PlumblineError(f"{where}: no point or reading {asked!r}{nearest(asked, names)} (there are {names})")
+    raise PlumblineError(f"{where}: no point or variant {asked!r}{nearest(asked, names)} (there are {names})")
 
 
 def require_point(asked: str, methods: dict[str, dict[str, Any]], where: str) -> None:
@@ -97,7 +97,7 @@ def require_point(asked: str, methods: dict[str, dict[str, Any]], where: str) ->
     if known:
         raise PlumblineError(
             f"{where}: {asked!r} is swept and has no run of its own; name one of its points, such as "
-            f"{next(iter(known))!r}, or a reading"
+            f"{next(iter(known))!r}, or a variant"
         )
 
 

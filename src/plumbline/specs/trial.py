@@ -132,7 +132,7 @@ def _require_kept(spec: RunSpec, given: dict[str, Any]) -> None:
     if other:
         raise PlumblineError(
             f"{WHERE}: {other[0]}: {spec.method!r} has {kept[other[0]]!r} of its own in config/studies/{spec.study}/"
-            "study.yaml, so that the trial's does not hold for it; name another method"
+            "study.yaml, so the trial's does not apply to it; name another method"
         )
 
 

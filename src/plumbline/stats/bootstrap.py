@@ -58,7 +58,7 @@ def bootstrap_interval(
         distinct = math.comb(2 * n - 1, n)
         warnings.warn(
             f"bootstrap of n = {n} values: only {distinct} distinct resamples, so the {confidence:.0%} interval "
-            "covers less than its name; read the t prediction beside it",
+            "covers less than its name; use the t prediction next to it",
             stacklevel=2,
         )
     with warnings.catch_warnings():

@@ -184,4 +184,4 @@ def at_chance(reference: pd.Series, chance: Mapping[str, float], errors: float =
 def _which(first: pd.Series, run: pd.Series) -> str:
     """An item that only one of them answered, and how many there are."""
     odd = sorted(set(first.index) ^ set(run.index))
-    return f": {len(odd)} are of one alone, such as {odd[0][1]} of {odd[0][0]}" if odd else ", or one of them twice"
+    return f": {len(odd)} belong to one alone, such as {odd[0][1]} of {odd[0][0]}" if odd else ", or one of them twice"

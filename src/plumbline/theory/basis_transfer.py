@@ -189,7 +189,7 @@ def ridge(blocks: Iterable[tuple[torch.Tensor, torch.Tensor]], strength: float) 
     width = len(gram_DD) if gram_DD.dim() else 0
     if not count or (count < width and strength <= 0):
         raise PlumblineError(
-            f"basis_transfer: {count} points do not decide a linear map of width {width}; raise ridge_samples"
+            f"basis_transfer: {count} points do not determine a linear map of width {width}; raise ridge_samples"
         )
     regular_DD = gram_DD / count + strength * torch.eye(width, dtype=gram_DD.dtype, device=gram_DD.device)
     return torch.linalg.solve(regular_DD, cross_DD / count).T

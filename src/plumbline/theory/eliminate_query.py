@@ -35,7 +35,7 @@ def arguments() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT")
-    parser.add_argument("--out", required=True, type=Path, help="folder to write; it must not be there")
+    parser.add_argument("--out", required=True, type=Path, help="folder to write; it must not exist")
     parser.add_argument("--layer", type=int, help="the one layer to take W_Q out of, from 0")
     parser.add_argument(
         "--largest-condition",
@@ -52,7 +52,7 @@ def main() -> None:
     """Run the verb `python -m plumbline.theory.eliminate_query`."""
     given = arguments().parse_args()
     if os.path.lexists(given.out):
-        raise PlumblineError(f"--out: {given.out} is there already; give a folder that is not, or remove it")
+        raise PlumblineError(f"--out: {given.out} exists; name a new folder, or remove it")
     if given.sequences < 1 or (given.tokens is not None and given.tokens < 1):
         raise PlumblineError("--sequences and --tokens must be at least 1")
     if not 1 <= given.largest_condition < math.inf:
@@ -100,7 +100,7 @@ def told(report: dict[str, Any]) -> list[str]:
         f"parameters: {count['before']:,} before, {count['after']:,} after ({count['after'] - count['before']:+,})",
     ]
     if report["untied"]:
-        lines.append(f"a tied head has become one of its own (Remark 4), of {count['head']:,} parameters")
+        lines.append(f"a tied head was untied (Remark 4), with {count['head']:,} parameters")
     return lines
 
 

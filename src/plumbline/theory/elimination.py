@@ -129,7 +129,7 @@ def _written(folder: Path, source: Source, model: Decoder, report: dict[str, Any
         again = FinishedRun.read(folder).model()
     weights = dict(again.named_parameters())
     if not all(torch.equal(value, weights[name]) for name, value in model.named_parameters()):
-        raise PlumblineError(f"{folder}: weights that were read again are not those that were written; check the disk")
+        raise PlumblineError(f"{folder}: weights read back differ from those written; check the disk")
     return again
 
 

@@ -103,7 +103,7 @@ def _point(path: Path) -> Source:
     run = _run(folder)
     entries = [entry for entry in read_index(folder)["points"] if entry["file"] == path.name]
     if not entries:
-        raise PlumblineError(f"{path} is not in the index of probe points beside it; give a file that it names")
+        raise PlumblineError(f"{path} is not in the index of probe points next to it; give a file that it names")
     entry = entries[0]
 
     def load() -> Decoder:

@@ -38,17 +38,21 @@ def arguments() -> argparse.ArgumentParser:
         "--overlap",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="write checkpoints and read the next sequences while steps are taken (default: yes)",
+        help="write checkpoints and read the next sequences during steps (default: yes)",
     )
     add("--tensorboard", type=Path, metavar="DIR", help="also write TensorBoard events there")
-    add("--mlflow", metavar="URI", help="let MLflow see the run: a tracking server, or a folder")
+    add("--mlflow", metavar="URI", help="log the run to MLflow: a tracking server, or a folder")
     add("--strategy", choices=("ddp", "fsdp"), default="ddp", help="with several ranks (default: %(default)s)")
-    add("--compile", action="store_true", help="torch.compile training steps; where that fails, do without and say so")
+    add(
+        "--compile",
+        action="store_true",
+        help="torch.compile training steps; if that fails, continue without and say so",
+    )
     add(
         "--compile-cache",
         type=Path,
         metavar="DIR",
-        help="keep what is compiled there, for other runs of its shape",
+        help="keep compiled code there, for other runs of the same shape",
     )
     add(
         "--recompute",
@@ -56,7 +60,7 @@ def arguments() -> argparse.ArgumentParser:
         help="keep only the residual stream between layers for the backward pass: less memory, a third more work",
     )
     add("--attention", choices=("auto", "reference"), default="auto",
-        help="reference: explicit weights in place of every fused kernel (default: %(default)s)")  # fmt: skip
+        help="reference: explicit weights instead of fused kernels (default: %(default)s)")  # fmt: skip
     add(
         "--read-late",
         type=command_line.not_negative,
@@ -64,8 +68,13 @@ def arguments() -> argparse.ArgumentParser:
         help="read losses so many steps after they were computed; no number changes (default: 0 on a CPU; on a GPU 8, "
         "among several 2)",
     )
-    add("--report-seconds", type=float, default=5.0, help="least time between two progress lines")
-    add("--lease-seconds", type=float, default=120.0, help="a silent trainer is taken for dead after this long")
+    add("--report-seconds", type=float, default=5.0, help="shortest time between two progress lines")
+    add(
+        "--lease-seconds",
+        type=float,
+        default=120.0,
+        help="a trainer without a heartbeat counts as dead after this time",
+    )
     add("--wait-seconds", type=float, default=180.0, help="how long to wait for another trainer of this run")
     add("--starts-without-progress", type=int, default=3, metavar="K",
         help="give up after K faults in the loop from the same step; 0: never (default: %(default)s)")  # fmt: skip

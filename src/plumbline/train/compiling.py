@@ -139,7 +139,7 @@ def _prepare(cache: Path | None, layers: int) -> str | None:
             cache = cache.absolute() / _processor()
             cache.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            return f"there is no folder for what is compiled: {error}"
+            return f"there is no folder for compiled code: {error}"
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)
         os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
     import torch._dynamo

@@ -38,7 +38,8 @@ def guarded(directory: Path, write: Callable[[], Any]) -> Any:
         for leftover in directory.glob(".step-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         raise NoRoom(
-            f"no room to save under {directory} ({error}); earlier checkpoints there are intact. Free space and start "
+            f"no disk space to save under {directory} ({error}); earlier checkpoints there are intact. Free space "
+            "and start "
             f"the run again: it resumes from them"
         ) from error
 
@@ -71,6 +72,7 @@ def readable(directory: Path) -> Iterator[None]:
         if isinstance(error, PermissionError):
             raise Unreadable(denied(error.filename or directory)) from error
         raise Unreadable(
-            f"{error.filename or directory} cannot be read or changed ({error.strerror or error}); that is no damage, "
-            f"and nothing under {directory} was given up. Start the run again when the file system is well"
+            f"{error.filename or directory} cannot be read or changed ({error.strerror or error}); that is an "
+            "access error, "
+            f"not damage, and nothing under {directory} was given up. Start the run again when the file system works"
         ) from error

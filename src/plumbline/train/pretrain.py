@@ -201,7 +201,7 @@ class _Run:
         if attention["notice"]:
             progress.say(attention["notice"])
         if compilation["not_compiled"]:
-            progress.say(f"going on without being compiled: {compilation['not_compiled']}")
+            progress.say(f"continuing without being compiled: {compilation['not_compiled']}")
         self.how = {
             "strategy": settings.strategy,
             **compilation,

@@ -81,7 +81,7 @@ def measure(specs: Sequence[RunSpec], how: Timing, say: Callable[[str], None]) -
             loop = untrained(on_random_tokens(spec, how), settings, StopRequest(), group)
             if isinstance(loop.parts.forward, Compiled) and loop.parts.forward.fault:
                 raise PlumblineError(
-                    f"step times: {spec.key} is not compiled ({loop.parts.forward.fault}); mend that, or measure "
+                    f"step times: {spec.key} is not compiled ({loop.parts.forward.fault}); fix that, or measure "
                     "without compiling"
                 )
             loops.append(loop)
@@ -97,8 +97,8 @@ def _timed(loops: list[Loop], how: Timing, device: torch.device, say: Callable[[
             if not loop.catch_up():
                 raise PlumblineError(
                     f"step times: {loop.parts.spec.key} diverged on random tokens "
-                    f"({loop.state.divergence['reason']}), and a step that is not finished "
-                    "has no time; choose a lower learning rate"
+                    f"({loop.state.divergence['reason']}), and an unfinished step has "
+                    "no time; choose a lower learning rate"
                 )
             if number >= how.warmup:
                 rows.append((loop.parts.spec.key, number - how.warmup, place, seconds))
@@ -158,6 +158,6 @@ def _require_comparable(specs: Sequence[RunSpec]) -> None:
     reads = {(spec.model.context, spec.data.tokenizer_vocabulary, spec.train.precision) for spec in specs}
     if len(reads) > 1:
         raise PlumblineError(
-            f"step times: {', '.join(keys)} differ in context, vocabulary or precision, so their steps are not the "
-            "same work; compare runs of one scale"
+            f"step times: {', '.join(keys)} differ in context, vocabulary or precision, so their steps are not "
+            "comparable; compare runs of one scale"
         )

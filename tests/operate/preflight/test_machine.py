@@ -33,11 +33,11 @@ def test_the_device(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sees(monkeypatch)
     words = found("note", preset="mini")
     assert "presets/mini.yaml: device: gpu wants a GPU for 1 job of runs, and torch sees none here (no driver" in words
-    assert "nothing stops there, all of it is done on processors; " in words
+    assert "nothing stops, but all of it runs on processors; " in words
     assert "bfloat16 (1 of 1 runs) is emulated" in words and re.search(r"take about \d+ hours on two cores", words)
     assert "machine: one_h100 wants a GPU" in found("note", machine="one_h100")
     assert "processors, which preset smoke is for" in found("ok")
-    assert "that of the nodes which slurm gives them" in found("not known", preset="mini", executor="slurm")
+    assert "depends on the nodes that slurm gives them" in found("not known", preset="mini", executor="slurm")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert "CUDA_VISIBLE_DEVICES is ''" in found("note", preset="mini")
     sees(monkeypatch, cuda=None, torch="2.13.0+cpu")
@@ -70,7 +70,7 @@ def test_too_little_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         [disk_and_memory.disk(of)], "would stop"
     )
     free["free"] = 10**12
-    assert "1,000 GB free; a quota is not seen" in said([disk_and_memory.disk(of)], "ok")
+    assert "1,000 GB free; quotas are not checked" in said([disk_and_memory.disk(of)], "ok")
 
 
 def test_what_is_there_need_not_be_written(root: Path) -> None:
@@ -101,7 +101,7 @@ def test_memory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return said(disk_and_memory.memory(planned(root, TEXTS, TRAIN)), state)
 
     assert "the largest job (documents) asks for 1.5 GB of 8 GB" in found("ok", 8, 7)
-    assert "of 1 GB, all that there is; take a machine with more" in found("would stop", 1, 1)
+    assert "of 1 GB, all of it; use a machine with more" in found("would stop", 1, 1)
     assert "5.5 GB together, 3.0 GB are free now: --resources mem_mb=3000" in found("note", 8, 3)
     assert len(disk_and_memory.look(planned(root, TEXTS, executor="slurm"))) == 1, "the memory of nodes is theirs"
 

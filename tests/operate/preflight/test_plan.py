@@ -41,7 +41,7 @@ def test_a_dry_run_warns_of_what_another_machine_may_have(
     monkeypatch.setenv("PATH", str(root))
     before_first_job.look(of, snakemakes(TEXTS, fetch("anarchism"), account="plumbline"))
     words = capsys.readouterr().err
-    assert "there is no apt-get here" in words and "install the package dpkg" in words
+    assert "apt-get is not installed" in words and "install the package dpkg" in words
     assert "slurm_account: 'plumbline' is a placeholder; put your account" in words
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     before_first_job.look(planned(root, data={"source": "hub"}).plan, snakemakes(TEXTS))

@@ -34,8 +34,8 @@ def test_what_a_job_may_not_write_is_refused_with_whose_it_is(tmp_path: Path, mo
     assert sharing.refused(jobs) == []
     closed(work, monkeypatch)
     (said,) = sharing.refused(jobs)
-    assert said.startswith(f"{work} may not be read or changed by ") and "mode rwxr-s---. Let its owner share" in said
-    with pytest.raises(PlumblineError, match=r"work: \S*/work/demo may not be read or changed by .*: \S*/work belongs"):
+    assert said.startswith(f"{work} cannot be read or changed by ") and "mode rwxr-s---. Let its owner share" in said
+    with pytest.raises(PlumblineError, match=r"work: \S*/work/demo cannot be read or changed by .*: \S*/work belongs"):
         config.require_work({"work": str(work), "preset": "demo"}, tmp_path)
 
 
@@ -44,7 +44,7 @@ def test_snakemakes_own_notes_are_looked_at_first(tmp_path: Path, monkeypatch: p
     (tmp_path / ".snakemake/locks").mkdir(parents=True)
     sharing.require_notes(tmp_path)
     closed(tmp_path / ".snakemake/locks", monkeypatch)
-    with pytest.raises(PlumblineError, match=r"\.snakemake/locks may not be read or changed by .*: it belongs to"):
+    with pytest.raises(PlumblineError, match=r"\.snakemake/locks cannot be read or changed by .*: it belongs to"):
         sharing.require_notes(tmp_path)
 
 
@@ -54,7 +54,7 @@ def test_a_umask_that_keeps_the_group_out_of_a_shared_folder_is_said(tmp_path: P
     for mode, shared in ((0o755, False), (0o775, False), (0o2755, False), (0o2775, True)):
         tmp_path.chmod(mode)
         assert bool(sharing.withheld(str(tmp_path / "work"), jobs)) == shared
-    assert "your umask 022 keeps it from going on" in sharing.withheld(str(tmp_path), jobs)[0]
+    assert "your umask 022 keeps it from continuing" in sharing.withheld(str(tmp_path), jobs)[0]
     assert sharing.withheld(str(tmp_path), []) == []
     os.umask(0o002)
     assert sharing.withheld(str(tmp_path), jobs) == []

@@ -41,12 +41,12 @@ def from_hub(root: Path, **keys: str) -> None:
     ("files", "says"),
     [
         (None, r"texts is not there \(seen from /"),
-        ("a file", "texts is a file, and no folder"),
+        ("a file", "texts is a file, not a folder"),
         ({}, r"no \*.jsonl file"),
         ({"a.md": "x"}, r"no \*.jsonl file"),
         ({"a.jsonl": "{}", "b.txt": "x"}, r"has both \*.jsonl and \*.txt files"),
         ({"a.jsonl": "", "b.jsonl": ""}, "nothing is in the 2 files of texts"),
-        ({"a.txt": "x", "b.txt": ""}, "b.txt is empty; a text file is a document"),
+        ({"a.txt": "x", "b.txt": ""}, "b.txt is empty; every text file is a document"),
     ],
 )
 def test_a_folder_of_texts(root: Path, files: Any, says: str) -> None:
@@ -68,7 +68,7 @@ def test_a_folder_that_may_not_be_read(root: Path, monkeypatch: pytest.MonkeyPat
     allowed = os.access
     for closed in (folder, folder / "a.txt"):
         monkeypatch.setattr(os, "access", lambda path, mode, no=closed: root / path != no and allowed(path, mode))
-        assert "may not be read by you" in said(folders.look(planned(root, TEXTS, **LOCAL)), "would stop")
+        assert "is not readable by you" in said(folders.look(planned(root, TEXTS, **LOCAL)), "would stop")
 
 
 def test_folders_are_in_order(root: Path) -> None:
@@ -192,7 +192,7 @@ def test_the_hub_is_asked_for_the_commit_that_will_be_read(root: Path, asked: li
     lock.write_text(json.dumps({"path": "OptimalScale/ClimbMix", "configuration": "", "commit": "f" * 40}))
     said(hub.look(of), "ok")
     lock.write_text("{}")
-    assert "hub.lock: names no path, configuration and commit" in said(hub.look(of), "would stop")
+    assert "hub.lock: has no path, configuration and commit" in said(hub.look(of), "would stop")
     assert asked == [("OptimalScale/ClimbMix", ""), ("OptimalScale/ClimbMix", "f" * 40)]
     from_hub(root, revision="main")
     words = said(hub.look(planned(root, TEXTS, **FROM_HUB)), "would stop")
@@ -218,10 +218,10 @@ def test_each_data_set_of_evaluation_is_asked_for_once(root: Path, asked: list[t
 def test_no_apt_for_a_debian_corpus(root: Path, programs: Path) -> None:
     needs, large = (TEXTS, fetch("anarchism"), fetch("dict-foldoc")), {"data": {"source": "packaged_large"}}
     words = said(packages.look(planned(root, *needs, **large)), "would stop")
-    assert "there is no apt-get here" in words and "apt-get download anarchism=15.3-3 dict-foldoc=20230119-1" in words
+    assert "apt-get is not installed" in words and "apt-get download anarchism=15.3-3 dict-foldoc=20230119-1" in words
     assert "put each at work/smoke/packages/<name>.deb" in words and "dpkg-deb unpacks, and there is none" in words
     words = said(packages.look(planned(root, *needs, executor="slurm", **large)), "not known")
-    assert "there is no apt-get here" in words and "nodes that jobs go to have another system" in words
+    assert "apt-get is not installed" in words and "The system of compute nodes was not checked" in words
 
 
 def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,10 +238,10 @@ def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(packages, "_silent", lambda url: "URLError: no route to host")
     assert "http://deb: URLError: no route to host. Check the network" in found("would stop")
     program(programs, "apt-config", "echo 'Acquire::http::Proxy \"http://proxy:3142\";'")
-    assert "whether its proxy gives it was not tried" in found("not known")
+    assert "whether its proxy serves it was not checked" in found("not known")
     monkeypatch.setattr(packages, "_silent", lambda url: None)
     assert "anarchism=15.3-3: served by the index" in found("ok")
-    assert "whether they are on compute nodes cannot be known" in found("not known", executor="slurm")
+    assert "compute nodes were not checked" in found("not known", executor="slurm")
 
 
 def test_packages_that_are_not_given_for_one_reason_are_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,7 @@ def test_cache_counts_what_is_remembered(right: Written) -> None:
 def test_what_no_training_is_behind_names_no_preset(right: Written, small_head: None) -> None:
     for name in ("cache", "lemma1"):
         assert made(right, name).warnings == [
-            "No training is behind this table: it is computed, and the same at every preset."
+            "This table needs no training: it is computed, and the same at every preset."
         ]
 
 

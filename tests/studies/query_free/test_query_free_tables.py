@@ -208,7 +208,7 @@ def test_files_and_terminal(name: str, preset: str, tmp_path: Path) -> None:
     paths = render.write(table, frames, tmp_path / f"{name}.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".json"]
     shown = terminal_table.show(tmp_path / f"{name}.csv")
-    banner = "No training is behind this table" if name in ("table1", "initial_scores") else f"Preset: {preset}"
+    banner = "This table needs no training" if name in ("table1", "initial_scores") else f"Preset: {preset}"
     assert max(map(len, shown.splitlines())) <= 80 and banner in shown
     assert table.frame["preset"].eq(preset).all()
 

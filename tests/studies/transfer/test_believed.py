@@ -115,7 +115,9 @@ def test_items_are_those_of_the_scores_and_of_the_target(world: World) -> None:
         pd.concat([frame, frame]),
     ):
         stored.write(wrong, "examples", path)
-        with pytest.raises(PlumblineError, match=r"examples\.parquet is not of the scores beside it .* evaluated anew"):
+        with pytest.raises(
+            PlumblineError, match=r"examples\.parquet does not belong to the scores next to it .* evaluated again"
+        ):
             frames.examples(SOFTPICK)
     path.unlink()
     with pytest.raises(PlumblineError, match=r"examples\.parquet is not there although the run is finished"):

@@ -289,7 +289,7 @@ def test_models_of_other_texts_speak_to_no_claim_about_trained_ones():
     rows = pd.DataFrame(judge(claims, measures, Evidence(held(right()), elsewhere, PUBLISHED))).set_index("id")
     assert rows["verdict"].to_dict() == {"t2_softpick": "other texts", "fwer": "reproduced"}
     assert "models of texts from packaged" in rows.loc["t2_softpick", "why"]
-    said = "they come from the source packaged. Its numbers are no reproduction of the printed."
+    said = "they come from the source packaged. Its numbers are no reproduction of the printed ones."
     assert said in to_markdown(rows.reset_index().to_dict("records"), "A title", elsewhere)
     assert any(said in line for line in warnings_of(elsewhere)) and len(warnings_of(study_at())) == 1
     assert rows["preset"].eq("paper, texts: packaged").all()

@@ -83,7 +83,7 @@ def pinned(*, corpus: str, path: str, configuration: str, revision: str, out: Pa
         if known not in (None, revision):
             print(
                 f"{where}: {path} is read at {revision}, which is another corpus than that of {known}, which {lock} "
-                "names; with an empty revision it would be that one again",
+                "names; with an empty revision it would be that one",
                 file=sys.stderr,
             )
         return revision
@@ -111,8 +111,8 @@ def locked(out: Path, path: str, configuration: str) -> str | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise PlumblineError(
-            f"{lock}: names no path, configuration and commit ({type(error).__name__}: {error}); write them there "
-            f"again (the commit is in documents.json beside it), or delete it to have the newest commit"
+            f"{lock}: has no path, configuration and commit ({type(error).__name__}: {error}); write them there "
+            f"again (the commit is in documents.json next to it), or delete it to use the newest commit"
         ) from error
     return commit if asked == [path, configuration] else None
 
@@ -127,8 +127,8 @@ def _newest(where: str, path: str) -> str:
         if not _unreachable(error):
             raise
         raise PlumblineError(
-            f"{where}: empty, and the hub cannot be asked for the newest commit of {path} ({_reason(error)}). Let it "
-            f"be asked once (network, no HF_HUB_OFFLINE=1), or write a commit there, or {_OTHERWISE}"
+            f"{where}: empty, and the hub cannot be asked for the newest commit of {path} ({_reason(error)}). Allow "
+            f"one request (network, no HF_HUB_OFFLINE=1), or write a commit there, or {_OTHERWISE}"
         ) from error
     if not commit or not _is_commit(commit):
         raise PlumblineError(f"{where}: empty, and the hub names no commit for {path} ({commit!r}); write one there")

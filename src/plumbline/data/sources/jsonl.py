@@ -52,7 +52,7 @@ def parse(line: bytes, where: str, otherwise: dict[str, str] | None = None) -> D
     for name, value in row.items():
         if name not in (*_KEYS, "group"):
             raise PlumblineError(
-                f"{where}: unknown key {name!r} (a document has text and, if need be, id, source and group); leave it "
+                f"{where}: unknown key {name!r} (a document has text and, optionally, id, source and group); leave it "
                 "out"
             )
         if not isinstance(value, str) or not value.strip():
@@ -60,5 +60,5 @@ def parse(line: bytes, where: str, otherwise: dict[str, str] | None = None) -> D
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise PlumblineError(f"{where}: key {name!r} holds half a surrogate pair, which is no text") from error
+            raise PlumblineError(f"{where}: key {name!r} holds half a surrogate pair, which is not text") from error
     return Document(id=row["id"], source=row["source"], text=row["text"], group=row.get("group") or row["id"])

@@ -42,7 +42,7 @@ def files(folder: Path, corpus: str) -> list[Path]:
         one, other = sorted(of_a_kind, key=SUFFIXES.index)[:2]
         raise PlumblineError(
             f"{where}: {folder} has both *{one} and *{other} files ({of_a_kind[one].relative_to(folder)}, "
-            f"{of_a_kind[other].relative_to(folder)}); a folder is of one kind, move the others elsewhere"
+            f"{of_a_kind[other].relative_to(folder)}); a folder has files of one kind, move the others elsewhere"
         )
     return paths
 
@@ -71,5 +71,5 @@ def _text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise PlumblineError(f"{path}: not text in UTF-8 ({error}); convert it") from error
     if not text.strip():
-        raise PlumblineError(f"{path}: empty; a text file is a document, delete it or fill it")
+        raise PlumblineError(f"{path}: empty; every text file is a document, delete it or fill it")
     return text

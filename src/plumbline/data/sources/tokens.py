@@ -51,8 +51,8 @@ def opened(path: Path, dtype: str, corpus: str) -> np.ndarray:
         raise PlumblineError(f"{path}: holds no ids; delete it, or write it again")
     if dtype and said.dtype.newbyteorder("=") != np.dtype(dtype):
         raise PlumblineError(
-            f"{key(corpus, 'local.dtype')}: {dtype}, but {path} says itself that its ids are {said.dtype.name}; "
-            "remove the key where all files say their type, or give files of one type"
+            f"{key(corpus, 'local.dtype')}: {dtype}, but {path} states that its ids are {said.dtype.name}; "
+            "remove the key if all files state their type, or give files of one type"
         )
     return said
 
@@ -66,7 +66,7 @@ def _bin(path: Path, dtype: str, corpus: str) -> np.ndarray:
     size = path.stat().st_size
     if size % np.dtype(dtype).itemsize:
         raise PlumblineError(
-            f"{path}: {size:,} bytes are no whole number of ids of {dtype} ({np.dtype(dtype).itemsize} bytes each): "
+            f"{path}: {size:,} bytes are not a whole number of ids of {dtype} ({np.dtype(dtype).itemsize} bytes each): "
             f"truncated, or {key(corpus, 'local.dtype')} is another"
         )
     return _mapped(path, dtype, 0)
@@ -84,9 +84,9 @@ def _npy(path: Path) -> np.ndarray:
         empty = path.stat().st_size <= 128
         found: np.ndarray = np.load(path, allow_pickle=False, mmap_mode=None if empty else "r")
     except (ValueError, OSError, EOFError) as error:
-        raise PlumblineError(f"{path}: truncated, or no .npy file ({error}); write or copy it again") from error
+        raise PlumblineError(f"{path}: truncated, or not a .npy file ({error}); write or copy it again") from error
     if not isinstance(found, np.ndarray) or found.ndim != 1 or found.dtype.kind not in "ui":
-        what = f"shape {found.shape} of {found.dtype}" if isinstance(found, np.ndarray) else "no array"
+        what = f"shape {found.shape} of {found.dtype}" if isinstance(found, np.ndarray) else "not an array"
         raise PlumblineError(f"{path}: {what}; a token file is one row of whole numbers (1-D, signed or unsigned)")
     return found
 
@@ -107,7 +107,9 @@ def source(
     headers = {path: token_files.header(path) is not None for path in paths if path.suffix == ".bin"}
     if len(set(headers.values())) > 1:
         one, other = (min(path for path, found in headers.items() if found is kind) for kind in (True, False))
-        raise PlumblineError(f"{folder}: {one.name} has a header and {other.name} has none; a folder is of one kind")
+        raise PlumblineError(
+            f"{folder}: {one.name} has a header and {other.name} has none; a folder has files of one kind"
+        )
     words = Tokenizer(tokenizer, document_end)
     names = {path.relative_to(folder).as_posix(): path for path in paths}
     counted = _checked(names, words, dtype, corpus)
@@ -118,12 +120,12 @@ def source(
     if held_out:
         if len(held_out) == len(names):
             raise PlumblineError(
-                f"{folder}: every token file is held out by its name ({held_out[0]}); there is none to train on: "
-                "rename those that are (docs/your-own-data.md)"
+                f"{folder}: every token file is held out by its name ({held_out[0]}); none is left to train "
+                "on: rename some (docs/your-own-data.md)"
             )
         print(
-            f"{key(corpus, 'held_out.percent')} is not used: {', '.join(held_out)} of {folder} are the held-out side "
-            "by their names, and the other files are trained on whole",
+            f"{key(corpus, 'held_out.percent')} is not used: {', '.join(held_out)} of {folder} are held out by their "
+            "names, and the other files are trained on completely",
             file=sys.stderr,
         )
         about |= {"validation_percent": None, "held_out_by": "file"}
@@ -138,7 +140,7 @@ def _checked(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: str) 
     """Read every file through; what there is of each one."""
     if words.eot >= words.vocabulary:
         raise PlumblineError(
-            f"{key(corpus, 'local.document_end')}: {words.eot} is no entry of {words.path}, whose ids go to "
+            f"{key(corpus, 'local.document_end')}: {words.eot} is not an entry of {words.path}, whose ids go to "
             f"{words.vocabulary - 1}"
         )
     counted, ends = {}, 0
@@ -153,8 +155,9 @@ def _checked(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: str) 
                 if int(block.min()) < 0 or int(block.max()) >= words.vocabulary:
                     wrong = int(np.argmax((block < 0) | (block >= words.vocabulary)))
                     raise PlumblineError(
-                        f"{path}: id {block[wrong]} at position {start + wrong} is no entry of {words.path}, whose ids "
-                        f"go to {words.vocabulary - 1}: give the tokenizer that made the file, or see whether "
+                        f"{path}: id {block[wrong]} at position {start + wrong} is not an entry of {words.path}, "
+                        "whose ids "
+                        f"go to {words.vocabulary - 1}: give the tokenizer that made the file, or check whether "
                         f"{key(corpus, 'local.dtype')} is right"
                     )
                 ends += int(np.count_nonzero(block == words.eot))
@@ -163,7 +166,7 @@ def _checked(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: str) 
             if dtype == "uint16" and not said and len(ids) >= _TELLING and odd <= beyond < even:
                 raise PlumblineError(
                     f"{key(corpus, 'local.dtype')}: uint16, but every second id of {path} is "
-                    f"{f'{beyond} at most' if beyond else 0}, as those of uint32 are where they are read so: write "
+                    f"{f'{beyond} at most' if beyond else 0}, as in uint32 ids read as uint16: write "
                     "`dtype: uint32` there"
                 )
             counted[name] = {"tokens": len(ids), "held_out": token_files.is_held_out(name)}
@@ -171,8 +174,8 @@ def _checked(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: str) 
     if not ends:
         raise PlumblineError(
             f"{key(corpus, 'local.document_end')}: {words.eot} ({words.decode([words.eot])!r}) never occurs in the "
-            f"token files of {corpus}: documents could not be told apart, nor held out, nor shuffled; give the id that "
-            "ends a document there, or write the files anew with one after each document"
+            f"token files of {corpus}: documents could not be separated, held out or shuffled; give the id that "
+            "ends a document there, or write the files again with one after each document"
         )
     return counted
 
@@ -269,8 +272,8 @@ def of_lines(
             ids = np.array(files(name)[start:stop]) if (folder / name).is_file() else np.array([])
             if not len(ids) or zlib.crc32(ids.tobytes()) != crc32:
                 raise PlumblineError(
-                    f"{folder / name}: ids {start} to {stop} are not those that {documents} was made of; put the file "
-                    "back as it was, or rerun the rule `documents`"
+                    f"{folder / name}: ids {start} to {stop} are not those that {documents} was made from; restore "
+                    "the file, or rerun the rule `documents`"
                 )
             chunks += [ids.astype(tokenizer.dtype), end]
             count += 1

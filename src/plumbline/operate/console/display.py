@@ -84,7 +84,7 @@ class Console:
         self.open()
         job = self.account.start(record)
         if job.attempt > 1:
-            self.say(f"{job.title}: {'goes on' if job.state else 'is tried again'} (attempt {job.attempt})")
+            self.say(f"{job.title}: {'continues' if job.state else 'is tried again'} (attempt {job.attempt})")
         self.draw()
 
     def finished(self, number: int) -> None:
@@ -133,7 +133,7 @@ class Console:
             return False
         self.draw()
         missing = [line.split(" (missing locally")[0] for line in text.splitlines() if "(missing locally" in line]
-        fault = f"it ended well, but did not make {', '.join(missing)}" if missing else text
+        fault = f"it succeeded, but did not make {', '.join(missing)}" if missing else text
         self._say_failed(job, fault)
         return True
 
@@ -150,11 +150,11 @@ class Console:
         passed = clock(time.time() - self.account.began)
         if failed or done < total:
             first = f"{failed} job{'s' * (failed != 1)} failed (see above), " if failed else "Stopped: "
-            self.say(f"{first}{done} of {total} are done; {passed} passed.\nThe same command goes on from here.")
+            self.say(f"{first}{done} of {total} are done; {passed} passed.\nThe same command continues from here.")
         else:
             self.say(f"All done: {total} job{'s' * (total != 1)} in {passed}.")
         if self.logfile:
-            self.say(f"Snakemake's own account: {self.logfile}")
+            self.say(f"Snakemake's own log: {self.logfile}")
 
     def abandon(self) -> None:
         """Remove the bars, and say nothing any more."""
@@ -201,7 +201,7 @@ class Console:
         for side in ("left", "left", "right", "left"):
             bars.add_column(justify=side)  # type: ignore[arg-type]
         for name, total, done, failed, at_work in now.stages:
-            notes = [f"{at_work} at work"] * bool(at_work) + [f"{failed} failed"] * bool(failed)
+            notes = [f"{at_work} running"] * bool(at_work) + [f"{failed} failed"] * bool(failed)
             bar = ProgressBar(total=total, completed=done, width=32)
             bars.add_row(name, bar, f"{done}/{total}", ", ".join(notes))
         runs = [job for job in now.running if stage(job.rule) in RUN_STAGES]

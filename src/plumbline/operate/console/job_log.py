@@ -111,7 +111,7 @@ class Job:
             return raised[-1]
         if told := (said or "").strip():
             return told
-        return f"its log ends with: {lines[-1]}" if lines else "it left no message"
+        return f"its log ends with: {lines[-1]}" if lines else "there is no message"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -61,7 +61,7 @@ class LogHandler(LogHandlerBase):
             except Exception as problem:
                 self.plain = True
                 self.console.abandon()
-                print(f"warning: no more of the short account: {type(problem).__name__}: {problem}", file=sys.stderr)
+                print(f"warning: no more short messages: {type(problem).__name__}: {problem}", file=sys.stderr)
         self.default.handle(record)
 
     def _tell(self, record: LogRecord) -> None:
@@ -99,5 +99,5 @@ class LogHandler(LogHandlerBase):
         try:
             self.console.ended()
         except Exception as problem:
-            print(f"warning: the short account has no end: {type(problem).__name__}: {problem}", file=sys.stderr)
+            print(f"warning: the short messages have no end: {type(problem).__name__}: {problem}", file=sys.stderr)
         super().close()

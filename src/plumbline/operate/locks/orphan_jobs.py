@@ -78,7 +78,7 @@ def _at_start() -> tuple[Job, ...]:
     try:
         return tuple(in_queue(Path.cwd()))
     except PlumblineError as problem:
-        print(f"warning: jobs of an earlier Snakemake were not looked for: {problem}", file=sys.stderr)
+        print(f"warning: jobs of an earlier Snakemake were not searched for: {problem}", file=sys.stderr)
         return ()
 
 
@@ -111,7 +111,7 @@ def main() -> None:
         done = subprocess.run(["scancel", *(job.id for job in jobs)], capture_output=True, text=True)
         if done.returncode:
             raise PlumblineError(f"scancel failed: {done.stderr.strip()}")
-        print(f"told {len(jobs)} jobs to end", file=sys.stderr)
+        print(f"sent TERM to {len(jobs)} jobs", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -50,10 +50,10 @@ PATIENCE = 2.0
 #: On a shared one a lock may be known to one host alone (Lustre with localflock, BeeGFS and NFS with local locks).
 OF_ONE_KERNEL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "tmpfs", "overlay", "apfs"}
 _MEANWHILE = (
-    "wait for it or stop it. Beside it there may run: plumbline plan (for the price; not `snakemake plan`), "
+    "wait for it or stop it. Meanwhile you may run: plumbline plan (not `snakemake plan`), "
     "snakemake --dry-run, python -m plumbline.operate.status"
 )
-_UNLOCK = "If it is gone for certain: snakemake --unlock"
+_UNLOCK = "If you are certain that it is gone: snakemake --unlock"
 
 
 def guard() -> None:
@@ -158,7 +158,7 @@ def _flock(persistence: Path) -> Iterator[bool]:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise PlumblineError(f"{path} cannot be opened ({error.strerror}); make it a file that you may write") from None
+        raise PlumblineError(f"{path} cannot be opened ({error.strerror}); make it a file that you can write") from None
     try:
         yield _lock(descriptor, persistence)
     finally:
@@ -205,8 +205,8 @@ def _judge(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] | None
     if record is None:
         if snakemake_internals.lock_files(persistence):
             raise PlumblineError(
-                f"{persistence.parent} is locked by a Snakemake that did not write down who it is (its workflow is "
-                f"another one, or older). {_UNLOCK}"
+                f"{persistence.parent} is locked by a Snakemake that did not record which process it is (of "
+                f"another or older workflow). {_UNLOCK}"
             )
         return None
     if record:
@@ -214,11 +214,10 @@ def _judge(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] | None
         if not _dead(record, persistence, locked):
             raise _held(persistence)
     else:
-        who = f"nobody knows which: {path} {process_record.fault(path)}, and is set aside"
+        who = f"it is unknown which one: {path} {process_record.fault(path)}, and is set aside"
         if not (locked and _filesystem(persistence) in OF_ONE_KERNEL):
             raise PlumblineError(
-                f"{path} {process_record.fault(path)}, so that nobody knows whether {persistence.parent} is held. "
-                f"{_UNLOCK}"
+                f"{path} {process_record.fault(path)}, so it is unknown whether {persistence.parent} is held. {_UNLOCK}"
             )
     return record, who
 
@@ -237,18 +236,18 @@ def _held(persistence: Path, taken: bool = False) -> PlumblineError:
     path = persistence / RECORD
     record = process_record.read(path)
     if record is None:
-        who = "a Snakemake that is about to begin or to end"
+        who = "a Snakemake that is starting or ending"
     else:
         who = (
-            process_record.describe(record)
-            if record
-            else f"a Snakemake that is not known: {path} {process_record.fault(path)}"
+            process_record.describe(record) if record else f"an unknown Snakemake: {path} {process_record.fault(path)}"
         )
     words = f"{persistence.parent} is held by {who}; {_MEANWHILE}."
     if record and not process_record.here(record):
-        words += " It is on another host, or in another container, and not seen from here. "
+        words += " It is on another host, or in another container, and not visible from here. "
         words += (
-            f"If it is gone for certain, delete {persistence / LOCK}, then: snakemake --unlock" if taken else _UNLOCK
+            f"If you are certain that it is gone, delete {persistence / LOCK}, then: snakemake --unlock"
+            if taken
+            else _UNLOCK
         )
     return PlumblineError(words)
 

@@ -69,7 +69,7 @@ def arguments() -> argparse.ArgumentParser:
     """Build the parser of this verb's own help; every other word of the command line is Snakemake's."""
     return argparse.ArgumentParser(
         prog=prog("python -m plumbline.operate.preflight"),
-        usage="%(prog)s [the words of the snakemake command to be run: TARGET ... --profile P --config K=V ...]",
+        usage="%(prog)s [the arguments of the snakemake command to be run: TARGET ... --profile P --config K=V ...]",
         description="Say what would stop a run before anything runs. Nothing is made, submitted or removed; a package "
         "index, the hub and SLURM are asked where jobs that are still to do need them.",
         epilog=f"A line is {OK}, {NOTE}, {UNKNOWN} (from here) or {STOP}; exit code 1 if anything would stop.",
@@ -84,7 +84,9 @@ def main() -> int:
         print(one)
     stops = sum(one.state == STOP for one in found)
     print(
-        f"{stops} of {len(found)} would stop the run" if stops else "nothing that can be seen from here would stop it"
+        f"{stops} of {len(found)} would stop the run"
+        if stops
+        else "nothing that can be checked from here would stop it"
     )
     sys.stdout.flush()
     return 1 if stops else 0

@@ -125,7 +125,7 @@ def look(planned: Planned) -> list[Finding]:
     if planned.executor != "slurm":
         return []
     if shutil.which("sbatch") is None:
-        found = [Finding(state=STOP, what="SLURM", words="there is no sbatch here: go where you submit jobs")]
+        found = [Finding(state=STOP, what="SLURM", words="there is no sbatch here: run this where you submit jobs")]
         if not planned.account:
             words = "default-resources.slurm_account: none in force; the executor plug-in will guess one"
             found.append(Finding(state=NOTE, what="SLURM account", words=words))

@@ -44,7 +44,7 @@ def disk(planned: Planned) -> Finding:
     if unknown:
         words += f" (not counted: {', '.join(unknown)})"
     if takes <= free:
-        return Finding(state=OK, what="disk", words=f"{words}; a quota is not seen")
+        return Finding(state=OK, what="disk", words=f"{words}; quotas are not checked")
     left = cleanup.collect(Path(plan.config["work"]))
     spare = sum(entry.bytes for entry in left if entry.kind != "fetched")  # which may be what is to be written
     remedy = "name a folder on a larger disk: --config work=/scratch/..."
@@ -62,8 +62,8 @@ def memory(planned: Planned) -> list[Finding]:
     total, free = here.total / 1e6, here.available / 1e6
     words = f"the largest job ({largest.rule}) asks for {_gb(largest.memory * 1e6)} of {_gb(here.total)}"
     if largest.memory > total:
-        remedy = "take a machine with more, or a smaller preset"
-        return [Finding(state=STOP, what="memory", words=f"{words}, all that there is; {remedy}")]
+        remedy = "use a machine with more, or a smaller preset"
+        return [Finding(state=STOP, what="memory", words=f"{words}, all of it; {remedy}")]
     at_once = planned.memory_limit
     if at_once is not None and at_once > free:
         words += (

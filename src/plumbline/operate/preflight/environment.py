@@ -31,7 +31,7 @@ _REMEDY = "make setup, or pip install --requirement requirements.lock"
 def look(planned: Planned) -> list[Finding]:
     """Check the version of Python, and that every package is installed which a job to do imports."""
     if sys.version_info < PYTHON:
-        words = f"Python {sys.version.split()[0]} is older than {'.'.join(map(str, PYTHON))}; take a newer one"
+        words = f"Python {sys.version.split()[0]} is older than {'.'.join(map(str, PYTHON))}; use a newer one"
         return [Finding(state=STOP, what="environment", words=words)]
     wanted = {name: rule for rule, names in IMPORTS.items() if planned.of(rule) for name in names}
     found = [

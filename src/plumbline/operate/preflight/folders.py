@@ -49,7 +49,7 @@ def _texts(corpus: Corpus) -> Finding:
     files = local.files(folder, corpus.name)
     _require_content(where, folder, files)
     if empty := [path for path in files if path.suffix == ".txt" and not path.stat().st_size]:
-        raise PlumblineError(f"{where}: {empty[0]} is empty; a text file is a document, delete it or fill it")
+        raise PlumblineError(f"{where}: {empty[0]} is empty; every text file is a document, delete it or fill it")
     return Finding(state=OK, what=f"texts of {corpus.name}", words=_told(where, folder, files))
 
 
@@ -107,16 +107,16 @@ def _items(planned: Planned, suite: str) -> Finding:
 
 def _require_readable(where: str, folder: Path) -> None:
     if not folder.is_dir():
-        what = "is a file, and no folder" if folder.exists() else "is not there"
-        raise PlumblineError(f"{where}: {folder} {what} (seen from {Path.cwd()}); name the folder, or make it")
+        what = "is a file, not a folder" if folder.exists() else "is not there"
+        raise PlumblineError(f"{where}: {folder} {what} (seen from {Path.cwd()}); name the folder, or create it")
     if not os.access(folder, os.R_OK | os.X_OK):
-        raise PlumblineError(f"{where}: {folder} may not be read by you; let its owner change that (chmod u+rX)")
+        raise PlumblineError(f"{where}: {folder} is not readable by you; let its owner change that (chmod u+rX)")
 
 
 def _require_content(where: str, folder: Path, files: list[Path]) -> None:
     """Refuse files that may not be read, or that have nothing in them, all together."""
     if closed := next((path for path in files if not os.access(path, os.R_OK)), None):
-        raise PlumblineError(f"{where}: {closed} may not be read by you; let its owner change that (chmod u+r)")
+        raise PlumblineError(f"{where}: {closed} is not readable by you; let its owner change that (chmod u+r)")
     if not any(path.stat().st_size for path in files):
         raise PlumblineError(f"{where}: nothing is in the {len(files)} files of {folder}; fill them")
 

@@ -66,7 +66,7 @@ def look(planned: Planned) -> list[Finding]:
         *([f"machine: {plan.config['machine']}"] if _machine(planned).device == "cuda" else []),
     ]
     if planned.elsewhere:
-        words = f"of {_jobs(jobs)}: that of the nodes which {planned.executor} gives them"
+        words = f"of {_jobs(jobs)}: depends on the nodes that {planned.executor} gives them"
         return [Finding(state=UNKNOWN, what="device", words=words)]
     here = seen()
     if "fault" in here:
@@ -82,8 +82,9 @@ def look(planned: Planned) -> list[Finding]:
     if not wanted:
         return [Finding(state=OK, what="device", words=f"processors, which preset {plan.name} is for")]
     words = (
-        f"{' and '.join(wanted)} wants a GPU for {_jobs(jobs)}, and torch sees none here ({_why(here)}): nothing stops "
-        "there, all of it is done on processors"
+        f"{' and '.join(wanted)} wants a GPU for {_jobs(jobs)}, and torch sees none here ({_why(here)}): nothing "
+        "stops, "
+        "but all of it runs on processors"
     )
     if short:
         words += (
@@ -92,8 +93,8 @@ def look(planned: Planned) -> list[Finding]:
         )
     core = machines.load("core", plan.root)
     hours = sum(estimator(plan, core, calibrate_on=(), root=plan.root).pretrain_seconds(run) for run in runs) / 3600
-    words += f"; the trainings would take about {hours / core.devices_at_once:,.0f} hours on two cores (reckoned)"
-    remedy = "Go to a machine with a GPU, give --profile slurm, or take --config preset=demo machine=core"
+    words += f"; the trainings would take about {hours / core.devices_at_once:,.0f} hours on two cores (estimated)"
+    remedy = "Use a machine with a GPU, --profile slurm, or --config preset=demo machine=core"
     return [Finding(state=NOTE, what="device", words=f"{words}. {remedy}")]
 
 
@@ -110,4 +111,4 @@ def _why(here: dict[str, Any]) -> str:
         return f"torch {here['torch']} is built without CUDA"
     if "CUDA_VISIBLE_DEVICES" in os.environ:
         return f"CUDA_VISIBLE_DEVICES is {os.environ['CUDA_VISIBLE_DEVICES']!r}"
-    return "no driver or no device: nvidia-smi tells"
+    return "no driver or no device: see nvidia-smi"

@@ -109,7 +109,7 @@ def _nodes(planned: Planned) -> str:
     """What cannot be known from a login node."""
     if not planned.elsewhere:
         return ""
-    return "; it answers here, whether it does from compute nodes cannot be known (docs/on-your-cluster.md, step 6)"
+    return "; it answers here, compute nodes were not checked (docs/on-your-cluster.md, step 6)"
 
 
 def _wanted(planned: Planned, *, locks: bool = True) -> list[Wanted]:

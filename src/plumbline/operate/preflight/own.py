@@ -33,10 +33,13 @@ def refused(planned: Planned) -> list[str]:
         done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
         if checks.kept(path, plan.fingerprints.checks()) is None:
             if done.returncode == 0:
-                return [f"{plan.mine.path}: it, or a component's code, was edited while it was checked; ask again"]
+                return [
+                    f"{plan.mine.path}: it, or a component's code, was edited while it was checked; run the command "
+                    "again"
+                ]
             return [f"{plan.mine.path}: it could not be checked: {done.stderr.strip()[-2000:]}"]
     failing = _sentences(planned, "failed")
-    return [*failing, "nothing was trained; mend the component, and ask again"] if failing else []
+    return [*failing, "nothing was trained; fix the component and run the command again"] if failing else []
 
 
 def flagged(planned: Planned) -> list[str]:

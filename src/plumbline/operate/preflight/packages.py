@@ -47,7 +47,7 @@ def tools(planned: Planned) -> list[Finding]:
     if debian and shutil.which("apt-get") is None:
         names = " ".join(pin.requirement for pin in debian)
         found.append(
-            f"{_OF_DEBIAN}, which apt-get fetches, and there is no apt-get here. On a Debian machine or in its "
+            f"{_OF_DEBIAN}, which apt-get fetches, and apt-get is not installed. On a Debian machine or in its "
             f"container: apt-get download {names}; then put each at {_place(planned, '<name>')}, or name a folder of "
             "your own (docs/your-own-data.md)"
         )
@@ -57,7 +57,7 @@ def tools(planned: Planned) -> list[Finding]:
     if reads and shutil.which("dpkg-deb") is None:
         found.append(f"{_OF_DEBIAN}, which dpkg-deb unpacks, and there is none here; install the package dpkg")
     if planned.elsewhere:
-        found = [f"{words}. (Whether nodes that jobs go to have another system cannot be known.)" for words in found]
+        found = [f"{words}. (The system of compute nodes was not checked.)" for words in found]
     state: State = UNKNOWN if planned.elsewhere else STOP
     return [Finding(state=state, what="Debian packages", words=words) for words in found]
 
@@ -79,7 +79,7 @@ def _python(pin: Pin) -> Finding | str | None:
     if done.returncode or not versions:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no answer"]
         if "unknown command" in errors[0]:
-            return Finding(state=UNKNOWN, what="Python packages", words=f"this pip cannot be asked: {errors[0]}")
+            return Finding(state=UNKNOWN, what="Python packages", words=f"this pip cannot list versions: {errors[0]}")
         return f"pip says: {errors[-1].replace(f' for {pin.name}', '')}"  # the same for all of them
     if pin.version not in versions[0].split(", "):
         return f"the index of pip has {versions[0]}"
@@ -97,14 +97,14 @@ def _debian(pin: Pin) -> Finding | str | None:
     match = re.search(r"^'([^']+)' \S+ \d+ SHA256:([0-9a-f]+)", done.stdout, re.MULTILINE)
     if done.returncode or match is None:
         said = errors[-1] if errors else "no answer"
-        return f"apt-get says: {said} (apt-get update gets its lists anew)"
+        return f"apt-get says: {said} (apt-get update renews its lists)"
     if match[2] != pin.sha256:
         return f"apt knows another archive of that name, with sha256 {match[2]}"
     fault = _silent(match[1])
     if fault is None:
         return None
     if _behind_proxy():
-        words = f"apt knows {pin.requirement}; whether its proxy gives it was not tried ({fault})"
+        words = f"apt knows {pin.requirement}; whether its proxy serves it was not checked ({fault})"
         return Finding(state=UNKNOWN, what="Debian packages", words=words)
     return f"{'/'.join(match[1].split('/')[:3])}: {fault}"
 
@@ -137,5 +137,5 @@ def _served(planned: Planned, label: str, pins: list[Pin]) -> Finding:
     names = ", ".join(pin.requirement for pin in pins)
     if not planned.elsewhere:
         return Finding(state=OK, what=label, words=f"{names}: served by the index")
-    words = f"{names}: served here; whether they are on compute nodes cannot be known (docs/on-your-cluster.md, step 6)"
+    words = f"{names}: served here; compute nodes were not checked (docs/on-your-cluster.md, step 6)"
     return Finding(state=UNKNOWN, what=label, words=words)

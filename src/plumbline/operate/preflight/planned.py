@@ -133,7 +133,7 @@ def ask(words: Sequence[str]) -> Asked:
         sys.argv, os.environ["PATH"] = before, path
     refused = _sentence(said.getvalue()) if code else ""
     if not seen:
-        return Asked(planned=None, refused=refused or "Snakemake planned nothing, and did not say why")
+        return Asked(planned=None, refused=refused or "Snakemake planned nothing and gave no reason")
     return Asked(planned=_planned(*seen[0], executor), refused=refused)
 
 

@@ -122,9 +122,9 @@ def _waited(channel: socket.socket, words: list[str]) -> int | None:
             signal.signal(signal.SIGCONT, pass_on)
         answer = channel.recv(100)
     except OSError as error:
-        sys.exit(f"a job that was started warm was lost ({error}); run the same command again")
+        sys.exit(f"a forked job was lost ({error}); run the same command again")
     if not answer:
-        sys.exit("a job that was started warm was lost: the process that forked it is gone; run the same command again")
+        sys.exit("a forked job was lost: the process that forked it is gone; run the same command again")
     return None if answer == b"cold" else int(answer)
 
 

@@ -73,10 +73,13 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> li
     threads = {Path(f"/proc/self/task/{task}/comm").read_text().strip() for task in os.listdir("/proc/self/task")
                if int(task) != os.getpid()}  # fmt: skip
     if threads - _FORKS_ALONG:
-        print(f"jobs start cold: imports made threads ({sorted(threads)}), which no fork has", file=sys.stderr)
+        print(
+            f"jobs are not forked: imports started threads ({sorted(threads)}), which a fork does not have",
+            file=sys.stderr,
+        )
         return None
     if "/libcuda.so" in Path("/proc/self/maps").read_text():
-        print("jobs start cold: imports loaded CUDA's driver, and a fork could use no GPU", file=sys.stderr)
+        print("jobs are not forked: imports loaded CUDA's driver, and a fork could not use a GPU", file=sys.stderr)
         return None
     gc.collect()
     gc.freeze()  # a collection would write into pages that jobs share
@@ -136,7 +139,7 @@ def _fork(channel: socket.socket, jobs: dict[socket.socket, int]) -> list[str] |
             if len(streams) == 3:
                 child = os.fork()
         except OSError as error:
-            print(f"a job starts cold: {error}", file=sys.stderr)
+            print(f"a job is not forked: {error}", file=sys.stderr)
         if child is None and message:
             with contextlib.suppress(OSError):
                 channel.send(b"cold")

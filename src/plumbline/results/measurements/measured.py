@@ -51,7 +51,7 @@ def read(path: Path) -> pd.DataFrame | None:
     import pandas as pd
 
     if made_with(path)["frame_sha256"] != sha256_file(path):
-        raise PlumblineError(f"{path} is not the frame that {beside(path)} speaks of; delete both and measure again")
+        raise PlumblineError(f"{path} is not the frame that {beside(path)} describes; delete both and measure again")
     return pd.read_parquet(path)
 
 

@@ -50,8 +50,8 @@ NOTED_LABELS = {"torch": "torch", "device": "device", "made_of": "code"}
 #: What is said of a run's folder that is not as the others', and what asking again does.
 _OTHERWISE: dict[Folder, tuple[str, str]] = {
     "runs": ("were trained on other data", "pretrained"),
-    "scores": ("were scored otherwise", "evaluated"),
-    "probes": ("were probed otherwise", "probed"),
+    "scores": ("were scored differently", "evaluated"),
+    "probes": ("were probed differently", "probed"),
 }
 
 
@@ -163,7 +163,7 @@ class Mixing:
         for key, (mine, runs) in self.weights.items():
             raise PlumblineError(
                 f"the scores of {key} are of other weights than the run's ({mine[:12]}, not {runs[:12]}): remove "
-                f"{self.work / 'scores' / key} and ask again, so that it is evaluated anew"
+                f"{self.work / 'scores' / key} and run the command again to evaluate it"
             )
         for fact, values in self.refused.items():
             if _differ(values):
@@ -198,10 +198,11 @@ class Mixing:
         more = counts[forms[other]] - 1
         what, again = _OTHERWISE[fact.folder]
         return (
-            f"{other}{f' (and {more} more)' if more else ''} and {one} {what}, and cannot stand in one table; "
+            f"{other}{f' (and {more} more)' if more else ''} and {one} {what}, so they cannot be in one table; "
             f"{fact}: {_against(values[other], values[one])}. Remove {self.work / fact.folder / other} (or the other "
-            f"one's, whichever is not meant) and ask again, so that it is {again} anew; a table of what is there is "
-            "made with --expected found"
+            f"one's, whichever is not meant) and ask again, so that it is {again} again; to make a table of the "
+            "existing "
+            "runs use --expected found"
         )
 
     def _refuse(self, folder: Folder, name: str, key: str, value: Any, whose: str = "") -> None:
@@ -220,8 +221,8 @@ class Mixing:
         except ValueError as error:
             path = self.work / folder / key
             raise PlumblineError(
-                f"{path / folder}.parquet is damaged: its label {name!r} is {value[:40]!r}, which is no JSON "
-                f"({error}): remove {path} and ask again, so that it is {_OTHERWISE[folder][1]} anew"
+                f"{path / folder}.parquet is damaged: its label {name!r} is {value[:40]!r}, which is not JSON "
+                f"({error}): remove {path} and ask again, so that it is {_OTHERWISE[folder][1]} again"
             ) from error
 
     def _once(self, key: str, scores: pd.DataFrame) -> None:
@@ -229,17 +230,17 @@ class Mixing:
         twice = scores.duplicated(["task", "metric"]) | (scores["primary"] & scores.duplicated(["task", "primary"]))
         for row in scores[twice].itertuples():
             raise PlumblineError(
-                f"the scores of {key}: {row.task} is there more than once ({row.metric}, {row.value:g}), and which of "
-                f"its values counts is not said: remove {self.work / 'scores' / key} and ask again, so that it is "
-                "evaluated anew"
+                f"the scores of {key}: {row.task} is given more than once ({row.metric}, {row.value:g}), and which of "
+                f"its values counts is unknown: remove {self.work / 'scores' / key} and ask again, so that it is "
+                "evaluated again"
             )
 
     def _numbers(self, key: str, scores: pd.DataFrame) -> None:
         """An accuracy beside log-probabilities that are no numbers is none: it is the argmax over them."""
         for row in scores[~scores["value"].map(math.isfinite)].itertuples():
             raise PlumblineError(
-                f"the scores of {key}: {row.metric} of {row.task} is {row.value}, and no score beside it means "
-                f"anything: remove {self.work / 'scores' / key} and ask again, so that it is evaluated anew"
+                f"the scores of {key}: {row.metric} of {row.task} is {row.value}, and no score next to it means "
+                f"anything: remove {self.work / 'scores' / key} and run the command again to evaluate it"
             )
 
 

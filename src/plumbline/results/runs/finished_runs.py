@@ -107,8 +107,9 @@ class RunFrames:
         same_run = set(read["run_id"]) == {self.runs.loc[key, "run_id"]}
         if not same_run or not mine.index.is_unique or not (off.abs() < 1e-9).all():
             raise PlumblineError(
-                f"{path} is not of the scores beside it (another run's, an item twice, or other means): remove "
-                f"{path.parent} and ask again, so that it is evaluated anew"
+                f"{path} does not belong to the scores next to it (another run's, an item twice, or other means): "
+                "remove "
+                f"{path.parent} and run the command again to evaluate it"
             )
         return mine.rename(key)
 
@@ -287,7 +288,7 @@ def _read(path: Path, run: Expected) -> dict[str, Any] | None:
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise PlumblineError(f"{path} is not JSON ({error}); remove the run's directory and rerun it") from error
     if not isinstance(content, dict):
-        raise PlumblineError(f"{path} is no JSON object; remove the run's directory and rerun it")
+        raise PlumblineError(f"{path} is not a JSON object; remove the run's directory and rerun it")
     _same_run(content.get("run_id"), path, run)
     return content
 

@@ -138,7 +138,7 @@ def read(table: Path) -> dict[str, Any]:
         raise PlumblineError(f"there is no table {table}; make it first (for instance snakemake {table})")
     path = beside(table)
     if not path.exists():
-        raise PlumblineError(f"there is no {path}, so that nothing is known of {table}; make the table again")
+        raise PlumblineError(f"there is no {path}, so the origin of {table} is unknown; make the table again")
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
         made_from = content["csv_sha256"]

@@ -170,17 +170,18 @@ def reference_of(study: Study, target: str) -> str:
 
 
 PRESET_NOTES = {
-    "paper": "Sizes and budget as the document has them, under the rulings of deviations.md.",
-    "mini": "The document's experiment on small models: not its scale. Its numbers are no reproduction of the printed.",
-    "demo": "The path of the document's experiment on tiny models: its numbers show that the pipeline works, and "
-    "say nothing about the methods.",
+    "paper": "Sizes and budget of the paper, under the interpretations of deviations.md.",
+    "mini": "The paper's experiment on small models: not its scale. Its numbers are no reproduction of the printed "
+    "ones.",
+    "demo": "The paper's experiment on tiny models: its numbers show that the pipeline works, and say "
+    "nothing about the methods.",
     "smoke": "A few steps of tiny models: its numbers mean nothing.",
 }
 
 
 #: What stands above a table of runs, or of claims, whose sizes alone are the document's.
 OTHER_TEXTS_NOTE = (
-    "Other texts than the document's: they come from the source {}. Its numbers are no reproduction of the printed."
+    "Other texts than the paper's: they come from the source {}. Its numbers are no reproduction of the printed ones."
 )
 
 #: What stands above a table of scores of a study that extends another one, and is scored on a suite of its own.
@@ -190,7 +191,7 @@ OTHER_SUITE_NOTE = (
 )
 
 #: What stands above a table that no run or measurement is behind.
-EXACT_NOTE = "No training is behind this table: it is computed, and the same at every preset."
+EXACT_NOTE = "This table needs no training: it is computed, and the same at every preset."
 
 
 def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PRESET_NOTES["demo"]) -> list[str]:
@@ -220,7 +221,7 @@ def notes_of(study: Study) -> list[str]:
     rulings = [
         ruling["id"] for ruling in study.sheet["rulings"] if study.preset in ruling.get("presets", [study.preset])
     ]
-    return [f"Rulings on what the document leaves open (deviations.md): {', '.join(rulings)}."] if rulings else []
+    return [f"Interpretations of what the paper leaves open (deviations.md): {', '.join(rulings)}."] if rulings else []
 
 
 #: What every table says of itself in each row.

@@ -86,7 +86,7 @@ def _named(given: str, known: dict[str, str], what: str) -> str:
 def _run(key: str, facts: dict[str, Any]) -> list[str]:
     lines = [f"run {facts['run_id']}  {key}  {facts['outcome']}"]
     if "manifest" not in facts:
-        return [*lines, "  no manifest: this run is not there"]
+        return [*lines, "  no manifest: this run is missing"]
     lines.append(f"  spec sha256      {facts['spec_sha256']}")
     path = Path(facts["manifest"])
     lines.append(f"  manifest         {path}")
@@ -96,7 +96,7 @@ def _run(key: str, facts: dict[str, Any]) -> list[str]:
         manifest = parse_json(path.read_text(encoding="utf-8"))
         spec = canonical_json(manifest["spec"])
     except (ValueError, KeyError, TypeError) as error:
-        return [*lines, f"  DAMAGED: the manifest is no manifest ({error}); what the table recorded:", *_show(facts)]
+        return [*lines, f"  DAMAGED: the manifest is unreadable ({error}); what the table recorded:", *_show(facts)]
     if sha256_text(spec) != facts["spec_sha256"]:
         lines.append("  CHANGED since the table was made: the manifest's spec is another one")
     return [*lines, *_show(manifest), *_scores(facts), *_beside(facts, "examples"), *_beside(facts, "probes")]
@@ -104,7 +104,7 @@ def _run(key: str, facts: dict[str, Any]) -> list[str]:
 
 def _measured(key: str, facts: dict[str, Any]) -> list[str]:
     if "frame" not in facts:
-        return [key, "  not there: this was not measured"]
+        return [key, "  missing: this was not measured"]
     path = Path(facts["frame"])
     lines = [f"{key}  made of {facts['made_of']}", f"  frame            {path}"]
     if not path.exists():

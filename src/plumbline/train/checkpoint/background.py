@@ -112,7 +112,7 @@ class BackgroundSaving:
         try:
             self._writer.wait()
         except Exception as error:
-            self.progress.say(f"a checkpoint could not be written, either: {error}")
+            self.progress.say(f"a checkpoint could not be written either: {error}")
 
     def _begin_shards(self, saved: Saved, there: Callable[[], None]) -> None:
         temporary: Path | None = None

@@ -110,8 +110,8 @@ class Points:
         fault = damage(kept)
         if fault is not None:
             raise PlumblineError(
-                f"{kept}: the weights of a probe point are damaged ({fault}), and only training makes them: put a copy "
-                f"in their place, or {afresh(self.kept.directory.parent)}"
+                f"{kept}: the weights of a probe point are damaged ({fault}), and only training can make them: "
+                f"restore a copy, or {afresh(self.kept.directory.parent)}"
             )
         target = directory / f"{kept.name}.safetensors"
         try:

@@ -143,14 +143,12 @@ class Resumption:
         directory.records.refuse_if_given_up(directory.circumstances)
         found = directory.checkpoints.newest()
         if found is None and directory.checkpoints.found_any():
-            raise PlumblineError(
-                f"{place}: none of its checkpoints is whole; put a copy in their place, or {afresh(place)}"
-            )
+            raise PlumblineError(f"{place}: none of its checkpoints is intact; restore a copy, or {afresh(place)}")
         lost = directory.points.lost(found.step, found.metadata["diverged"]) if found is not None else []
         if lost:
             raise PlumblineError(
-                f"{place}: the weights of its probe point at step {lost[0]} are lost, which only "
-                f"training makes: put a copy in their place, or {afresh(place)}"
+                f"{place}: the weights of its probe point at step {lost[0]} are lost, and only "
+                f"training can make them: restore a copy, or {afresh(place)}"
             )
         self._record_start(found)
         return found

@@ -146,8 +146,9 @@ class Checkpoints:
         if self.unreadable:
             raise Unreadable(
                 f"{self.directory}: {len(self.unreadable)} checkpoint(s), the newest {max(self.unreadable).name}, "
-                "cannot be read, and no earlier one is whole; that is no damage, and none of them was touched. Start "
-                "the run again when the file system is well"
+                "cannot be read, and no earlier one is intact; this is an access error, not damage, and none of "
+                "them was changed. Start "
+                "the run again when the file system works"
             )
         return None
 

@@ -168,5 +168,5 @@ def who(path: Path) -> str:
     if holder is None:
         return "an unknown trainer"
     if not holder:
-        return f"an unknown trainer ({path} {process_record.fault(path)}; delete it if nobody trains there)"
+        return f"an unknown trainer ({path} {process_record.fault(path)}; delete it if no trainer is running there)"
     return process_record.describe(holder)

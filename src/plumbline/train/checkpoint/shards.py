@@ -70,7 +70,7 @@ class Shards:
             found.sort()
             ends = [0, *(last for _, last, _ in found)]
             if [first for first, _, _ in found] != ends[:-1] or ends[-1] != _rows(self.shapes[name]):
-                raise PlumblineError(f"{directory}: rows of {name} are in none of its files, or in two")
+                raise PlumblineError(f"{directory}: rows of {name} are missing from its files, or in two of them")
 
     def _read_header(self, path: Path) -> int:
         """Take in a file; returns how many ranks wrote."""
@@ -98,7 +98,7 @@ class Shards:
             OverflowError,
             RecursionError,
         ) as error:
-            raise PlumblineError(f"{path} is none of sharded training's files: {error!r}") from error
+            raise PlumblineError(f"{path} is not a file of sharded training: {error!r}") from error
 
     def read(self, name: str, first: int, last: int) -> torch.Tensor:
         """Read rows `first` to `last` (exclusive) of a tensor, on the CPU; a tensor of no dimensions is one row."""

@@ -73,8 +73,8 @@ class StateDirectory:
         found = next((owner for checkpoints in kept if (owner := checkpoints.owner(WHOSE))), None)
         if found is None and any(checkpoints.found_any() for checkpoints in kept):
             raise PlumblineError(
-                f"{self.path} holds checkpoints, and neither {IDENTITY} nor any of them says whose; put {IDENTITY} "
-                f"back, or {afresh(self.path)}"
+                f"{self.path} holds checkpoints, and neither {IDENTITY} nor any of them names their run; restore "
+                f"{IDENTITY}, or {afresh(self.path)}"
             )
         return found
 
@@ -83,8 +83,8 @@ class StateDirectory:
         place = self.path.with_name(f"{self.path.name}.{_aside(held)}")
         place.mkdir(exist_ok=True)
         self._move_all(self.path, place)
-        print(f"{self.path}: it belongs to another run ({', '.join(changed)} changed); kept as {place}, where that run "
-              f"will find it again", file=sys.stderr)  # fmt: skip
+        print(f"{self.path}: it belongs to another run ({', '.join(changed)} changed); kept as {place}, where that "
+              f"run will find it", file=sys.stderr)  # fmt: skip
 
     def _take_back(self, identity: dict[str, Any]) -> None:
         """Move this run's own state back from where another run put it."""
@@ -132,9 +132,9 @@ class StateDirectory:
             return
         if fault.get("circumstances") != circumstances:
             os.replace(path, self.path / f"fault-{int(time.time())}.json")
-            print(f"{path}: recorded under other settings than today's; trying again", file=sys.stderr)
+            print(f"{path}: recorded under other settings than the present ones; trying again", file=sys.stderr)
             return
-        raise GivenUp(f"{fault['reason']} (recorded {fault['time']}). To try again nevertheless, delete {path}")
+        raise GivenUp(f"{fault['reason']} (recorded {fault['time']}). To try again anyway, delete {path}")
 
     def give_up(self, reason: str, circumstances: dict[str, Any]) -> None:
         """Record why the run may not be started again under these circumstances."""
@@ -171,8 +171,8 @@ class StateDirectory:
         silent = list(itertools.takewhile(lambda entry: "ended" not in entry and entry["step"] == step, starts[::-1]))
         if limit and len(silent) >= limit:
             print(
-                f"{self.path}: the last {len(silent)} starts, all at step {step}, ended without a word: killed, for "
-                "instance for want of memory, by preemption or a time limit shorter than the first checkpoint takes",
+                f"{self.path}: the last {len(silent)} starts, all at step {step}, ended without a message: killed, "
+                "for instance for lack of memory, by preemption or a time limit before the first checkpoint",
                 file=sys.stderr,
             )
         entry = {"step": step, "time": process_record.now(), **process_record.identity(), **details}
@@ -192,7 +192,7 @@ class StateDirectory:
 
 def afresh(state: Path) -> str:
     """Spell, for an error message, the command that makes a run begin at step 0."""
-    return f"let the run start afresh with `python -m plumbline.operate.cleanup --afresh {state}`"
+    return f"restart the run with `python -m plumbline.operate.cleanup --afresh {state}`"
 
 
 def is_aside(name: str) -> bool:
@@ -214,5 +214,5 @@ def read_or_set_aside(path: Path) -> Any:
     except ValueError as error:
         aside = free_name(path, "damaged")
         os.rename(path, aside)
-        print(f"{path} is damaged ({error}); set aside as {aside.name}, going on without it", file=sys.stderr)
+        print(f"{path} is damaged ({error}); set aside as {aside.name}, continuing without it", file=sys.stderr)
         return None

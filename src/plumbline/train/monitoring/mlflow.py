@@ -4,10 +4,10 @@ scalars that every trainer writes.
 MLflow and not another service, since it needs no account and no server: a folder will do, and `mlflow ui` shows it.
 Its import, its retries (which draw from Python's random numbers) and its waiting never reach the trainer, which starts
 this module, and waits `PATIENCE` seconds for it at its own end. What cannot be told MLflow is said once, and tried
-again while the run goes on, and when it is started again: the file keeps it.
+again while the run continues, and when it is started again: the file keeps it.
 
-A run that goes on after a stop goes on in MLflow as well: `mlflow.json` in the state directory names the one there, and
-a step that MLflow has already is not told again.
+A run that continues after a stop continues in MLflow as well: `mlflow.json` in the state directory names the one there,
+and a step that MLflow has already is not told again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def without_password(uri: str) -> str:
 
 @contextlib.contextmanager
 def mirrored(where: str, state: Path, spec: RunSpec) -> Iterator[None]:
-    """Have MLflow see a run while this block carries it out, which goes on whatever becomes of that.
+    """Have MLflow see a run while this block carries it out, which continues whatever becomes of that.
 
     Args:
         where: a tracking URI, or a folder.
@@ -64,7 +64,7 @@ def mirrored(where: str, state: Path, spec: RunSpec) -> Iterator[None]:
         # In a session of its own: a Ctrl-C for the trainer lets it tell the end, which is that of its input.
         follower = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:
-        print(f"{spec.key}: MLflow does not see this run ({error}); it goes on", file=sys.stderr)
+        print(f"{spec.key}: MLflow does not see this run ({error}); training continues", file=sys.stderr)
         yield
         return
     try:
@@ -75,7 +75,7 @@ def mirrored(where: str, state: Path, spec: RunSpec) -> Iterator[None]:
         try:
             follower.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            said = f"MLflow has not taken the last values in {PATIENCE:g} s; it is not waited for"
+            said = f"MLflow has not taken the last values in {PATIENCE:g} s; training does not wait for it"
             print(f"{spec.key}: {said}", file=sys.stderr)
 
 
@@ -109,7 +109,8 @@ class Follower:
     def _say(self, words: str) -> None:
         if not self.said:
             uri = without_password(self.uri)
-            print(f"{self.spec.key}: MLflow ({uri}): {words.replace(self.uri, uri)}. The run goes on", file=sys.stderr)
+            said = words.replace(self.uri, uri)
+            print(f"{self.spec.key}: MLflow ({uri}): {said}. The run continues", file=sys.stderr)
         self.said = True
 
     def _tell(self, ended: bool) -> None:
