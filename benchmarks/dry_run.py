@@ -62,7 +62,7 @@ def many(rounds: int) -> list[str]:
         for name in PROJECT:
             (place / name).symlink_to(REPOSITORY / name)
         shutil.copytree(REPOSITORY / "config", place / "config")
-        sheet = place / "config/studies/transfer/study.yaml"
+        sheet = place / "studies/transfer/study.yaml"
         text = sheet.read_text(encoding="utf-8")
         assert EVERY_METHOD in text
         seeds = ", ".join(str(seed) for seed in (42, *range(1000, 1000 + SEEDS - 1)))

@@ -108,7 +108,7 @@ def project(share: float) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
     spec = study_config.load(STUDY, PRESET).runs[f"{STUDY}/{SCALE}/baseline/s42"].spec
-    study, scale = folder / "config" / "studies" / STUDY / "study.yaml", small(spec, share)
+    study, scale = folder / "studies" / STUDY / "study.yaml", small(spec, share)
     content = read_yaml(study)
     content["scales"] = {
         name: {PRESET: presets[PRESET] | scale if name == SCALE else presets[PRESET]}

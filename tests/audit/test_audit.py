@@ -215,7 +215,7 @@ def test_no_rounding_of_the_inputs_leaves_the_interval(repository, study, monkey
 @pytest.fixture
 def sixth(changed):
     """The root with one more document: printed numbers, and no code."""
-    folder = changed / "config" / "studies" / "sixth" / "published"
+    folder = changed / "studies" / "sixth" / "published"
     folder.mkdir(parents=True)
     (folder / "table1.csv").write_text("method,loss\nours,2.71\n")
     return changed
@@ -257,7 +257,7 @@ def test_the_page_fits_a_terminal_and_tells_findings_the_most_consequential_firs
 
 
 def test_a_finding_about_a_row_that_is_not_is_refused(changed):
-    path = changed / "config" / "studies" / "quack" / "explanations.yaml"
+    path = changed / "studies" / "quack" / "explanations.yaml"
     path.write_text("findings: [{id: x, bears_on: detail, text: why, rows: [lr_gird]}]\n")
     with pytest.raises(PlumblineError, match=r"quack/explanations.yaml: the audit has no row 'lr_gird'; did you mean"):
         build(["quack"], changed)
@@ -300,7 +300,7 @@ def test_command_names_what_is_wrong(repository, tmp_path):
     assert done.stderr.startswith("error: --study transfr: no printed numbers are there; did you mean 'transfer'?")
     done = command(repository, "--out", "audit.txt")
     assert done.returncode == 1 and "must end in .csv" in done.stderr
-    (tmp_path / "config" / "studies").mkdir(parents=True)
+    (tmp_path / "studies").mkdir(parents=True)
     done = command(tmp_path)
     assert done.returncode == 1 and done.stderr.startswith("error: no published numbers in ")
 

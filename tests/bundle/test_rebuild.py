@@ -118,7 +118,7 @@ def test_two_bundles_of_one_state_are_one(root: Path, bundle: Path, tmp_path: Pa
 def test_what_comes_out_otherwise_is_told_of(bundle: Path, tmp_path: Path) -> None:
     """What is printed was changed in the bundle, its crate with it; and a product that cannot be made is missing."""
     name = "results/smoke/transfer/"
-    printed = {"config/studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard")}
+    printed = {"studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard")}
     found = rebuild.rebuild(edited(bundle, printed | {f"{name}fig9.png": ("", "none")}), tmp_path / "out")
     assert found.verdicts[f"{name}table1.csv"] == "different" and found.verdicts[f"{name}fig9.png"] == "missing"
     assert found.verdicts[f"{name}deviations.md"] == "equal" and not found.whole

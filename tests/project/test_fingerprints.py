@@ -197,7 +197,7 @@ def test_a_table_that_builds_models_of_the_documents_size_is_made_of_the_corpus(
 
 
 def test_a_table_is_made_of_the_runs_that_it_needs(root: Path) -> None:
-    path = root / "config/studies/transfer/study.yaml"
+    path = root / "studies/transfer/study.yaml"
     text, before = path.read_text(), planned(root)
     assert "methods: [hybrid_norm], seeds: [43, 44]" in text
     path.write_text(text.replace("methods: [hybrid_norm], seeds: [43, 44]", "methods: [hybrid_norm], seeds: [43]"))

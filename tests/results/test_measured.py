@@ -39,7 +39,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project with the made-up study, whose code is found there."""
     shutil.copytree(SIXTH, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "config/corpora", tmp_path / "config/corpora")
-    studies = tmp_path / "src/plumbline/studies"
+    studies = tmp_path / "studies"
     monkeypatch.setattr(study_parts, "STUDIES", studies)
     monkeypatch.setattr(plumbline.studies, "__path__", [str(studies)])
     yield tmp_path
@@ -59,8 +59,8 @@ def edited(root: Path, file: str, before: str, after: str) -> None:
     forget()
 
 
-YAML = "config/studies/widths/study.yaml"
-CODE = "src/plumbline/studies/widths/measurements/stretch.py"
+YAML = "studies/widths/study.yaml"
+CODE = "studies/widths/measurements/stretch.py"
 
 
 def made(root: Path) -> tuple[Path, list[str]]:
@@ -102,7 +102,7 @@ def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
         (YAML, "published: [losses], measurements", "published: [], measurements", False),
         (CODE, "np.mean(values)", "max(values)", True),
         (CODE, '    """One row', '    # A comment.\n    """A row', False),
-        ("src/plumbline/studies/widths/tables/losses.py", '".2f"', '".3f"', False),
+        ("studies/widths/tables/losses.py", '".2f"', '".3f"', False),
     ],
 )
 def test_it_is_remade_when_its_code_options_or_specs_change(

@@ -57,7 +57,7 @@ def to_markdown(
 def _in_short(study: str, frame: pd.DataFrame, told: Sequence[Finding], covered: Coverage) -> str:
     rows = frame[frame["document"] == study]
     if rows.empty:
-        return f"`{study}`: no checks written (they would stand in `plumbline.studies.{study}.audit`)."
+        return f"`{study}`: no checks written (they would stand in `audit.py` of its folder)."
     broken = set(rows["id"][rows["verdict"] == MISMATCH])
     reasons = [finding.id for finding in told if broken.intersection(finding.rows)]
     held = f"{len(broken)} of {len(rows)} checks do not hold" if broken else f"all {len(rows)} checks hold"

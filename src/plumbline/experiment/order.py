@@ -1,5 +1,5 @@
 """Decision accuracy: of all pairs of methods whose order is known at the larger scale, the share that the smaller one
-orders alike. From a document's printed tables (``config/studies/<study>/orders.yaml``), and from runs at hand."""
+orders alike. From a document's printed tables (``studies/<study>/orders.yaml``), and from runs at hand."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from plumbline.audit.published import Published
 from plumbline.core.errors import PlumblineError
+from plumbline.specs import study_folders
 from plumbline.specs.config import ROOT, read_yaml
 
 
@@ -47,7 +48,7 @@ def pair(one: float, one_larger: float, other: float, other_larger: float) -> fl
 
 def files(study: str, root: Path = ROOT) -> list[Path]:
     """What `printed` reads."""
-    path = root / "config" / "studies" / study / "orders.yaml"
+    path = study_folders.folder(study, root) / "orders.yaml"
     entries = read_yaml(path) if path.exists() else []
     tables = {path.parent / "published" / f"{entry['table']}.csv" for entry in entries}
     return [path, *sorted(tables)] if entries else []
@@ -59,7 +60,7 @@ def printed(study: str, root: Path = ROOT) -> list[Order]:
     Raises:
         PlumblineError: `orders.yaml` names a table or a column that is not there.
     """
-    path = root / "config" / "studies" / study / "orders.yaml"
+    path = study_folders.folder(study, root) / "orders.yaml"
     found = []
     for entry in read_yaml(path) if path.exists() else []:
         table = Published.of(study, root).numbers(entry["table"])

@@ -29,7 +29,7 @@ def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
     ]
     if study.code != study.name:
         lines.append(f"It extends `{study.code}`, whose recipe, scales and rulings are in force here too.")
-    lines += [f"Generated from `config/studies/{study.name}/study.yaml`; change it there.", ""]
+    lines += [f"Generated from `{study.file}`; change it there.", ""]
     in_force = [line for ruling in here for line in _ruling(ruling)]
     lines += ["## Rulings in force", "", *(in_force or ["None.", ""])]
     if elsewhere:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import sha256_text
-from plumbline.specs import corpus, measurement, suites, sweep
+from plumbline.specs import corpus, measurement, study_folders, suites, sweep
 from plumbline.specs.components import SLOTS
 from plumbline.specs.config import ROOT, load_study
 from plumbline.specs.extends import extended
@@ -41,12 +41,18 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Study:
-    """A study under one preset."""
+    """A study under one preset, of the project `root`."""
 
     name: str
     preset: str
     sheet: dict[str, Any]
     runs: dict[str, Run]
+    root: Path = ROOT
+
+    @property
+    def file(self) -> str:
+        """The YAML that says it, as messages and pages name it."""
+        return self.sheet.get("file") or study_folders.yaml_of(self.name, self.root)
 
     @property
     def code(self) -> str:
@@ -174,7 +180,7 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     Raises:
         PlumblineError: anything in the YAML that cannot be meant; the message names the key and the file.
     """
-    path = f"config/studies/{name}/study.yaml"
+    path = study_folders.yaml_of(name, root)
     sheet = extended(load_study(name, root), path, root)
     parent = load(sheet["extends"], preset, root, source) if "extends" in sheet else None
     return made(sheet, path, preset, root, source, parent)
@@ -204,7 +210,7 @@ def made(sheet: dict[str, Any], path: str, preset: str, root: Path, source: str,
                     before = runs.get(run.key)
                     groups = (*before.groups, group) if before else (group,)
                     runs[run.key] = Run(spec=run.spec, groups=groups, size=run.size)
-    return Study(name=sheet["study"], preset=preset, sheet=sheet, runs=runs)
+    return Study(name=sheet["study"], preset=preset, sheet=sheet, runs=runs, root=root)
 
 
 def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:

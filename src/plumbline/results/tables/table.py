@@ -164,7 +164,7 @@ def reference_of(study: Study, target: str) -> str:
     """
     if study.reference is None:
         raise PlumblineError(
-            f"config/studies/{study.name}/study.yaml: noise_floor: {target} measures distances from a reference and "
+            f"{study.file}: noise_floor: {target} measures distances from a reference and "
             "the study names none; add `noise_floor: {reference: …, others: […]}` or drop the target"
         )
     return study.reference
