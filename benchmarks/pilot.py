@@ -51,7 +51,7 @@ SHRINK, NARROWER, VOCABULARY = 10, 3, 2
 BATCH, ITEMS = 2048, 100
 
 RUNS = ROOT / "benchmarks" / "runs" / "pilot"
-COPIED = ("Snakefile", "workflow", "config", "profiles", "envs")
+COPIED = ("Snakefile", "workflow", "config", "studies", "profiles", "envs")
 
 #: Name in the frames -> what it is called, whether more is better, and digits shown.
 MEASURES = {

@@ -300,7 +300,8 @@ def test_command_names_what_is_wrong(repository, tmp_path):
     assert done.stderr.startswith("error: --study transfr: no printed numbers are there; did you mean 'transfer'?")
     done = command(repository, "--out", "audit.txt")
     assert done.returncode == 1 and "must end in .csv" in done.stderr
-    (tmp_path / "studies").mkdir(parents=True)
+    for name in ("config", "studies"):
+        (tmp_path / name).mkdir()
     done = command(tmp_path)
     assert done.returncode == 1 and done.stderr.startswith("error: no published numbers in ")
 

@@ -24,7 +24,8 @@ CORPUS, SUITE = "climbmix", "climb12"
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose corpus may be read from a folder."""
     folder = tmp_path_factory.mktemp("project")
-    shutil.copytree(ROOT / "config", folder / "config")
+    for name in ("config", "studies"):
+        shutil.copytree(ROOT / name, folder / name)
     path = folder / f"config/corpora/{CORPUS}.yaml"
     path.write_text(path.read_text().replace('local: {folder: ""}', f"local: {{folder: {folder}/texts}}"))
     return folder

@@ -42,7 +42,8 @@ def _plan(root: Path, settings: dict[str, Any]) -> Project:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A project whose configuration may be changed."""
-    shutil.copytree(ROOT / "config", tmp_path / "config")
+    for name in ("config", "studies"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     return tmp_path
 
 

@@ -15,11 +15,11 @@ from plumbline.specs import config, corpus
 
 @pytest.fixture
 def root(repository: Path, tmp_path: Path) -> Path:
-    """A folder that holds a copy of config/."""
+    """A folder that holds a copy of config/ and of the YAML of studies."""
     for file in (
         *repository.glob("config/*.yaml"),
         *repository.glob("config/*/*.yaml"),
-        *repository.glob("config/*/*/*.yaml"),
+        *repository.glob("studies/*/*.yaml"),
     ):
         target = tmp_path / file.relative_to(repository)
         target.parent.mkdir(parents=True, exist_ok=True)

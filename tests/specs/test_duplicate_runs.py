@@ -22,7 +22,8 @@ ORIGINAL = load_study("transfer")
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    shutil.copytree(ROOT / "config", tmp_path / "config")
+    for name in ("config", "studies"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     return tmp_path
 
 

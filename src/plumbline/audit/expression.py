@@ -223,9 +223,11 @@ def _inputs(operands: Sequence[Expression]) -> tuple[Input, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A named function: what it means, for the reader, and what makes an expression of its operands."""
+    """A named function: what it means, for the reader, the module that defines it, and what makes an expression of its
+    operands."""
 
     meaning: str
+    module: str
     call: Callable[..., Expression]
 
 
@@ -246,7 +248,8 @@ def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., In
 
     def register(compute: Callable[..., Interval]) -> Callable[..., Expression]:
         name = compute.__name__
-        if name in FUNCTIONS:
+        # The module of a study is loaded anew where another project has a study of that name.
+        if name in FUNCTIONS and FUNCTIONS[name].module != compute.__module__:
             raise PlumblineError(f"two audit functions are called {name!r}; rename that of {compute.__module__}")
 
         def call(*given: Given) -> Expression:
@@ -267,7 +270,7 @@ def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., In
                 spans=spans or any(operand.spans for operand in operands),
             )
 
-        FUNCTIONS[name] = Function(meaning, call)
+        FUNCTIONS[name] = Function(meaning, compute.__module__, call)
         return call
 
     return register

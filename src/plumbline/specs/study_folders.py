@@ -7,6 +7,7 @@ is the study's.
 
 from __future__ import annotations
 
+from importlib.machinery import all_suffixes
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
@@ -82,6 +83,11 @@ def yaml_of(study: str, root: Path) -> str:
 def is_study(folder: Path) -> bool:
     """Whether a folder is that of a study."""
     return (folder / YAML).is_file() or (folder / PUBLISHED).is_dir()
+
+
+def is_code(name: str) -> bool:
+    """Whether a file, named from the root of a project, is a study's code: what Python could import."""
+    return name.startswith(f"{STUDIES}/") and name.endswith(tuple(all_suffixes()))
 
 
 def _own(root: Path) -> list[Path]:

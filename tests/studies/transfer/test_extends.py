@@ -29,8 +29,8 @@ ALL.remove(("tables", "table4"))  # at paper size, below
 def mine(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Finished runs of a study of one's own."""
     root = tmp_path_factory.mktemp("mine")
-    for folder in ("corpora", "suites", "studies/transfer"):
-        shutil.copytree(ROOT / "config" / folder, root / "config" / folder)
+    for folder in ("config/corpora", "config/suites", "studies/transfer"):
+        shutil.copytree(ROOT / folder, root / folder)
     (root / "studies/mine").mkdir()
     (root / "studies/mine/study.yaml").write_text(yaml.safe_dump(MINE))
     world = World(root / "work", "demo", study_config.load("mine", "demo", root))
