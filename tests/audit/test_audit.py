@@ -21,6 +21,7 @@ from plumbline.audit.rows import CLASSES, EDGE, MATCH, MIDDLE, MISMATCH, VALUE, 
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_parts
 from plumbline.specs.config import documents
+from plumbline.specs.study_config import paper_of
 from plumbline.studies.transfer.audit.compute import FLOPS
 
 #: Documents that have rows; the fewest that each may have.
@@ -34,7 +35,8 @@ def audit(repository):
 
 def page(frame, studies, root):
     told, read = {study: findings(study, root) for study in studies}, {study: covered(study, root) for study in studies}
-    return to_markdown(frame, studies, told, read)
+    papers = {study: paper_of(study, root) for study in studies}
+    return to_markdown(frame, studies, told, read, papers)
 
 
 def test_rows_per_document(audit):

@@ -55,7 +55,10 @@ class Fingerprints:
         if builds_models := code.PACKAGE / "model" / "decoder.py" in files:  # whose components are found by name
             files |= set((code.PACKAGE / "model").glob("*/*.py"))
         parts: list[Any] = [code.tree_hash(files)]
-        if kind != "audit":
+        if kind == "audit":  # whose page names the papers
+            root = self.configuration.root
+            parts.append([str(study_config.paper_of(name, root) or "") for name in documents(root)])
+        else:
             parts.append(self._said(study, kind))
         if kind in ("table", "figure", "claims"):
             parts.append(self.targets.study_expected(study) if target is None else self.targets.expected(study, target))

@@ -51,7 +51,9 @@ def grid(found: Found, study: Study, sources: Sources, *, named: bool = True) ->
     if not rows:
         return None
     title = (
-        f"Claims of {study.name}: {study.sheet['title']}" if named else "What the document claims, and what was found."
+        f"Claims of {study.name}, {study.paper or study.sheet['title']}"
+        if named
+        else "What the document claims, and what was found."
     )
     files = {path.suffix[1:]: f"{sources.root}{copied}" for path, copied in along(found, study).items()}
     return Grid(

@@ -98,6 +98,7 @@ def _target(given: argparse.Namespace) -> None:
             product.warnings.append(f"Made from runs of other specs or versions: {'; '.join(frames.others)}.")
         product.warnings += frames.mixed
         product.notes += frames.notes
+        product.paper = study.paper
         paths = render.write(product, frames, given.out, given.made_of)
     for path in paths:
         print(path)

@@ -27,6 +27,8 @@ def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
         "",
         f"Deviations and rulings of the study `{study.name}`, preset {study.preset_named}.",
     ]
+    if study.paper:
+        lines.append(f"Its paper: {study.paper}{f', {study.paper.link}' if study.paper.link else ''}.")
     if study.code != study.name:
         lines.append(f"It extends `{study.code}`, whose recipe, scales and rulings are in force here too.")
     lines += [f"Generated from `{study.file}`; change it there.", ""]

@@ -119,6 +119,11 @@ def _imports(path: Path) -> tuple[Path, ...]:
         elif isinstance(node, ast.ImportFrom) and (module := imported_from(node, path, own)):
             # What is imported may be a module itself, or a name of one.
             names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and is_study(own):
+            raise PlumblineError(
+                f"{path}:{node.lineno}: the import leads out of {own}, the study's folder; a study imports the engine "
+                "and its own modules, so copy what another one has"
+            )
     return tuple(file for name in sorted(names) if (file := file_of(name, own)) is not None)
 
 

@@ -14,6 +14,7 @@ from plumbline.specs.components import SLOTS
 from plumbline.specs.config import ROOT, load_study
 from plumbline.specs.extends import extended
 from plumbline.specs.measurement import Measurement, measurements
+from plumbline.specs.paper import Paper
 from plumbline.specs.spec import OptimizerSpec, RunSpec, ScheduleSpec
 
 #: The parts of a run spec that an overlay may change.
@@ -58,6 +59,11 @@ class Study:
     def code(self) -> str:
         """The study whose tables, figures and printed numbers are used: its own, or those of the one it extends."""
         return self.sheet.get("extends", self.name)
+
+    @property
+    def paper(self) -> Paper | None:
+        """The published document that it is of; a study that extends another one has the other one's."""
+        return Paper.of(self.sheet)
 
     @property
     def methods(self) -> dict[str, dict[str, Any]]:
@@ -218,6 +224,14 @@ def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:
     sheet = load_study(name, root)
     scales = load_study(sheet["extends"], root)["scales"] if "extends" in sheet else sheet["scales"]
     return any(preset in presets for presets in scales.values())
+
+
+def paper_of(name: str, root: Path = ROOT) -> Paper | None:
+    """The paper of a study, or of the one it extends; None where a folder holds nothing but printed numbers."""
+    if not (study_folders.folder(name, root) / study_folders.YAML).is_file():
+        return None
+    sheet = load_study(name, root)
+    return Paper.of(sheet if "paper" in sheet or "extends" not in sheet else load_study(sheet["extends"], root))
 
 
 def _run(
