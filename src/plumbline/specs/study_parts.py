@@ -1,7 +1,7 @@
 """A study's own parts, found by its name: nothing in the shared rooms lists the studies or what they make.
 
-A study's folder holds `tables`, `figures`, `measurements`, `claims` and `audit`, each a module or a package.
-A table, figure or measurement is a function of its own name: in a module of that name inside the package, or in the
+A study's folder holds `tables`, `figures`, `measurements`, `claims` and `audit`, each a module or a folder of modules.
+A table, figure or measurement is a function of its own name: in a module of that name inside the folder, or in the
 part itself.
 A study that extends another one uses the parts of that one.
 """
@@ -33,8 +33,9 @@ def file(study: str, kind: str, target: str, root: Path = ROOT) -> Path:
         PlumblineError: the study has no such part, or its part no such function.
     """
     own = folder(study, root) / kind / f"{target}.py"
-    found = own if own.is_file() else _whole(study, kind, root)
-    if target not in _defined(found):
+    # A folder may have no `__init__.py`: each function then stands in a file of its name.
+    found = own if own.is_file() or _module(study, kind, root) is None else _whole(study, kind, root)
+    if not found.is_file() or target not in _defined(found):
         known = targets(study, kind, root)
         raise PlumblineError(
             f"{found}: there is no function {target!r}{nearest(target, known)} (the study's {kind} are {known}); write "
@@ -55,7 +56,8 @@ def function(study: str, kind: str, target: str, root: Path = ROOT) -> Callable[
 def targets(study: str, kind: str, root: Path = ROOT) -> list[str]:
     """Names that a study's code has for tables or figures: public modules of the package, functions of the part."""
     modules = [path.stem for path in (folder(study, root) / kind).glob("*.py")]
-    functions = [node.name for node in _body(_whole(study, kind, root)) if isinstance(node, ast.FunctionDef)]
+    body = _body(_whole(study, kind, root)) if _module(study, kind, root) or not modules else []
+    functions = [node.name for node in body if isinstance(node, ast.FunctionDef)]
     return sorted({name for name in [*modules, *functions] if not name.startswith("_")})
 
 
@@ -73,15 +75,25 @@ def part(study: str, kind: str, root: Path = ROOT) -> ModuleType:
     return study_code.load(_whole(study, kind, root), study, root)
 
 
-def _whole(study: str, kind: str, root: Path) -> Path:
-    """The module of a part, or its package's ``__init__``."""
+def _module(study: str, kind: str, root: Path) -> Path | None:
+    """The module of a part, or its package's ``__init__``; None where there is neither."""
     place = folder(study, root)
-    for path in files(study, kind, root):
-        if path in (place / f"{kind}.py", place / kind / "__init__.py"):
-            return path
-    raise PlumblineError(
-        f"the study {study!r} has no {kind}: there is neither {place / kind}.py nor a package of that name"
-    )
+    return next((path for path in (place / f"{kind}.py", place / kind / "__init__.py") if path.is_file()), None)
+
+
+def _whole(study: str, kind: str, root: Path) -> Path:
+    """As `_module`.
+
+    Raises:
+        PlumblineError: there is none.
+    """
+    found = _module(study, kind, root)
+    if found is None:
+        place = folder(study, root)
+        raise PlumblineError(
+            f"the study {study!r} has no {kind}: there is neither {place / kind}.py nor a package of that name"
+        )
+    return found
 
 
 def _body(path: Path) -> list[ast.stmt]:

@@ -17,6 +17,8 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.study_config import Study
 
+from ..scale import SCALE
+
 COLUMNS = [
     Column(name="method", header="Method", kind="label", narrow=True),
     Column(name="loss", header="loss", kind="reproduced", format=".4f", narrow=True),
@@ -33,7 +35,7 @@ def losses(frames: RunFrames, study: Study, published: Published) -> Table:
     measured = frames.measured("stretch")
     largest = {} if measured is None else dict(measured[["width", "largest"]].itertuples(index=False))
     for method in study.methods:
-        runs = frames.select("tiny", [method])
+        runs = frames.select(SCALE, [method])
         own, word = tuple(runs.index), absent(runs["outcome"])
         last = frames.probes[(frames.probes["method"] == method) & (frames.probes["fraction"] == 1.0)]
         norms = last[(last["probe"] == "key_norm") & (last["source"] == "offline")]["value"]
@@ -41,7 +43,7 @@ def losses(frames: RunFrames, study: Study, published: Published) -> Table:
         row |= {"key_norm": number(float(norms.mean()), word, own)}
         width = next(run.spec.model.ffn_width for run in study.runs.values() if run.spec.method == method)
         row |= {"stretch": number(largest.get(width), MISSING, [frames.measured_key("stretch")])}
-        rows.append(row | printed_cells(printed, method, {"loss": "loss"}) | context(study, "tiny"))
+        rows.append(row | printed_cells(printed, method, {"loss": "loss"}) | context(study, SCALE))
     return Table(
         name="losses",
         title="Loss by width.",
