@@ -125,6 +125,16 @@ def test_what_comes_out_otherwise_is_told_of(bundle: Path, tmp_path: Path) -> No
     assert f"different: {name}table1.csv\n" in rebuild.told(found, tmp_path / "out")
 
 
+def test_code_of_studies_is_not_packed_and_what_is_brought_is_not_run(bundle: Path, tmp_path: Path) -> None:
+    archive.unpack(bundle, tmp_path / "unpacked", {})
+    files = [path for path in (tmp_path / "unpacked/studies").rglob("*") if path.is_file()]
+    assert files and not [path for path in files if path.suffix == ".py"]
+    edited(bundle, {"studies/transfer/claims.pyc": ("", "code")})
+    with pytest.raises(PlumblineError, match=r"studies/transfer/claims.pyc is code, which no bundle of Plumbli"):
+        rebuild.rebuild(bundle, tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+
+
 def test_another_commit_is_named_and_can_be_allowed(bundle: Path, tmp_path: Path) -> None:
     """What counts is what a product is made of: its code and configuration, and its runs."""
     said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
