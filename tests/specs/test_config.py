@@ -159,7 +159,7 @@ CARRIED = "is no path that Snakemake and a cluster's command lines carry unchang
         *[(work, CARRIED) for work in ("w$(touch X)", "w`id`", "it's", 'w"', "w\\", "w{x}", "w\n", "w\x00", "w\udcff")],
         *[(work, "is no path: it begins with - or ~") for work in ("-w", "~/w", " w", "w ")],
         *[(work, "is not the short form of a path") for work in ("w/", "./w", "w//x", "w/./x", ".", "/", "a/../w")],
-        *[(work, "is a folder of the project's own") for work in ("results", "logs/x", ".snakemake")],
+        *[(work, "is a folder of the project's own") for work in ("results", "studies/mine", "logs/x", ".snakemake")],
         ("", "should be non-empty"),
         (3, "is not of type 'string'"),
     ],
