@@ -61,8 +61,9 @@ def many(rounds: int) -> list[str]:
         place = Path(folder)
         for name in PROJECT:
             (place / name).symlink_to(REPOSITORY / name)
-        shutil.copytree(REPOSITORY / "config", place / "config")
-        sheet = place / "config/studies/transfer/study.yaml"
+        for name in ("config", "studies"):
+            shutil.copytree(REPOSITORY / name, place / name)
+        sheet = place / "studies/transfer/study.yaml"
         text = sheet.read_text(encoding="utf-8")
         assert EVERY_METHOD in text
         seeds = ", ".join(str(seed) for seed in (42, *range(1000, 1000 + SEEDS - 1)))

@@ -51,7 +51,7 @@ SHRINK, NARROWER, VOCABULARY = 10, 3, 2
 BATCH, ITEMS = 2048, 100
 
 RUNS = ROOT / "benchmarks" / "runs" / "pilot"
-COPIED = ("Snakefile", "workflow", "config", "profiles", "envs")
+COPIED = ("Snakefile", "workflow", "config", "studies", "profiles", "envs")
 
 #: Name in the frames -> what it is called, whether more is better, and digits shown.
 MEASURES = {
@@ -108,7 +108,7 @@ def project(share: float) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
     spec = study_config.load(STUDY, PRESET).runs[f"{STUDY}/{SCALE}/baseline/s42"].spec
-    study, scale = folder / "config" / "studies" / STUDY / "study.yaml", small(spec, share)
+    study, scale = folder / "studies" / STUDY / "study.yaml", small(spec, share)
     content = read_yaml(study)
     content["scales"] = {
         name: {PRESET: presets[PRESET] | scale if name == SCALE else presets[PRESET]}

@@ -50,8 +50,9 @@ def test_the_commands_of_a_trial_and_of_another_size_can_be_meant(page: str) -> 
 
 
 def test_the_files_are_what_they_are_said_to_be(page: str, repository: Path, tmp_path: Path) -> None:
-    shutil.copytree(repository / "config", tmp_path / "config")
-    folder = tmp_path / "config/studies/mine"
+    for name in ("config", "studies"):
+        shutil.copytree(repository / name, tmp_path / name)
+    folder = tmp_path / "studies/mine"
     folder.mkdir()
     (folder / "study.yaml").write_text(yaml_with(page, "study: mine"))
     mine = study_config.load("mine", "demo", tmp_path)

@@ -23,7 +23,7 @@ ELSEWHERE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
-    "config/studies/README.md": "studies.md",
+    "studies/README.md": "studies.md",
     "benchmarks/README.md": "benchmarks.md",
 }
 #: Where files lie that are no pages.

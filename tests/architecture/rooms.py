@@ -4,14 +4,18 @@ A room is what stands directly in the package (a folder, or a file but for ``__i
 the logger plugin and the workflow. An arrow runs from a room to another one that it imports anywhere, inside functions
 and for type checkers too. A room's floor is one above the highest that it imports. An arrow runs up if it is against
 the order of the contract in pyproject.toml. A circle is a set of files, or of rooms, that import each other in a loop.
+Studies are counted as one room of the package, `plumbline.studies`, as which their folders are imported.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import sys
+import tempfile
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +31,7 @@ WORKFLOW = "workflow"
 
 @dataclass(frozen=True, kw_only=True)
 class House:
-    """What was counted. `lines`: of Python in src; `up`: each arrow against the order, as text."""
+    """What was counted. `lines`: of Python in src and studies; `up`: each arrow against the order, as text."""
 
     rooms: int
     floors: int
@@ -50,9 +54,30 @@ def order(root: Path = ROOT) -> list[str]:
     return next(each["layers"] for each in contracts if each["type"] == "layers")
 
 
+def assemble(folder: Path, root: Path = ROOT) -> Path:
+    """Copy `src` into a folder, with the studies where they are imported; returns the copy."""
+    left_out = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(root / "src", folder / "src", ignore=left_out)
+    shutil.copytree(root / "studies", folder / "src" / PACKAGE / "studies", ignore=left_out, dirs_exist_ok=True)
+    return folder / "src"
+
+
+@contextmanager
+def _imported_from(folder: Path) -> Iterator[None]:
+    """Let packages be looked for in a folder first, one that was imported already too."""
+    kept = {name: sys.modules.pop(name) for name in (PACKAGE, *BESIDE) if name in sys.modules}
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        sys.modules.update(kept)
+
+
 def count(root: Path = ROOT) -> House:
-    """Count the house that stands in the current path's packages."""
-    graph = grimp.build_graph(PACKAGE, *BESIDE)
+    """Count the house of a repository."""
+    with tempfile.TemporaryDirectory() as folder, _imported_from(assemble(Path(folder), root)):
+        graph = grimp.build_graph(PACKAGE, *BESIDE, cache_dir=None)
     files = networkx.DiGraph()
     files.add_nodes_from(graph.modules)
     for module in graph.modules:
@@ -72,7 +97,9 @@ def count(root: Path = ROOT) -> House:
         arrows=rooms.number_of_edges(),
         up=tuple(sorted(up)),
         circles=tuple(sorted(_circles(files) | _circles(rooms))),
-        lines=sum(len(path.read_bytes().splitlines()) for path in (root / "src").rglob("*.py")),
+        lines=sum(
+            len(path.read_bytes().splitlines()) for name in ("src", "studies") for path in (root / name).rglob("*.py")
+        ),
     )
 
 
@@ -98,7 +125,7 @@ def _circles(graph: networkx.DiGraph) -> set[str]:
 def main() -> None:
     """Print what was counted."""
     house = count()
-    print(f"rooms {house.rooms}, floors {house.floors}, arrows {house.arrows}, lines of src {house.lines}")
+    print(f"rooms {house.rooms}, floors {house.floors}, arrows {house.arrows}, lines of src and studies {house.lines}")
     for name, found in (("up", house.up), ("circles", house.circles)):
         print(f"{name} {len(found)}" + "".join(f"\n  {each}" for each in found))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,14 +25,14 @@ UPWARD = {
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
-    """The contracts of pyproject.toml held against the package in `folder`."""
+    """The contracts of pyproject.toml held against the package in `folder`, in which the studies are."""
     command = [Path(sys.executable).parent / "lint-imports", "--config", rooms.ROOT / "pyproject.toml", "--no-cache"]
     environment = {"PYTHONPATH": str(folder), "PATH": ""}
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
 
 
-def test_the_contract_holds_and_the_house_has_not_grown() -> None:
-    done = lint(rooms.ROOT / "src")
+def test_the_contract_holds_and_the_house_has_not_grown(tmp_path: Path) -> None:
+    done = lint(rooms.assemble(tmp_path))
     assert done.returncode == 0, done.stdout
     house = rooms.count()
     assert house.up == () and house.circles == ()
@@ -42,28 +41,33 @@ def test_the_contract_holds_and_the_house_has_not_grown() -> None:
 
 @pytest.mark.parametrize("form", UPWARD)
 def test_an_upward_import_breaks_the_contract(form: str, tmp_path: Path) -> None:
-    shutil.copytree(rooms.ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    rooms.assemble(tmp_path)
     (tmp_path / "src/plumbline/stats/upward.py").write_text(UPWARD[form], encoding="utf-8")
     done = lint(tmp_path / "src")
     assert done.returncode != 0 and "plumbline.stats.upward -> plumbline.project" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("file", "imported"),
-    [("project/paths.py", "transfer"), ("studies/quack/grid.py", "transfer")],
-    ids=["the engine", "a study"],
+    ("file", "line"),
+    [
+        ("project/paths.py", "import plumbline.studies.transfer.audit"),
+        ("specs/mine.py", "from plumbline.studies.transfer import audit"),
+        ("studies/quack/grid.py", "import plumbline.studies.transfer.audit"),
+        ("studies/quack/tables/table1.py", "from ...transfer import audit"),
+    ],
+    ids=["the engine above", "the engine below", "a study", "a study, relatively"],
 )
-def test_nobody_imports_a_study(file: str, imported: str, tmp_path: Path) -> None:
-    shutil.copytree(rooms.ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+def test_nobody_imports_a_study(file: str, line: str, tmp_path: Path) -> None:
+    rooms.assemble(tmp_path)
     path = tmp_path / "src/plumbline" / file
-    line = f"\n\ndef later():\n    import plumbline.studies.{imported}.audit\n"
-    path.write_text(path.read_text(encoding="utf-8") + line, encoding="utf-8")
+    later = f"\n\ndef later():\n    {line}\n    return audit\n"
+    path.write_text(path.read_text(encoding="utf-8") + later, encoding="utf-8")
     done = lint(tmp_path / "src")
-    assert done.returncode != 0 and f"plumbline.studies.{imported}.audit" in done.stdout
+    assert done.returncode != 0 and "plumbline.studies.transfer.audit" in done.stdout
 
 
 def test_a_room_that_nobody_placed_breaks_the_contract(tmp_path: Path) -> None:
-    shutil.copytree(rooms.ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    rooms.assemble(tmp_path)
     (tmp_path / "src/plumbline/attic.py").write_text("", encoding="utf-8")
     done = lint(tmp_path / "src")
     assert done.returncode != 0 and "attic" in done.stdout
@@ -71,7 +75,7 @@ def test_a_room_that_nobody_placed_breaks_the_contract(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("importer", ["train", "operate"])
 def test_an_import_past_the_doors_of_checkpoints_breaks_the_contract(importer: str, tmp_path: Path) -> None:
-    shutil.copytree(rooms.ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    rooms.assemble(tmp_path)
     path = tmp_path / f"src/plumbline/{importer}/window.py"
     path.write_text("from plumbline.train.checkpoint import rolling\n", encoding="utf-8")
     done = lint(tmp_path / "src")

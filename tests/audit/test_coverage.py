@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError
 @pytest.fixture
 def small(tmp_path):
     """A document with a table whose rows repeat a key, and one number in running text."""
-    folder = tmp_path / "config" / "studies" / "sixth" / "published"
+    folder = tmp_path / "studies" / "sixth" / "published"
     folder.mkdir(parents=True)
     (folder / "table1.csv").write_text("method,seed,loss,word\nours,1,2.71,yes\nours,2,,no\ntheirs,1,-3e-1,\n")
     (folder / "prose.csv").write_text("id,printed,exact,source\ngain,0.3,no,abstract\n")
@@ -50,7 +50,7 @@ def test_a_cell_is_read_listed_or_missing(small):
 
 
 def test_a_new_cell_of_a_document_is_missed(repository, changed):
-    path = changed / "config" / "studies" / "premature" / "published" / "table12.csv"
+    path = changed / "studies" / "premature" / "published" / "table12.csv"
     path.write_text(path.read_text().replace("setting_id,", "setting_id,new,").replace("control,", "control,7,", 1))
     path.write_text(path.read_text().replace("intervention,", "intervention,,", 1))
     assert covered("premature", repository).missing == []

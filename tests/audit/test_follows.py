@@ -18,7 +18,7 @@ def moved(study, root, repository):
 
 def test_verdicts_follow_the_data(repository, changed):
     """A changed printed number changes the rows that depend on it, and no others."""
-    table = changed / "config" / "studies" / "transfer" / "published" / "table2.csv"
+    table = changed / "studies" / "transfer" / "published" / "table2.csv"
     table.write_text(table.read_text().replace("relu_squared,ReLU^2,0.4878", "relu_squared,ReLU^2,0.4978"))
     rows = moved("transfer", changed, repository)
     assert {"t2_delta_relu_squared", "t2_z_relu_squared", "t3_base_relu_squared"} <= rows
@@ -61,7 +61,7 @@ def test_verdicts_follow_the_data(repository, changed):
 )
 def test_rows_follow_the_stated_configuration(repository, changed, study, old, new, expected, elsewhere):
     """A changed number of setup.yaml changes the rows that follow from it."""
-    setup = changed / "config" / "studies" / study / "published" / "setup.yaml"
+    setup = changed / "studies" / study / "published" / "setup.yaml"
     text, times = re.subn(rf"([ _]){old}\n", rf"\g<1>{new}\n", setup.read_text())
     assert times == 1
     setup.write_text(text)

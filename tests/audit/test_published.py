@@ -83,7 +83,7 @@ def test_what_a_target_does_not_declare_it_may_not_read():
 
 
 def test_bad_input_is_named(tmp_path):
-    with pytest.raises(PlumblineError, match=r"nobody/published/table1.csv is missing"):
+    with pytest.raises(PlumblineError, match=r"there is no study 'nobody'.*studies/nobody/study.yaml is missing"):
         Published.of("nobody").table("table1")
     with pytest.raises(PlumblineError, match=r"tabel2.csv is missing; did you mean 'table2'"):
         Published.of("transfer").table("tabel2")

@@ -42,7 +42,7 @@ def words(*given: str, out: Path, made_of: str) -> list[str]:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with the products of the transfer study that no run is needed for, made by their verbs."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("config", "workflow/schemas"):
+    for name in ("config", "studies", "workflow/schemas"):
         shutil.copytree(ROOT / name, folder / name)
     asked = planned(folder)
     out = folder / "results/smoke/transfer"
@@ -118,11 +118,21 @@ def test_two_bundles_of_one_state_are_one(root: Path, bundle: Path, tmp_path: Pa
 def test_what_comes_out_otherwise_is_told_of(bundle: Path, tmp_path: Path) -> None:
     """What is printed was changed in the bundle, its crate with it; and a product that cannot be made is missing."""
     name = "results/smoke/transfer/"
-    printed = {"config/studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard")}
+    printed = {"studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard")}
     found = rebuild.rebuild(edited(bundle, printed | {f"{name}fig9.png": ("", "none")}), tmp_path / "out")
     assert found.verdicts[f"{name}table1.csv"] == "different" and found.verdicts[f"{name}fig9.png"] == "missing"
     assert found.verdicts[f"{name}deviations.md"] == "equal" and not found.whole
     assert f"different: {name}table1.csv\n" in rebuild.told(found, tmp_path / "out")
+
+
+def test_code_of_studies_is_not_packed_and_what_is_brought_is_not_run(bundle: Path, tmp_path: Path) -> None:
+    archive.unpack(bundle, tmp_path / "unpacked", {})
+    files = [path for path in (tmp_path / "unpacked/studies").rglob("*") if path.is_file()]
+    assert files and not [path for path in files if path.suffix == ".py"]
+    edited(bundle, {"studies/transfer/claims.pyc": ("", "code")})
+    with pytest.raises(PlumblineError, match=r"studies/transfer/claims.pyc is code, which no bundle of Plumbli"):
+        rebuild.rebuild(bundle, tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_another_commit_is_named_and_can_be_allowed(bundle: Path, tmp_path: Path) -> None:
@@ -310,7 +320,7 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
 
 def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:
     """Everything that lies there in a real project, by name; weights, state, texts and tokenizers stay."""
-    for name in ("config", "workflow/schemas"):
+    for name in ("config", "studies", "workflow/schemas"):
         shutil.copytree(ROOT / name, tmp_path / name)
     asked = load(load_config() | {"preset": "smoke", "studies": ["transfer"]}, tmp_path)
     run = asked.run("transfer", "base", "softpick", 42)

@@ -122,7 +122,12 @@ def test_a_product_of_each_record_is_made_again(repository: Path, tmp_path: Path
         archive.unpack(kept, folder, {})
         files: dict[str, bytes | Path] = {
             path.relative_to(folder).as_posix(): path
-            for place in (folder / "config", folder / "workflow", *folder.glob(f"{said.results}/{page.path}.*"))
+            for place in (
+                folder / "config",
+                folder / "studies",
+                folder / "workflow",
+                *folder.glob(f"{said.results}/{page.path}.*"),
+            )
             for path in (place, *place.rglob("*"))
             if path.is_file()
         }

@@ -183,7 +183,7 @@ class Bench:
 
 def lengthen(workspace: Workspace) -> None:
     """Give the smoke runs of a workspace enough steps to be disturbed in."""
-    path = workspace.path / "config" / "studies" / "transfer" / "study.yaml"
+    path = workspace.path / "studies" / "transfer" / "study.yaml"
     study = yaml.safe_load(path.read_text())
     for scale in ("base", "large"):
         study["scales"][scale]["smoke"]["train"] |= {"steps": STEPS, "validate_every": STEPS // 4}

@@ -117,7 +117,8 @@ class Workspace:
         path.mkdir(parents=True)
         for name in ("Snakefile", "workflow", "profiles", "slurm", "src", "envs", "pyproject.toml"):
             (path / name).symlink_to(REPOSITORY / name)
-        shutil.copytree(REPOSITORY / "config", path / "config")
+        for name in ("config", "studies"):
+            shutil.copytree(REPOSITORY / name, path / name)
         if prepared is not None:
             for folder in sorted((prepared / "work").glob("*/*")):
                 if folder.name not in ("runs", "state", "scores", "benchmarks"):

@@ -58,7 +58,7 @@ class Background:
 def background(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Background]:
     """The main table through the cluster, the quick faults, and the run that those are compared with."""
     table = Workspace.checkout(tmp_path_factory.mktemp("table") / "w")
-    short = table.path / "config/studies/short/study.yaml"
+    short = table.path / "studies/short/study.yaml"
     short.parent.mkdir()
     short.write_text(SHORT)
     driver = table.snakemake(f"results/{TABLE}.csv", "--config", "preset=smoke", profiles=SMALL)

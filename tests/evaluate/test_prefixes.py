@@ -80,7 +80,7 @@ def alone(model: Decoder, segment: Segment) -> tuple[float, bool]:
 def combinations() -> dict[str, ModelSpec]:
     """The components that a run of any study has, at the sizes of its smallest preset."""
     found: dict[str, ModelSpec] = {}
-    for path in sorted((REPOSITORY / "config" / "studies").glob("*/study.yaml")):
+    for path in sorted((REPOSITORY / "studies").glob("*/study.yaml")):
         for run in study_config.load(path.parent.name, "smoke").runs.values():
             slots = {key: value for key, value in run.spec.model.to_dict().items() if isinstance(value, dict)}
             found.setdefault(json.dumps(slots, sort_keys=True), run.spec.model)

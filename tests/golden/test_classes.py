@@ -99,7 +99,7 @@ def copy(tmp_path: Path) -> Path:
         path, target = REPOSITORY / "tests" / name, tmp_path / "tests" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(path, target, ignore=ignored) if path.is_dir() else shutil.copy(path, target)
-    study = tmp_path / "config/studies/transfer/study.yaml"
+    study = tmp_path / "studies/transfer/study.yaml"
     study.parent.mkdir(parents=True)
     methods = {"baseline": {}, "softpick": {"model": {"mixer": {"name": "softpick"}}}}
     study.write_text(yaml.safe_dump({"methods": methods}))

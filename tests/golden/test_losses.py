@@ -14,7 +14,7 @@ from tests.golden.trainings import LOSS, TRAININGS, apart, curves
 from tests.model.methods import ALL
 
 #: The methods that the transfer study prints. There may be others beside them: a user's, recorded or not.
-with open(REPOSITORY / "config/studies/transfer/published/table2.csv", encoding="utf-8") as _file:
+with open(REPOSITORY / "studies/transfer/published/table2.csv", encoding="utf-8") as _file:
     PRINTED = [row["method_id"] for row in csv.DictReader(_file)]
 
 #: Twenty steps cannot tell these apart: the cap is never reached; GELU and its approximation differ by 2e-6; a lane

@@ -16,7 +16,7 @@ from tests.model_specs import BASELINE
 
 Overlay = dict[str, Any]
 
-_STUDIES = REPOSITORY / "config" / "studies"
+_STUDIES = REPOSITORY / "studies"
 _SHEET = yaml.safe_load((_STUDIES / "transfer" / "study.yaml").read_text(encoding="utf-8"))["methods"]
 
 #: Method -> overlay of its model spec, the baseline included.

@@ -73,7 +73,7 @@ def test_appendix_c_at_paper_size():
 def test_appendix_c_against_table_4(repository):
     """All printed differences, but for the gate's: 0.13 % is printed and the formula gives 0.139 %."""
     base = appendix_c(paper("baseline"))
-    with open(repository / "config/studies/transfer/published/table4.csv", encoding="utf-8", newline="") as handle:
+    with open(repository / "studies/transfer/published/table4.csv", encoding="utf-8", newline="") as handle:
         for row in csv.DictReader(handle):
             delta = 100 * (appendix_c(paper(row["method_id"])) - base) / base
             expected = 0.139 if row["method_id"] == "gated_attn_qknorm" else float(row["delta_flops_pct"])

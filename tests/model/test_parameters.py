@@ -61,7 +61,7 @@ def test_the_studys_methods_at_paper_size(at_paper_size):
 
 
 def test_table_4_as_printed(at_paper_size, repository):
-    with open(repository / "config/studies/transfer/published/table4.csv", encoding="utf-8", newline="") as handle:
+    with open(repository / "studies/transfer/published/table4.csv", encoding="utf-8", newline="") as handle:
         printed = {row["method_id"]: row for row in csv.DictReader(handle)}
     assert printed.keys() == at_paper_size.keys()
     for name, row in printed.items():

@@ -65,7 +65,7 @@ def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository
     """As CONTRIBUTING says: a file, and a study that extends. A dry run reckons, a plan counts, the next one knows."""
     own = Project.copy(repository, tmp_path / "project")
     (own.root / "src" / "plumbline" / "model" / "mixers" / "warmed.py").write_text(WARMED)
-    study = own.root / "config" / "studies" / "warm" / "study.yaml"
+    study = own.root / "studies" / "warm" / "study.yaml"
     study.parent.mkdir()
     study.write_text(
         "study: warm\ntitle: Warm\nextends: transfer\n"

@@ -24,7 +24,8 @@ CORPUS, SUITE = "climbmix", "climb12"
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose corpus may be read from a folder."""
     folder = tmp_path_factory.mktemp("project")
-    shutil.copytree(ROOT / "config", folder / "config")
+    for name in ("config", "studies"):
+        shutil.copytree(ROOT / name, folder / name)
     path = folder / f"config/corpora/{CORPUS}.yaml"
     path.write_text(path.read_text().replace('local: {folder: ""}', f"local: {{folder: {folder}/texts}}"))
     return folder
@@ -198,7 +199,7 @@ def test_a_table_that_builds_models_of_the_documents_size_is_made_of_the_corpus(
 
 
 def test_a_table_is_made_of_the_runs_that_it_needs(root: Path) -> None:
-    path = root / "config/studies/transfer/study.yaml"
+    path = root / "studies/transfer/study.yaml"
     text, before = path.read_text(), planned(root)
     assert "methods: [hybrid_norm], seeds: [43, 44]" in text
     path.write_text(text.replace("methods: [hybrid_norm], seeds: [43, 44]", "methods: [hybrid_norm], seeds: [43]"))

@@ -42,7 +42,8 @@ def _plan(root: Path, settings: dict[str, Any]) -> Project:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A project whose configuration may be changed."""
-    shutil.copytree(ROOT / "config", tmp_path / "config")
+    for name in ("config", "studies"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     return tmp_path
 
 
@@ -71,7 +72,7 @@ def test_a_target_needs_the_runs_of_its_groups() -> None:
     assert sum(path.endswith("scores.parquet") for path in files) == 26
     assert sum(path.endswith("examples.parquet") for path in files) == 26
     assert not any(path.endswith("examples.parquet") for path in smoke.targets.files("transfer", "table7"))
-    assert "config/studies/transfer/published/table2.csv" in files, "printed numbers are files of their own"
+    assert "studies/transfer/published/table2.csv" in files, "printed numbers are files of their own"
     assert not any("table5" in path for path in files)
     assert set(smoke.targets.names("table")) | set(smoke.targets.names("figure")) >= set(
         smoke.studies["transfer"].sheet["targets"]
@@ -259,12 +260,12 @@ def test_a_setting_of_the_command_line_is_checked_like_the_file() -> None:
 
 
 def test_a_study_without_this_preset_is_left_out_unless_it_is_asked_for(root: Path) -> None:
-    (root / "config/studies/bare").mkdir()
-    transfer = yaml.safe_load((root / "config/studies/transfer/study.yaml").read_text())
+    (root / "studies/bare").mkdir()
+    transfer = yaml.safe_load((root / "studies/transfer/study.yaml").read_text())
     scales = {"base": {"smoke": transfer["scales"]["base"]["smoke"]}}
     runs = {"base": [{"scale": "base", "methods": ["baseline"], "seeds": [42]}]}
     bare = transfer | {"study": "bare", "scales": scales, "runs": runs, "targets": {}, "arms": {}}
-    (root / "config/studies/bare/study.yaml").write_text(yaml.safe_dump(bare))
+    (root / "studies/bare/study.yaml").write_text(yaml.safe_dump(bare))
     assert "bare" in planned(root, preset="smoke").studies
     assert planned(root, preset="demo").studies.keys() == planned(preset="demo").studies.keys()
     with pytest.raises(PlumblineError, match=r"bare/study.yaml: scales: no scale 'base' at preset 'demo'"):
@@ -304,7 +305,7 @@ def prints(root: Path) -> dict[str, str]:
 )
 def test_an_edit_of_the_study_remakes_what_shows_it(root: Path, before: str, after: str, remade: set[str]) -> None:
     first = prints(root)
-    path = root / "config/studies/transfer/study.yaml"
+    path = root / "studies/transfer/study.yaml"
     assert before in path.read_text()
     path.write_text(path.read_text().replace(before, after, 1))
     second = prints(root)
@@ -355,8 +356,8 @@ def test_a_suite_of_its_own_is_scored_beside_the_parent_s(root: Path) -> None:
 
 def measuring(root: Path, **entry: Any) -> Project:
     """The smoke plan, in which table 4 reads a measurement of the transfer study."""
-    change(root / "config/studies/transfer/study.yaml", measurements={"times": entry})
-    change(root / "config/studies/transfer/study.yaml", targets={"table4": {"measurements": ["times"]}})
+    change(root / "studies/transfer/study.yaml", measurements={"times": entry})
+    change(root / "studies/transfer/study.yaml", targets={"table4": {"measurements": ["times"]}})
     return planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
 
 
@@ -383,7 +384,7 @@ def test_claims_wait_for_no_run_that_is_a_table_s_alone_of_which_they_say_nothin
     claimed, before = set(smoke.targets.claims_files("transfer")), smoke.targets.study_expected("transfer")
     own = {path for path in needed if any(f"/{name}/" in path for name in smoke.study("transfer").readings)}
     assert own and own == needed - claimed and needed - own <= claimed
-    change(root / "config/studies/transfer/study.yaml", targets={"readings": {"claims": True}})
+    change(root / "studies/transfer/study.yaml", targets={"readings": {"claims": True}})
     asked = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
     assert needed <= set(asked.targets.claims_files("transfer")) and asked.targets.study_expected("transfer") != before
 

@@ -13,6 +13,8 @@ import pytest
 from plumbline.core.files import exchange
 from plumbline.report import site
 from plumbline.report.page import Banner
+from plumbline.specs import study_config
+from plumbline.specs.config import studies
 from tests.report.world import planned
 
 
@@ -40,12 +42,14 @@ def read(pages: Path) -> dict[str, Read]:
     return {path.relative_to(pages).as_posix(): Read(path) for path in sorted(pages.rglob("*.html"))}
 
 
-def test_every_link_leads_somewhere_within_the_folder(pages: Path, read: dict[str, Read]) -> None:
+def test_every_link_leads_somewhere_within_the_folder_or_to_a_paper(pages: Path, read: dict[str, Read]) -> None:
     assert len(read) > 100, "a page for each run"
+    papers = {paper.link for paper in map(study_config.paper_of, studies()) if paper and paper.link}
+    assert papers & set(read["index.html"].links)
     for name, page in read.items():
         assert len(set(page.ids)) == len(page.ids), name
         for link in page.links:
-            if link == "data:,":
+            if link == "data:," or link in papers:
                 continue
             path, _, fragment = unquote(link).partition("#")
             target = (pages / name).parent / path if path else pages / name

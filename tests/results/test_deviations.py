@@ -17,7 +17,7 @@ def page(preset: str, source: str = corpus.AS_THE_CORPUS_SAYS) -> str:
 def test_every_ruling_and_arm_is_there(preset):
     study = study_config.load("transfer", preset)
     text = page(preset)
-    assert f"preset {preset}" in text and "Generated from `config/studies/transfer/study.yaml`" in text
+    assert f"preset {preset}" in text and "Generated from `studies/transfer/study.yaml`" in text
     for ruling in study.sheet["rulings"]:
         assert ruling["choice"] in text and ruling["text"] in text and ruling["source"] in text
     for name, arm in study.sheet["arms"].items():

@@ -12,6 +12,7 @@ from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import render
 from plumbline.results.tables.formats import formatted
 from plumbline.results.tables.table import Cell, Column, Table, from_print, number, published_column
+from plumbline.specs.paper import Paper
 
 COLUMNS = [
     Column(name="name", header="Name", kind="label"),
@@ -40,6 +41,7 @@ def table() -> Table:
     return Table(
         name="t", title="50 % of #1.", study="s_x", preset="demo", key="name", columns=COLUMNS, rows=rows,
         warnings=["Beware: ≤ 2."], notes=["A note, σ."],
+        paper=Paper.of({"paper": {"title": "Of Lines", "authors": ["A Ray", "B Line", "C"], "kind": "summary"}}),
     )  # fmt: skip
 
 
@@ -54,17 +56,23 @@ def test_csv(table: Table) -> None:
 
 def test_markdown(table: Table) -> None:
     lines = [" ".join(line.split()) for line in render.to_markdown(table).splitlines()]
-    assert lines[:3] == ["# 50 % of #1.", "", "Beware: ≤ 2."] and lines[-1] == "- A note, σ."
-    assert lines[4] == "| Name | Δ_x & 100 % (reproduced) | Δ_x & 100 % (published) | p |"
-    assert lines[6] == r"| ReLU^2 \| {a}_b\c | +0.12 | 0.1250 | <1e-300 |"
-    assert lines[7] == "| plain | diverged | <1e-7 | reference |"
+    said = 'Study `s_x`: a summary of "Of Lines" (Ray et al.).'
+    assert lines[:5] == ["# 50 % of #1.", "", said, "", "Beware: ≤ 2."]
+    assert lines[-1] == "- A note, σ."
+    assert lines[6] == "| Name | Δ_x & 100 % (reproduced) | Δ_x & 100 % (published) | p |"
+    assert lines[8] == r"| ReLU^2 \| {a}_b\c | +0.12 | 0.1250 | <1e-300 |"
+    assert lines[9] == "| plain | diverged | <1e-7 | reference |"
 
 
 def test_tex(table: Table) -> None:
     text = render.to_tex(table)
     assert r"Name & $\Delta$\_x \& 100 \% (reproduced) & $\Delta$\_x \& 100 \% (published) & p \\" in text
     assert r"ReLU$^2$ | \{a\}\_b\textbackslash{}c & +0.12 & 0.1250 & \ensuremath{<}1e-300 \\" in text
-    assert r"\caption{50 \% of \#1. Beware: $\le$ 2. A note, $\sigma$.}" in text and r"\label{tab:s_x-t}" in text
+    assert (
+        r'\caption{50 \% of \#1. Study s\_x: a summary of "Of Lines" (Ray et al.). Beware: $\le$ 2. A note, $\sigma$.}'
+        in text
+    )
+    assert r"\label{tab:s_x-t}" in text
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
     assert r"\begin{tabular}{lrrr}" in text and text.count("{") == text.count("}")
 

@@ -38,7 +38,7 @@ def test_a_z_leads_to_the_floor_too(results):
 
 
 def test_published_cells_and_words(results):
-    assert "as printed; see config/studies/transfer/published/table2.csv" in trace(
+    assert "as printed; see studies/transfer/published/table2.csv" in trace(
         results / "table2.csv", "softpick", "z_published"
     )
     assert "comes from no run" in trace(results / "table2.csv", "baseline", "label")

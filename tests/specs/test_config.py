@@ -15,11 +15,11 @@ from plumbline.specs import config, corpus
 
 @pytest.fixture
 def root(repository: Path, tmp_path: Path) -> Path:
-    """A folder that holds a copy of config/."""
+    """A folder that holds a copy of config/ and of the YAML of studies."""
     for file in (
         *repository.glob("config/*.yaml"),
         *repository.glob("config/*/*.yaml"),
-        *repository.glob("config/*/*/*.yaml"),
+        *repository.glob("studies/*/*.yaml"),
     ):
         target = tmp_path / file.relative_to(repository)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def test_config_yaml(root: Path, at: str, value: Any, says: str) -> None:
     ],
 )
 def test_a_study(root: Path, at: str, value: Any, says: str) -> None:
-    path = root / "config/studies/transfer/study.yaml"
+    path = root / "studies/transfer/study.yaml"
     change(path, at, value)
     with pytest.raises(PlumblineError, match=rf"^{re.escape(str(path))}: {says}"):
         config.load_study("transfer", root)
@@ -102,7 +102,7 @@ def test_a_preset(root: Path) -> None:
 
 
 def test_the_same_key_twice(root: Path) -> None:
-    path = root / "config/studies/transfer/study.yaml"
+    path = root / "studies/transfer/study.yaml"
     text = path.read_text().replace("    label: Softpick\n", "    label: Softpick\n    label: Soft pick\n")
     path.write_text(text)
     line = text.splitlines().index("    label: Soft pick") + 1
@@ -159,7 +159,7 @@ CARRIED = "is no path that Snakemake and a cluster's command lines carry unchang
         *[(work, CARRIED) for work in ("w$(touch X)", "w`id`", "it's", 'w"', "w\\", "w{x}", "w\n", "w\x00", "w\udcff")],
         *[(work, "is no path: it begins with - or ~") for work in ("-w", "~/w", " w", "w ")],
         *[(work, "is not the short form of a path") for work in ("w/", "./w", "w//x", "w/./x", ".", "/", "a/../w")],
-        *[(work, "is a folder of the project's own") for work in ("results", "logs/x", ".snakemake")],
+        *[(work, "is a folder of the project's own") for work in ("results", "studies/mine", "logs/x", ".snakemake")],
         ("", "should be non-empty"),
         (3, "is not of type 'string'"),
     ],
@@ -216,7 +216,7 @@ def test_files_that_are_not_there_not_yaml_or_misnamed(root: Path) -> None:
         config.load_study("transfr", root)
     with pytest.raises(PlumblineError, match=r"there is no file .*presets/huge.yaml"):
         config.load_preset("huge", root)
-    studies = root / "config/studies"
+    studies = root / "studies"
     (studies / "other").mkdir()
     (studies / "other/study.yaml").write_text((studies / "transfer/study.yaml").read_text())
     with pytest.raises(PlumblineError, match=r"other/study.yaml: study: 'transfer' must be the folder's name, 'other'"):

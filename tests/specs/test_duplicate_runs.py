@@ -22,7 +22,8 @@ ORIGINAL = load_study("transfer")
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    shutil.copytree(ROOT / "config", tmp_path / "config")
+    for name in ("config", "studies"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     return tmp_path
 
 
@@ -34,13 +35,13 @@ def sentences(root: Path) -> Callable[..., list[str]]:
         content = copy.deepcopy(ORIGINAL)
         if change is not None:
             change(content)
-        (root / "config/studies/transfer/study.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+        (root / "studies/transfer/study.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
         transfer = study_config.load("transfer", "smoke", root)
         if methods is None:
             return unmeant(transfer)
         mine = {"study": "mine", "title": "Mine", "extends": "transfer", "methods": methods}
-        (root / "config/studies/mine").mkdir(exist_ok=True)
-        (root / "config/studies/mine/study.yaml").write_text(yaml.safe_dump(mine))
+        (root / "studies/mine").mkdir(exist_ok=True)
+        (root / "studies/mine/study.yaml").write_text(yaml.safe_dump(mine))
         return unmeant(study_config.load("mine", "smoke", root), transfer)
 
     return say
@@ -66,7 +67,7 @@ def test_the_studies_here_have_no_method_twice(preset: str) -> None:
 def test_a_second_name_is_noticed(sentences, entry: dict[str, Any], other: str) -> None:
     (said,) = sentences({"mine": {"label": "Mine"} | entry})
     assert said.startswith(
-        f"config/studies/mine/study.yaml: mine is {other} under a second name (preset smoke, scale base): model, "
+        f"studies/mine/study.yaml: mine is {other} under a second name (preset smoke, scale base): model, "
     )
     assert f"write `same_as: {other}` into mine if the repeat is intended" in said
 
@@ -106,4 +107,4 @@ def test_the_plan_says_it(sentences, root: Path, capsys: pytest.CaptureFixture[s
     config = load_config() | {"preset": "smoke", "studies": ["mine"], "main_study": "mine"}
     assert "mine/base/mine/s42" in project.load(config, root).runs
     said = capsys.readouterr().err
-    assert said.startswith("warning: config/studies/mine/study.yaml: mine is baseline under") and said.count("\n") == 1
+    assert said.startswith("warning: studies/mine/study.yaml: mine is baseline under") and said.count("\n") == 1

@@ -241,7 +241,7 @@ BROKEN = {
                        site.folder / "named-1.0.dist-info/direct_url.json").write_text("{"), forget()),
                    r"distribution named cannot be found: its metadata is broken \(JSONDecodeError.*; reinstall it"),
     "twice": (lambda site: (site.install("theirs"), site.install("named")),
-              r"distributions \w+ and \w+ both provide a component 'mixers\.theirs'; uninstall one of them"),
+              r"distributions \w+ and \w+ both provide a component 'mixers\.theirs' \(.*\); uninstall one of them"),
     "syntax": (lambda site: site.install("named", files={"theirs/mixer.py": "def"}),
                r"theirs/mixer\.py is not Python: .*\(the component 'mixers\.theirs' of .* named\)"),
     "bytes": (lambda site: (site.install("named"), (site.folder / "theirs/mixer.py").write_bytes(b"\xff\0")),

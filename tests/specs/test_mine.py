@@ -24,7 +24,8 @@ MINE: dict[str, Any] = {
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with the study that is extended, and a folder for files of one's own."""
     made = tmp_path_factory.mktemp("mine")
-    shutil.copytree(ROOT / "config", made / "config")
+    for name in ("config", "studies"):
+        shutil.copytree(ROOT / name, made / name)
     (made / "my").mkdir()
     return made
 

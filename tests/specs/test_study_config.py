@@ -29,9 +29,9 @@ def changed(tmp_path: Path) -> Callable[[Callable[[dict[str, Any]], Any]], Path]
     def write(change: Callable[[dict[str, Any]], Any]) -> Path:
         content = copy.deepcopy(ORIGINAL)
         change(content)
-        (tmp_path / "config/studies/transfer").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "studies/transfer").mkdir(parents=True, exist_ok=True)
         shutil.copytree(ROOT / "config/corpora", tmp_path / "config/corpora", dirs_exist_ok=True)
-        (tmp_path / "config/studies/transfer/study.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+        (tmp_path / "studies/transfer/study.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
         return tmp_path
 
     return write
@@ -185,7 +185,7 @@ MISTAKES = [
 def test_mistakes_are_named(changed, path: str, value: Any, says: str) -> None:
     with pytest.raises(PlumblineError) as caught:
         study_config.load("transfer", "demo", changed(at(path, value)))
-    assert str(caught.value).startswith("config/studies/transfer/study.yaml: ")
+    assert str(caught.value).startswith("studies/transfer/study.yaml: ")
     assert says in str(caught.value)
 
 
@@ -236,8 +236,8 @@ def mine(changed) -> Callable[..., Path]:
 
     def write(**keys: Any) -> Path:
         root = changed(lambda content: None)
-        (root / "config/studies/mine").mkdir(exist_ok=True)
-        (root / "config/studies/mine/study.yaml").write_text(yaml.safe_dump(MINE | keys))
+        (root / "studies/mine").mkdir(exist_ok=True)
+        (root / "studies/mine/study.yaml").write_text(yaml.safe_dump(MINE | keys))
         return root
 
     return write

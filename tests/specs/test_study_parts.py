@@ -13,27 +13,31 @@ from plumbline.specs import study_parts
 
 
 @pytest.fixture
-def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def studies(tmp_path: Path) -> Path:
     """A folder of studies: one of packages, one of plain modules."""
     for name, text in {
         "big/tables/__init__.py": "from elsewhere import borrowed\n\n\ndef inline():\n    pass\n",
         "big/tables/own.py": "import torch_is_not_here\n\n\ndef own():\n    pass\n",
         "big/tables/_shared.py": "def helper():\n    pass\n",
         "big/tables/empty.py": "",
+        "big/study.yaml": "",
+        "small/study.yaml": "",
         "small/tables.py": "def only():\n    pass\n",
     }.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    monkeypatch.setattr(study_parts, "STUDIES", tmp_path)
-    return tmp_path
+        path = tmp_path / "studies" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "studies"
 
 
 def test_a_function_in_a_module_of_its_name_or_in_the_part_itself(studies: Path) -> None:
-    assert study_parts.file("big", "tables", "own") == studies / "big/tables/own.py"
-    assert study_parts.file("big", "tables", "inline") == study_parts.file("big", "tables", "borrowed")
-    assert study_parts.file("big", "tables", "inline") == studies / "big/tables/__init__.py"
-    assert study_parts.file("small", "tables", "only") == studies / "small/tables.py"
-    assert study_parts.targets("big", "tables") == ["empty", "inline", "own"]
+    assert study_parts.file("big", "tables", "own", root=studies.parent) == studies / "big/tables/own.py"
+    assert study_parts.file("big", "tables", "inline", root=studies.parent) == study_parts.file(
+        "big", "tables", "borrowed", root=studies.parent
+    )
+    assert study_parts.file("big", "tables", "inline", root=studies.parent) == studies / "big/tables/__init__.py"
+    assert study_parts.file("small", "tables", "only", root=studies.parent) == studies / "small/tables.py"
+    assert study_parts.targets("big", "tables", root=studies.parent) == ["empty", "inline", "own"]
 
 
 @pytest.mark.parametrize(
@@ -47,22 +51,20 @@ def test_a_function_in_a_module_of_its_name_or_in_the_part_itself(studies: Path)
         ("big", "empty", r"big/tables/empty.py: there is no function 'empty'"),
         ("small", "onyl", "small/tables.py: there is no function 'onyl'; did you mean 'only'"),
         ("small", "_helper", "there is no function '_helper'"),
-        ("none", "only", "the study 'none' has no tables"),
+        ("none", "only", "there is no study 'none'"),
     ],
 )
 def test_what_is_not_there_is_answered(studies: Path, study: str, target: str, message: str) -> None:
     with pytest.raises(PlumblineError, match=message):
-        study_parts.file(study, "tables", target)
+        study_parts.file(study, "tables", target, root=studies.parent)
 
 
 def test_parts_that_a_study_has_not(studies: Path) -> None:
-    assert (
-        study_parts.has("big", "tables")
-        and not study_parts.has("big", "figures")
-        and not study_parts.has("none", "tables")
+    assert study_parts.has("big", "tables", root=studies.parent) and not study_parts.has(
+        "big", "figures", root=studies.parent
     )
     with pytest.raises(PlumblineError, match="the study 'small' has no claims"):
-        study_parts.part("small", "claims")
+        study_parts.part("small", "claims", root=studies.parent)
 
 
 def test_one_table_loads_no_other(repository: Path) -> None:

@@ -39,7 +39,7 @@ def written(tmp_path: Path) -> Written:
         content = copy.deepcopy(TRANSFER) if name == "transfer" else {"study": name, "title": "", "extends": "transfer"}
         content = overlay(content, {"methods": {"swept": copy.deepcopy(SWEPT)}})
         content = overlay(content, changes or {}) | keys
-        path = tmp_path / f"config/studies/{name}/study.yaml"
+        path = tmp_path / f"studies/{name}/study.yaml"
         path.parent.mkdir(parents=True)
         shutil.copytree(ROOT / "config/corpora", tmp_path / "config/corpora", dirs_exist_ok=True)
         path.write_text(yaml.safe_dump(content, sort_keys=False))
@@ -186,4 +186,4 @@ def test_mistakes_are_named(written: Written, name: str) -> None:
     changes, says = MISTAKES[name]
     with pytest.raises(PlumblineError, match=re.escape(says)) as caught:
         study_config.load("transfer", "smoke", written(changes))
-    assert "config/studies/transfer/study.yaml: " in str(caught.value)
+    assert "studies/transfer/study.yaml: " in str(caught.value)

@@ -13,7 +13,7 @@ from plumbline.stats import NoiseFloor, adjust, noise_floor, signal_of_noise, tw
 
 SEEDS = [0.4820, 0.4815, 0.4853]
 TABLE_2 = pd.read_csv(
-    Path(__file__).parents[2] / "config" / "studies" / "transfer" / "published" / "table2.csv",
+    Path(__file__).parents[2] / "studies" / "transfer" / "published" / "table2.csv",
     index_col="method_id",
     dtype=str,
 )

@@ -211,7 +211,7 @@ def test_a_check_is_seen_to_fail(rows):
 
 
 def test_premises_are_those_that_table_1_prints(repository: Path, rows):
-    path = repository / "config/studies/query_free/published/table1.csv"
+    path = repository / "studies/query_free/published/table1.csv"
     printed = {line["section"]: line for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines())}
     for section, premises in TABLE_1.items():
         assert asdict(premises) == {name: printed[section][name] for name in PREMISES}

@@ -21,7 +21,7 @@ import yaml
 
 from tests import warm
 
-STUDY = "config/studies/transfer/study.yaml"
+STUDY = "studies/transfer/study.yaml"
 #: What a copy leaves out: made things at the root, caches everywhere.
 MADE = {".git", ".venv", ".snakemake", "work", "logs", "results", ".hypothesis", ".mirror"}
 CACHES = shutil.ignore_patterns("__pycache__", ".*_cache", "*.egg-info")

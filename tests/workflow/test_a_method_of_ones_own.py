@@ -38,7 +38,7 @@ def made(project: Project) -> dict[str, bytes]:
 def mine(finished: Project, repository: Path) -> Iterator[Project]:
     """The project with the method and the study that CONTRIBUTING writes down, taken out again at the end."""
     (component,), (study,) = blocks("python", repository), blocks("yaml", repository)
-    file, folder = finished.root / "src/plumbline/model/mixers/tempered.py", finished.root / "config/studies/mine"
+    file, folder = finished.root / "src/plumbline/model/mixers/tempered.py", finished.root / "studies/mine"
     file.write_text(component)
     folder.mkdir()
     (folder / "study.yaml").write_text(study)
@@ -95,7 +95,7 @@ def test_an_installed_package_may_bring_it(mine: Project, tmp_path: Path, reposi
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: cooled\nVersion: 1.0\n")
     (information / "entry_points.txt").write_text("[plumbline.components]\nmixers.cooled = cooled_attention\n")
-    folder = mine.root / "config/studies/theirs"
+    folder = mine.root / "studies/theirs"
     folder.mkdir()
     (folder / "study.yaml").write_text(
         "study: theirs\ntitle: Cooled\nextends: transfer\nseeds: [42]\n"

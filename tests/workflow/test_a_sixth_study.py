@@ -1,4 +1,4 @@
-"""A study is two folders: one is added by files alone, and two read corpora of their own side by side."""
+"""A study is one folder: a sixth is added by files alone, and two read corpora of their own side by side."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.workflow.conftest import SMOKE
 from tests.workflow.project import Project, jobs_by_rule, write_corpus
 
 SIXTH = Path(__file__).with_name("sixth_study")
-FOLDERS = ("config/studies/widths", "src/plumbline/studies/widths")
+FOLDER = "studies/widths"
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 
 
@@ -47,8 +47,7 @@ def sixth(finished: Project) -> Iterator[Project]:
     jobs = jobs_by_rule(done.stdout)
     assert (jobs["pretrain"], jobs["measure"]) == (4, 1), "a swept method is a run for each point"
     yield finished
-    for name in FOLDERS:
-        shutil.rmtree(finished.root / name)
+    shutil.rmtree(finished.root / FOLDER)
     shutil.rmtree(finished.root / ".git")
     finished.snakemake("results/audit.csv", *SMOKE)
 
@@ -56,7 +55,7 @@ def sixth(finished: Project) -> Iterator[Project]:
 def test_nothing_else_is_touched(sixth: Project) -> None:
     changed = git(sixth, "status", "--porcelain", "--untracked-files=all").splitlines()
     assert changed and all(line.startswith("?? ") for line in changed), "no file of the project was changed"
-    assert all(line.removeprefix("?? ").startswith(FOLDERS) for line in changed)
+    assert all(line.removeprefix("?? ").startswith(FOLDER) for line in changed)
 
 
 def test_its_table_figure_claims_and_audit_rows(sixth: Project) -> None:
@@ -83,8 +82,8 @@ def test_a_cell_leads_to_a_measurement(sixth: Project) -> None:
 
 
 def test_a_measurement_is_remade_when_it_changes_and_not_otherwise(sixth: Project) -> None:
-    asked, study = ("results/smoke/widths/losses.csv", *SMOKE), f"{FOLDERS[0]}/study.yaml"
-    code = f"{FOLDERS[1]}/measurements/stretch.py"
+    asked, study = ("results/smoke/widths/losses.csv", *SMOKE), f"{FOLDER}/study.yaml"
+    code = f"{FOLDER}/measurements/stretch.py"
     for file, before, after, planned in (
         (study, "minutes: 1", "minutes: 2", {}),
         (code, "np.mean(values)", "max(values)", {"measure": 1, "table": 1}),
@@ -128,7 +127,7 @@ def test_a_record_of_its_bundle_is_made_again_at_its_commit(sixth: Project) -> N
     keep = (*records, "keep", "first", "results/smoke/bundle.tar.xz", "--words", "A first one.")
     rebuild = ("-m", "plumbline", "rebuild", "records/first/bundle.tar.xz", "--into", "rebuilt", "--at-commit")
     equal = " 0 different, 0 missing"
-    table = sixth.root / FOLDERS[1] / "tables/losses.py"
+    table = sixth.root / FOLDER / "tables/losses.py"
     before = table.read_bytes()
     table.write_bytes(before + b"\nEDITED = 1\n")
     for words, says in ((keep, "records/first/record.json"), ((*records, "check"), equal), (rebuild, equal)):
@@ -160,10 +159,10 @@ def test_two_studies_with_two_corpora_and_tokenizers_side_by_side(repository: Pa
     for seed, (name, (vocabulary, context)) in enumerate(settings.items()):
         write_corpus(project.root / f"texts_{name}", 120, seed)
         write(project.root / f"config/corpora/{name}.yaml", corpus(name, vocabulary))
-        study = yaml.safe_load((SIXTH / "config/studies/widths/study.yaml").read_text())
+        study = yaml.safe_load((SIXTH / "studies/widths/study.yaml").read_text())
         study |= {"study": name, "corpus": name, "targets": {}}
         study["scales"]["tiny"]["smoke"]["model"] |= {"vocabulary": vocabulary, "context": context}
-        write(project.root / f"config/studies/{name}/study.yaml", study)
+        write(project.root / f"studies/{name}/study.yaml", study)
     runs = {name: f"work/smoke/runs/{name}/tiny/narrow/s1" for name in settings}
     done = project.snakemake(*(f"{run}/outcome.json" for run in runs.values()), *SMOKE)
     assert done.returncode == 0, done.stdout[-4000:]

@@ -37,7 +37,7 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
     project = Project.copy(repository, tmp_path_factory.mktemp("faults") / "project")
     project.local_corpus()
     train = "train: {{steps: {}, batch_tokens: 256, precision: float32, validate_every: {}"
-    project.edit("config/studies/transfer/study.yaml", train.format(6, 3), train.format(400, 200))
+    project.edit("studies/transfer/study.yaml", train.format(6, 3), train.format(400, 200))
     return project
 
 

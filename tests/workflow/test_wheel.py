@@ -53,20 +53,32 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
-    """Runs a Python command in an environment that has the wheel, and the dependencies of this one."""
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that has the wheel, and the dependencies of this one."""
     home = tmp_path_factory.mktemp("elsewhere")
-    environment = home / "environment"
-    _run(sys.executable, "-m", "venv", "--without-pip", environment, cwd=home)
-    python = environment / "bin" / "python"
-    (packages,) = environment.glob("lib/python*/site-packages")
+    folder = home / "environment"
+    _run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=home)
+    python = folder / "bin" / "python"
+    (packages,) = folder.glob("lib/python*/site-packages")
     # A .pth file of a folder that a .pth file names is not read: what is installed editable there cannot be imported.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index"]
-    _run(*pip, "--no-compile", "--disable-pip-version-check", wheel, cwd=home)
+    _pip(python, "install", "--no-deps", "--no-index", "--no-compile", wheel)
+    return python
+
+
+def _pip(python: Path, *words: str | Path) -> str:
+    """What this environment's pip does in another one."""
+    pip = (sys.executable, "-m", "pip", "--python", python, "--quiet", "--disable-pip-version-check")
+    return _run(*pip, *words, cwd=python.parent)
+
+
+@pytest.fixture(scope="module")
+def installed(environment: Path) -> Callable[..., str]:
+    """Runs a Python command in that environment."""
+    home = environment.parents[2]
 
     def run(*words: str, cwd: Path = home) -> str:
-        return _run(python, *words, cwd=cwd, OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", HOME=str(home))
+        return _run(environment, *words, cwd=cwd, OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", HOME=str(home))
 
     return run
 
@@ -88,3 +100,72 @@ def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], re
     done = installed("-m", "snakemake", "-n", "results/table2.csv", cwd=project)
     planned = jobs_by_rule(done)
     assert (planned["pretrain"], planned["evaluate"], planned["table"], sum(planned.values())) == (26, 26, 1, 66)
+
+
+SIXTH = Path(__file__).with_name("sixth_study") / "studies" / "widths"
+#: What a package says that brings the study.
+PACKAGE = """
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "wide-is-fast"
+version = "0.1.0"
+
+[project.entry-points."plumbline.studies"]
+widths = "wide_is_fast"
+
+[tool.setuptools]
+packages = ["wide_is_fast"]
+
+[tool.setuptools.package-data]
+wide_is_fast = ["**/*"]
+"""
+
+
+def _told(installed: Callable[..., str], project: Path) -> dict[str, object]:
+    """What a project says of the sixth study: in its list, its audit, a table without runs, and a plan."""
+    listed = json.loads(installed("-m", "plumbline", "ls", "studies", "--json", cwd=project))
+    runs = json.loads(
+        installed("-m", "plumbline", "ls", "runs", "--study", "widths", "--preset", "smoke", "--json", cwd=project)
+    )
+    installed("-m", "plumbline.audit", "--study", "widths", "--out", "audit.csv", cwd=project)
+    table = ("-m", "plumbline.results", "table", "widths", "losses", "--preset", "smoke", "--expected", "found")
+    installed(*table, "--out", "losses.csv", cwd=project)
+    asked = ("results/smoke/widths/losses.csv", "results/smoke/widths/claims.csv", "--config", "preset=smoke")
+    planned = jobs_by_rule(installed("-m", "snakemake", "-n", *asked, cwd=project))
+    return {
+        "paper": {one["study"]: one["paper"] for one in listed}["widths"],
+        "runs": runs,
+        "audit": (project / "audit.csv").read_text(),
+        "table": (project / "losses.md").read_text(),
+        "jobs": {rule: planned[rule] for rule in ("pretrain", "measure", "table", "claims")},
+    }
+
+
+def test_a_sixth_paper_in_a_project_from_the_wheel_and_as_a_package(
+    installed: Callable[..., str], environment: Path, tmp_path: Path
+) -> None:
+    project, package = tmp_path / "project", tmp_path / "package"
+    installed("-m", "plumbline", "init", str(project))
+    shutil.copytree(SIXTH, project / "studies/widths", ignore=CACHES)
+    told = _told(installed, project)
+    assert told["paper"] == '"Wide Is Fast" (Author and Other)' and 'Study `widths`: "Wide Is' in str(told["table"])
+    assert told["jobs"] == {"pretrain": 4, "measure": 1, "table": 1, "claims": 1} and "mismatch" in str(told["audit"])
+
+    package.mkdir()
+    shutil.move(project / "studies/widths", package / "wide_is_fast")
+    (package / "wide_is_fast/__init__.py").touch()
+    (package / "pyproject.toml").write_text(PACKAGE)
+    _pip(environment, "install", "--no-deps", "--no-index", "--no-build-isolation", package)
+    try:
+        assert _told(installed, project) == told, "wherever it lies"
+        shutil.copytree(SIXTH, project / "studies/widths", ignore=CACHES)
+        with pytest.raises(AssertionError) as both:
+            installed("-m", "plumbline", "ls", "studies", cwd=project)
+        said = " ".join(str(both.value).split())
+        assert "there are two studies 'widths'" in said and "wide-is-fast" in said
+        assert str(project / "studies/widths") in said and "site-packages/wide_is_fast" in said
+    finally:
+        _pip(environment, "uninstall", "--yes", "wide-is-fast")

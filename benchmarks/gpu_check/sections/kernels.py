@@ -40,7 +40,7 @@ def mixers() -> dict[str, dict[str, Any]]:
     from plumbline.specs.config import ROOT, load_study
 
     found: dict[str, dict[str, Any]] = {}
-    for folder in sorted((ROOT / "config" / "studies").glob("*/study.yaml")):
+    for folder in sorted((ROOT / "studies").glob("*/study.yaml")):
         sheet = load_study(folder.parent.name, ROOT)
         for entry in sheet.get("methods", {}).values():
             own = entry.get("model", {}).get("mixer", {"name": "softmax"})

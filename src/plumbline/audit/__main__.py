@@ -14,6 +14,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
+from plumbline.specs.study_config import paper_of
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -40,7 +41,10 @@ def main() -> int:
     frame = build(studies)
     atomic_write_text(given.out, to_csv(frame))
     told, read = {study: findings(study) for study in studies}, {study: covered(study) for study in studies}
-    atomic_write_text(given.out.with_suffix(".md"), to_markdown(frame, studies, told, read))
+    atomic_write_text(
+        given.out.with_suffix(".md"),
+        to_markdown(frame, studies, told, read, {study: paper_of(study) for study in studies}),
+    )
     fingerprint_file.write(given.out, given.made_of)
     print(summary(frame, studies).to_markdown())
     print(f"\n{given.out}\n{given.out.with_suffix('.md')}")

@@ -224,9 +224,11 @@ def _inputs(operands: Sequence[Expression]) -> tuple[Input, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A named function of the audit: its meaning in words for the reader, and the function of expressions itself."""
+    """A named function: what it means, for the reader, the module that defines it, and what makes an expression of its
+    operands."""
 
     meaning: str
+    module: str
     call: Callable[..., Expression]
 
 
@@ -247,7 +249,8 @@ def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., In
 
     def register(compute: Callable[..., Interval]) -> Callable[..., Expression]:
         name = compute.__name__
-        if name in FUNCTIONS:
+        # The module of a study is loaded anew where another project has a study of that name.
+        if name in FUNCTIONS and FUNCTIONS[name].module != compute.__module__:
             raise PlumblineError(f"two audit functions are called {name!r}; rename that of {compute.__module__}")
 
         def call(*given: Given) -> Expression:
@@ -268,7 +271,7 @@ def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., In
                 spans=spans or any(operand.spans for operand in operands),
             )
 
-        FUNCTIONS[name] = Function(meaning, call)
+        FUNCTIONS[name] = Function(meaning, compute.__module__, call)
         return call
 
     return register

@@ -15,6 +15,7 @@ from plumbline.audit.expression import FUNCTIONS
 from plumbline.audit.findings import BEARINGS, Finding
 from plumbline.audit.report import summary
 from plumbline.audit.rows import CLASSES, EDGE, MIDDLE, MISMATCH, VERDICTS
+from plumbline.specs.paper import Paper
 
 #: Characters in a line.
 WIDTH = 100
@@ -32,19 +33,23 @@ def to_markdown(
     studies: Sequence[str],
     told: Mapping[str, Sequence[Finding]],
     covered: Mapping[str, Coverage],
+    papers: Mapping[str, Paper | None],
 ) -> str:
-    """Write the audit's page as Markdown.
+    """The page.
 
     Args:
         frame: rows as `report.build` gives them.
-        studies: the studies shown, in this order within one bearing.
-        told: findings of each study.
-        covered: coverage of each study.
+        studies: the documents shown, in this order within one bearing.
+        told: findings of each document.
+        covered: coverage of each document.
+        papers: what each document is.
     """
     parts = ["# Audit of the printed numbers", "", *_wrapped(INTRODUCTION), ""]
     parts += [line for name, meaning in VERDICTS.items() for line in _item(f"**{name}**: {meaning}.")]
     parts += ["", summary(frame, studies).to_markdown(), ""]
-    parts += [line for study in studies for line in _item(_in_short(study, frame, told[study], covered[study]))]
+    parts += [
+        line for study in studies for line in _item(_in_short(study, frame, told[study], covered[study], papers[study]))
+    ]
     parts += [""]
     for bearing, meaning in BEARINGS.items():
         parts += _findings_that_bear_on(bearing, meaning, frame, studies, told)
@@ -54,10 +59,10 @@ def to_markdown(
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
-def _in_short(study: str, frame: pd.DataFrame, told: Sequence[Finding], covered: Coverage) -> str:
-    rows = frame[frame["document"] == study]
+def _in_short(study: str, frame: pd.DataFrame, told: Sequence[Finding], covered: Coverage, paper: Paper | None) -> str:
+    rows, name = frame[frame["document"] == study], f"`{study}`, {paper}" if paper else f"`{study}`"
     if rows.empty:
-        return f"`{study}`: no checks yet (they go into `plumbline.studies.{study}.audit`)."
+        return f"{name}: no checks yet (they go into `audit.py` of its folder)."
     broken = set(rows["id"][rows["verdict"] == MISMATCH])
     reasons = [finding.id for finding in told if broken.intersection(finding.rows)]
     held = f"{len(broken)} of {len(rows)} checks do not hold" if broken else f"all {len(rows)} checks hold"
@@ -65,7 +70,7 @@ def _in_short(study: str, frame: pd.DataFrame, told: Sequence[Finding], covered:
     left = covered.printed - covered.read - len(covered.missing)
     rest = f"; left out with a reason: {left}" * bool(left)
     gap = f"; neither read nor left out: {len(covered.missing)}" * bool(covered.missing)
-    return f"`{study}`: {held}{why}. Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}."
+    return f"{name}: {held}{why}. Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}."
 
 
 def _findings_that_bear_on(

@@ -1,7 +1,7 @@
-"""Reads the numbers that a paper prints, kept as data under ``config/studies/<study>/published/``.
+"""The printed side: numbers of one document, as data under ``studies/<study>/published/``.
 
-Numbers are read as the text that was printed: "0.4820" has four digits, 0.482 has three, and only the text says how far
-the number was rounded. What a paper does not print is an empty cell.
+Numbers are read as the text that was printed: "0.4820" has four digits, 0.482 has three, and only the text
+says how far the number was rounded. What a document does not print is an empty cell.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.specs import study_folders
 from plumbline.specs.config import ROOT, read_yaml
 
 #: The word in a cell where the document prints nothing.
@@ -64,7 +65,7 @@ class Published:
     @classmethod
     def of(cls, study: str, root: Path = ROOT, reads: Collection[str] | None = None) -> Published:
         """Open the printed numbers of a study of the project."""
-        return cls(root / "config" / "studies" / study / "published", reads)
+        return cls(study_folders.folder(study, root) / study_folders.PUBLISHED, reads)
 
     @property
     def study(self) -> str:
@@ -140,7 +141,7 @@ class Published:
         stem = name.partition(".")[0]
         if self.reads is not None and stem not in self.reads:
             raise PlumblineError(
-                f"config/studies/{self.study}/study.yaml: targets: {stem!r} is read but not declared; add it to the "
+                f"{self.directory.parent / study_folders.YAML}: targets: {stem!r} is read but not declared; add it to the "
                 f"target's `published:` (there {sorted(self.reads)})"
             )
         path = self.directory / name

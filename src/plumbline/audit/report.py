@@ -12,19 +12,19 @@ from plumbline.audit.findings import Finding, read_findings
 from plumbline.audit.published import Published
 from plumbline.audit.rows import COLUMNS, VERDICTS, Ledger
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs import study_parts
+from plumbline.specs import study_folders, study_parts
 from plumbline.specs.config import ROOT, documents
 
 
 def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
-    """The named studies, or else all: every folder of `config/studies` with printed numbers, in alphabetical order.
+    """The named documents, or all: every study with printed numbers, in alphabetical order.
 
     Raises:
         PlumblineError: a study has no printed numbers, or none has any.
     """
     known = documents(root)
     if not known:
-        raise PlumblineError(f"no published numbers in {root / 'config' / 'studies'}: no folder has a folder published")
+        raise PlumblineError(f"no published numbers in {root / study_folders.STUDIES}: no study has a folder published")
     for study in studies:
         if study not in known:
             raise PlumblineError(
@@ -40,8 +40,8 @@ def ledger(study: str, root: Path = ROOT) -> Ledger:
         PlumblineError: a printed number that a row needs is not there.
     """
     made = Ledger(study, Published.of(study, root))
-    if study_parts.has(study, "audit"):
-        study_parts.part(study, "audit").audit(made)
+    if study_parts.has(study, "audit", root):
+        study_parts.part(study, "audit", root).audit(made)
     return made
 
 
@@ -95,4 +95,4 @@ def summary(frame: pd.DataFrame, studies: Sequence[str]) -> pd.DataFrame:
 
 
 def _beside(study: str, name: str, root: Path) -> Path:
-    return root / "config" / "studies" / study / f"{name}.yaml"
+    return study_folders.folder(study, root) / f"{name}.yaml"

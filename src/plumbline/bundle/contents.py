@@ -34,7 +34,7 @@ PACKAGES = (
 )
 
 #: What of a checkout can change a product.
-SOURCES = ("src", "config", "workflow", "Snakefile")
+SOURCES = ("src", "studies", "config", "workflow", "Snakefile")
 
 
 #: What an archive may say of places: below the folder that it is unpacked into, and no word that begins as an option.

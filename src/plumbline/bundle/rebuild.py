@@ -10,11 +10,12 @@ import argparse
 import csv
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,8 @@ from plumbline.bundle import archive, contents, remake
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, sha256_file
-from plumbline.specs import code
+from plumbline.specs import code, study_folders
+from plumbline.specs.config import ROOT
 
 EQUAL, DIFFERENT, MISSING = "equal", "different", "missing"
 
@@ -100,7 +102,7 @@ def rebuild(
     """Unpack a bundle, make its products again, and compare.
 
     Args:
-        folder: new or empty; afterwards a project's config/, work/ and results/, and `bundled/` beside them.
+        folder: new or empty; afterwards a project's config/, studies/, work/ and results/, and `bundled/` beside them.
         jobs: products that are made at a time.
         at_commit: make them with the code of the bundle's commit, from this repository's history.
         any_commit: make them even where this code would make some of them otherwise.
@@ -111,8 +113,9 @@ def rebuild(
     """
     said = contents.parse(archive.read_one(bundle, contents.NAME), str(bundle))
     otherwise = _versions(said, bundle, allowed=any_versions)
-    with _code(said, bundle, at_commit) as package:
+    with _code(said, bundle, at_commit) as (package, studies):
         listed = archive.unpack(bundle, folder, {"results": BROUGHT})
+        _lay_code(listed, studies, folder, bundle)
         remedy = contents.what_rebuilds(said.commit, said.edited, str(bundle)) if at_commit else ""
         answers = _made(said, folder, package, max(1, jobs), any_commit, remedy)
     other = [name for answer in answers for name in answer.other]
@@ -192,10 +195,11 @@ def _made(
 
 
 @contextmanager
-def _code(said: contents.Contents, bundle: Path, at_commit: bool) -> Iterator[Path]:
-    """The package that makes the products: this one, or for the time of the block that of the bundle's commit."""
+def _code(said: contents.Contents, bundle: Path, at_commit: bool) -> Iterator[tuple[Path, Path]]:
+    """The package that makes the products, and the folder of the studies with their code: those here, or for the time
+    of the block those of the bundle's commit."""
     if not at_commit:
-        yield code.PACKAGE
+        yield code.PACKAGE, ROOT / study_folders.STUDIES
         return
     repository = code.PACKAGE.parents[1]
     if said.commit is None:
@@ -207,21 +211,39 @@ def _code(said: contents.Contents, bundle: Path, at_commit: bool) -> Iterator[Pa
         )
     with tempfile.TemporaryDirectory() as scratch:
         _check_out(repository, said.commit, Path(scratch))
-        yield Path(scratch) / "src" / "plumbline"
+        yield Path(scratch) / "src" / "plumbline", Path(scratch) / study_folders.STUDIES
+
+
+def _lay_code(listed: Iterable[str], studies: Path, folder: Path, bundle: Path) -> None:
+    """Put the code of studies beside what a bundle brings of them. None is taken from the bundle: it would be run.
+
+    Raises:
+        PlumblineError: there is some in the bundle.
+    """
+    if brought := [name for name in listed if study_folders.is_code(name)]:
+        archive.empty(folder)
+        raise PlumblineError(f"{bundle}: {brought[0]} is code, which no bundle of Plumbline brings; it is not rebuilt")
+    for path in sorted(studies.glob("*/**/*.py")):
+        place = folder / study_folders.STUDIES / path.relative_to(studies)
+        if (folder / study_folders.STUDIES / path.relative_to(studies).parts[0]).is_dir():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
 
 
 def _check_out(repository: Path, commit: str, folder: Path) -> None:
-    """Write `src` of a commit into a folder, by an index of its own. git writes nothing outside of the folder, a link
-    as a plain file, and lines as they are in the commit.
+    """Write `src` and `studies` of a commit into a folder, by an index of its own. git writes nothing outside of the
+    folder, a link as a plain file, and lines as they are in the commit. (Once the code of studies was in `src`.)
 
     Raises:
-        PlumblineError: it has no `src`, or git refuses to write it.
+        PlumblineError: it has no `src`, or git refuses to write one of them.
     """
     environment = os.environ | {"GIT_INDEX_FILE": str(folder / "index")}
     # A shared index would stay behind in the repository.
     settings = ("core.symlinks=false", "core.splitIndex=false", "core.autocrlf=false", "core.eol=lf")
     git = ["git", "-C", str(repository), *(word for setting in settings for word in ("-c", setting))]
-    for words in (("read-tree", "--prefix=src/", f"{commit}:src"), ("checkout-index", "--all", f"--prefix={folder}/")):
+    studies = contents.git(repository, "ls-tree", "--name-only", commit, study_folders.STUDIES)
+    read = [("read-tree", f"--prefix={name}/", f"{commit}:{name}") for name in ("src", *[studies] * bool(studies))]
+    for words in (*read, ("checkout-index", "--all", f"--prefix={folder}/")):
         done = subprocess.run([*git, *words], env=environment, capture_output=True, text=True, errors="replace")
         if done.returncode:
             raise PlumblineError(

@@ -79,7 +79,11 @@ def rows(what: str, study: str | None, preset: str) -> list[Row]:
         raise PlumblineError(f"--study: there is no study {study!r}{nearest(study, known)} (there are {known})")
     chosen = [study] if study else known
     if what == "studies":
-        return [{"study": name, "title": load_study(name)["title"], "presets": _presets(name)} for name in chosen]
+        return [
+            {"study": name, "paper": str(study_config.paper_of(name) or ""), "title": load_study(name)["title"]}
+            | {"presets": _presets(name)}
+            for name in chosen
+        ]
     if what == "presets":
         return [
             {"preset": name, "studies": ", ".join(one for one in chosen if study_config.has_preset(one, name))}

@@ -21,6 +21,7 @@ BUILT = "built.json"
 TRAVELS = (
     "Snakefile",
     "config",
+    "studies",
     "workflow",
     "profiles",
     "envs/plumbline.yaml",
@@ -37,11 +38,15 @@ TRAVELS = (
 )
 
 
+def is_project(root: Path) -> bool:
+    """Whether a folder has the configuration and the studies of a project."""
+    return (root / "config").is_dir() and (root / "studies").is_dir()
+
+
 def source_tree() -> Path | None:
     """The repository that this package lies in; None where it was installed from a wheel."""
     root = PACKAGE.parents[1]
-    in_it = PACKAGE.parent.name == "src" and (root / "Snakefile").is_file() and (root / "config" / "studies").is_dir()
-    return root if in_it else None
+    return root if PACKAGE.parent.name == "src" and (root / "Snakefile").is_file() and is_project(root) else None
 
 
 def folder() -> Path:

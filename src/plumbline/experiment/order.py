@@ -1,9 +1,5 @@
-"""Computes decision accuracy: of the pairs of methods with a known order at the larger scale, the share ordered
-alike.
-
-It is the smaller scale that orders them alike or not. The numbers are from a paper's printed tables
-(``config/studies/<study>/orders.yaml``), or from runs at hand.
-"""
+"""Decision accuracy: of all pairs of methods whose order is known at the larger scale, the share that the smaller one
+orders alike. From a document's printed tables (``studies/<study>/orders.yaml``), and from runs at hand."""
 
 from __future__ import annotations
 
@@ -15,6 +11,7 @@ from pathlib import Path
 
 from plumbline.audit.published import Published
 from plumbline.core.errors import PlumblineError
+from plumbline.specs import study_folders
 from plumbline.specs.config import ROOT, read_yaml
 
 
@@ -55,7 +52,7 @@ def pair(one: float, one_larger: float, other: float, other_larger: float) -> fl
 
 def files(study: str, root: Path = ROOT) -> list[Path]:
     """List the files that `printed` reads for a study; none where it has no `orders.yaml`."""
-    path = root / "config" / "studies" / study / "orders.yaml"
+    path = study_folders.folder(study, root) / "orders.yaml"
     entries = read_yaml(path) if path.exists() else []
     tables = {path.parent / "published" / f"{entry['table']}.csv" for entry in entries}
     return [path, *sorted(tables)] if entries else []
@@ -67,7 +64,7 @@ def printed(study: str, root: Path = ROOT) -> list[Order]:
     Raises:
         PlumblineError: `orders.yaml` names a table or a column that is not there.
     """
-    path = root / "config" / "studies" / study / "orders.yaml"
+    path = study_folders.folder(study, root) / "orders.yaml"
     found = []
     for entry in read_yaml(path) if path.exists() else []:
         table = Published.of(study, root).numbers(entry["table"])

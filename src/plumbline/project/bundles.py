@@ -12,6 +12,7 @@ from plumbline.core import fingerprint_file
 from plumbline.project.configuration import Configuration
 from plumbline.project.paths import Paths
 from plumbline.project.targets import Targets
+from plumbline.specs import study_folders
 from plumbline.specs.config import studies as known_studies
 
 #: The files of a product by its kind; the first one stands for it.
@@ -23,8 +24,9 @@ FILES = {
     "audit": (".csv", ".md", f".{fingerprint_file.KEY}.json"),
 }
 
-#: Folders and files of the project that say what was asked for, what that may be, and how it is made.
-CONFIGURATION = ("config", "workflow", "Snakefile")
+#: Folders and files of the project that say what was asked for, what that may be, and how it is made. Of studies all
+#: but their code: nothing that a bundle brings is run.
+CONFIGURATION = ("config", study_folders.STUDIES, "workflow", "Snakefile")
 
 #: Timings of jobs that are no study's products.
 OTHER_TIMINGS = ("verdict", "trial")
@@ -92,13 +94,13 @@ class Bundles:
         return sorted(path for path in paths | self._timings() if (self.configuration.root / path).is_file())
 
     def configuration_files(self) -> list[str]:
-        """List the files of configuration that go into the bundle: those of every paper, since the audit reads them
-        all.
-        """
+        """The files that say what was asked for, those of every study of the project among them: the audit reads them
+        all. A study of an installed package is brought by that."""
         named = [self.configuration.root / name for name in CONFIGURATION]
         found = [path for place in named for path in (place, *place.rglob("*"))]
         shown = [path.relative_to(self.configuration.root) for path in found if path.is_file()]
-        return sorted(path.as_posix() for path in shown if not any(part.startswith(".") for part in path.parts))
+        names = [path.as_posix() for path in shown if not any(part.startswith(".") for part in path.parts)]
+        return sorted(name for name in names if not study_folders.is_code(name))
 
     def _timings(self) -> set[str]:
         """What jobs took: those of the studies asked for, and those of corpora, which are no study's."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.specs import study_folders
 from plumbline.specs.config import ROOT
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.mine import Mine
@@ -70,7 +71,7 @@ class Configuration:
         if key not in self.runs:
             raise PlumblineError(
                 f"there is no run {key}{nearest(key, self.runs)}; runs and their seeds are in "
-                f"config/studies/{study}/study.yaml: runs"
+                f"{study_folders.yaml_of(study, self.root)}: runs"
             )
         return self.runs[key]
 

@@ -57,7 +57,10 @@ class Fingerprints:
         if builds_models := code.PACKAGE / "model" / "decoder.py" in files:  # whose components are found by name
             files |= set((code.PACKAGE / "model").glob("*/*.py"))
         parts: list[Any] = [code.tree_hash(files)]
-        if kind != "audit":
+        if kind == "audit":  # whose page names the papers
+            root = self.configuration.root
+            parts.append([str(study_config.paper_of(name, root) or "") for name in documents(root)])
+        else:
             parts.append(self._said(study, kind))
         if kind in ("table", "figure", "claims"):
             parts.append(self.targets.study_expected(study) if target is None else self.targets.expected(study, target))
@@ -118,17 +121,17 @@ class Fingerprints:
     def _code(self, study: str, kind: str, target: str | None) -> set[Path]:
         """What makes the product: the module of the target with its imports, or the verb's."""
         code_of = self.configuration.studies[study].code if study in self.configuration.studies else study
-        starts = [code.PACKAGE / "results" / "__main__.py"]
+        root, starts = self.configuration.root, [code.PACKAGE / "results" / "__main__.py"]
         if kind == "table" or kind == "figure":
             assert target is not None
-            starts.append(study_parts.file(code_of, f"{kind}s", target))
+            starts.append(study_parts.file(code_of, f"{kind}s", target, root))
         elif kind == "claims":
-            starts += study_parts.files(code_of, "claims")
+            starts += study_parts.files(code_of, "claims", root)
         elif kind == "deviations":
             starts = [code.PACKAGE / "results" / "deviations.py"]
         else:
             starts = [code.PACKAGE / "audit" / "__main__.py"]
-            starts += [path for name in documents(self.configuration.root) for path in study_parts.files(name, "audit")]
+            starts += [path for name in documents(root) for path in study_parts.files(name, "audit", root)]
         return {path for start in starts for path in code.product_files(start)}
 
     def corpus(self, kind: str, name: str, split: str = "train") -> str:

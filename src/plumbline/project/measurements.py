@@ -7,6 +7,7 @@ import re
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.project.configuration import Configuration
 from plumbline.project.paths import Paths
+from plumbline.specs import study_folders
 from plumbline.specs.measurement import Measurement
 
 
@@ -32,7 +33,7 @@ class Measurements:
         if key not in known:
             raise PlumblineError(
                 f"there is no {key} at preset {self.configuration.name}{nearest(key, known)}; what is measured is in "
-                f"config/studies/{study}/study.yaml: measurements"
+                f"{study_folders.yaml_of(study, self.configuration.root)}: measurements"
             )
         return known[key]
 

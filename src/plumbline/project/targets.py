@@ -9,6 +9,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.project.configuration import Configuration
 from plumbline.project.measurements import Measurements
 from plumbline.project.paths import RESULTS, Paths
+from plumbline.specs import study_folders
 from plumbline.specs.config import documents
 from plumbline.specs.study_config import Run, expected_digest
 
@@ -32,7 +33,7 @@ class Targets:
         known = [name for name, entry in entries.items() if entry["kind"] == kind]
         if target not in known:
             raise PlumblineError(
-                f"config/studies/{study}/study.yaml: targets: no {kind} {target!r}{nearest(target, known)} "
+                f"{self.configuration.study(study).file}: targets: no {kind} {target!r}{nearest(target, known)} "
                 f"(there are {known})"
             )
         return entries[target]
@@ -86,15 +87,16 @@ class Targets:
             PlumblineError: there is no such file.
         """
         code_of = self.configuration.studies[study].code if study in self.configuration.studies else study
-        folder = Path("config") / "studies" / code_of / "published"
-        known = {path.stem: path.name for path in sorted((self.configuration.root / folder).glob("*"))}
+        root = self.configuration.root
+        folder = study_folders.folder(code_of, root) / study_folders.PUBLISHED
+        known = {path.stem: study_folders.shown(path, root) for path in sorted(folder.glob("*"))}
         for name in names or ():
             if name not in known:
                 raise PlumblineError(
-                    f"config/studies/{study}/study.yaml: targets: published: there is no {name!r} in "
-                    f"{folder}{nearest(name, known)} (there are {sorted(known)})"
+                    f"{study_folders.yaml_of(study, root)}: targets: published: there is no {name!r} in "
+                    f"{study_folders.shown(folder, root)}{nearest(name, known)} (there are {sorted(known)})"
                 )
-        return [str(folder / known[name]) for name in (known if names is None else names)]
+        return [known[name] for name in (known if names is None else names)]
 
     def names(self, kind: str) -> list[str]:
         """List the names of all tables, or of all figures (`kind`), of the configured studies."""
@@ -110,7 +112,7 @@ class Targets:
     def has_claims(self, study: str) -> bool:
         """Whether a study's own paper makes claims (a study that extends another one makes none)."""
         own = self.configuration.studies[study].code == study
-        return own and (self.configuration.root / "config" / "studies" / study / "published" / "claims.yaml").exists()
+        return own and self._beside(study, "published/claims.yaml").exists()
 
     def products(self, study: str) -> list[str]:
         """List every product of a study, as files below this preset's folder of results."""
@@ -142,9 +144,13 @@ class Targets:
         found = []
         for study in documents(self.configuration.root):
             found += self.printed_files(study)
-            beside = [Path("config") / "studies" / study / f"{name}.yaml" for name in ("explanations", "unread")]
-            found += [str(path) for path in beside if (self.configuration.root / path).exists()]
+            beside = [self._beside(study, f"{name}.yaml") for name in ("explanations", "unread")]
+            found += [study_folders.shown(path, self.configuration.root) for path in beside if path.exists()]
         return found
+
+    def _beside(self, study: str, file: str) -> Path:
+        """A file of a study's folder."""
+        return study_folders.folder(study, self.configuration.root) / file
 
     def copies(self, kind: str) -> list[str]:
         """List the names under results/ (without ending) that are copies: of tables, figures, or pages of numbers

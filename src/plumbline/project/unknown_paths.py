@@ -47,7 +47,7 @@ class UnknownPaths:
         self.verdicts.refuse(path)
         raise PlumblineError(
             f"nothing makes {path} at preset {self.configuration.name}{nearest(path, sorted(self._makes))}; tables and "
-            "figures are under `targets:` of config/studies/<study>/study.yaml"
+            "figures are under `targets:` of studies/<study>/study.yaml"
         )
 
     def refuse_run(self, path: str) -> list[str]:

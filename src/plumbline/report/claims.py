@@ -50,7 +50,11 @@ def grid(found: Found, study: Study, sources: Sources, *, named: bool = True) ->
     rows = read(found, study)
     if not rows:
         return None
-    title = f"Claims of {study.name}: {study.sheet['title']}" if named else "What the paper claims, and what was found."
+    title = (
+        f"Claims of {study.name}, {study.paper or study.sheet['title']}"
+        if named
+        else "What the paper claims, and what was found."
+    )
     files = {path.suffix[1:]: f"{sources.root}{copied}" for path, copied in along(found, study).items()}
     return Grid(
         id=f"claims-{study.name}",

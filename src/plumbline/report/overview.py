@@ -20,6 +20,7 @@ def page(found: Found, studies: list[Page], beside: list[Page]) -> Page:
             {
                 "page": one,
                 "title": content["study"].sheet["title"],
+                "paper": content["study"].paper,
                 "states": content["states"],
                 "scales": content["scales"],
                 "made": sum(product.made for product in products),

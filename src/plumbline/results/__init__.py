@@ -7,5 +7,5 @@
     figures/          one style, the same bytes from the same numbers
     claims/           what is compared, by which rule, with which verdict
     deviations.py     the page of what a paper leaves open, and what was decided about it
-What a single study's tables, figures and claims contain stands in `plumbline.studies`.
+What a single study's tables, figures and claims contain stands in its folder, `studies/<study>/`.
 """

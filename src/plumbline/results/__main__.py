@@ -30,7 +30,7 @@ def arguments() -> argparse.ArgumentParser:
         one = verbs.add_parser(verb, help=words)
         one.add_argument("study")
         if verb != "claims":
-            one.add_argument("target", help=f"a {verb} of config/studies/STUDY/study.yaml")
+            one.add_argument("target", help=f"a {verb} of studies/STUDY/study.yaml")
         one.add_argument("--preset", choices=PRESETS, default="demo")
         one.add_argument("--work", type=Path, help="where the runs are (default work/PRESET)")
         found = f"; {FOUND}: the runs that are there, whatever spec they have" if verb == "table" else ""
@@ -71,8 +71,7 @@ def target_of(study: study_config.Study, target: str, kind: str) -> dict[str, An
     known = {name: entry for name, entry in study.sheet["targets"].items() if entry["kind"] == kind}
     if target not in known:
         raise PlumblineError(
-            f"config/studies/{study.name}/study.yaml: targets: no {kind} {target!r}{nearest(target, known)} "
-            f"(there are {list(known)})"
+            f"{study.file}: targets: no {kind} {target!r}{nearest(target, known)} (there are {list(known)})"
         )
     return known[target]
 
@@ -100,6 +99,7 @@ def _target(given: argparse.Namespace) -> None:
             product.warnings.append(f"Made from runs of other specs or versions: {'; '.join(frames.others)}.")
         product.warnings += frames.mixed
         product.notes += frames.notes
+        product.paper = study.paper
         paths = render.write(product, frames, given.out, given.made_of)
     for path in paths:
         print(path)

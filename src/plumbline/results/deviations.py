@@ -27,9 +27,11 @@ def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
         "",
         f"Deviations and interpretations of the study `{study.name}`, preset {study.preset_named}.",
     ]
+    if study.paper:
+        lines.append(f"Its paper: {study.paper}{f', {study.paper.link}' if study.paper.link else ''}.")
     if study.code != study.name:
         lines.append(f"It extends `{study.code}`, whose recipe, scales and interpretations apply here too.")
-    lines += [f"Generated from `config/studies/{study.name}/study.yaml`; change it there.", ""]
+    lines += [f"Generated from `{study.file}`; change it there.", ""]
     in_force = [line for ruling in here for line in _ruling(ruling)]
     lines += ["## Interpretations that apply", "", *(in_force or ["None.", ""])]
     if elsewhere:

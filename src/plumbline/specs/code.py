@@ -20,8 +20,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from plumbline.core import package_data
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
+from plumbline.specs.installed import STUDIES
+from plumbline.specs.study_folders import is_study
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -35,7 +38,7 @@ DIGITS = 16
 def tree_hash(files: Iterable[Path]) -> str:
     """Hash the syntax trees of `files`, ordered by path; files of other packages come last, so that it does not matter
     where they are installed."""
-    ordered = sorted(files, key=lambda path: (not path.is_relative_to(PACKAGE), path))
+    ordered = sorted(files, key=lambda path: (not _of_the_package(path), path))
     trees = [[path.name, _read(path)] for path in ordered]
     return sha256_text(canonical_json(trees))[:DIGITS]
 
@@ -45,7 +48,7 @@ def component_files(path: Path) -> list[Path]:
     component; of an installed component also what it imports of its own package or, without one, from next to it."""
 
     def part(found: Path) -> bool:
-        if not found.is_relative_to(PACKAGE):
+        if not _of_the_package(found):
             return True
         return found.name != "__init__.py" and (found.name[0] == "_" or _is_component(found))
 
@@ -78,7 +81,7 @@ def component_class(name: str, path: Path) -> str:
     Two versions of the code have the same class where `code_classes.json` records that they give the same losses.
     """
     found = tree_hash(component_files(path))
-    return classes().get(name, {}).get(found, found) if path.is_relative_to(PACKAGE) else found
+    return classes().get(name, {}).get(found, found) if _of_the_package(path) else found
 
 
 @cache
@@ -122,18 +125,31 @@ def _imports(path: Path) -> tuple[Path, ...]:
         elif isinstance(node, ast.ImportFrom) and (module := imported_from(node, path, own)):
             # What is imported may be a module itself, or a name of one.
             names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and is_study(own):
+            raise PlumblineError(
+                f"{path}:{node.lineno}: the import leads out of {own}, the study's folder; a study imports the engine "
+                "and its own modules, so copy what another one has"
+            )
     return tuple(file for name in sorted(names) if (file := file_of(name, own)) is not None)
 
 
 def package_of(path: Path) -> Path:
-    """The folder of the outermost package that holds a file; outside any package, the file's path without its
-    ending."""
-    found = path.with_suffix("")
+    """The folder of the outermost package that a file is in, or of its study; of a module by itself, the module without
+    its ending."""
+    if _of_the_package(path):
+        return PACKAGE
+    found, whole = path.with_suffix(""), True
     for folder in path.parents:
-        if not (folder / "__init__.py").is_file():
-            break
-        found = folder
-    return PACKAGE if path.is_relative_to(PACKAGE) else found
+        if is_study(folder):
+            return folder
+        whole = whole and (folder / "__init__.py").is_file()
+        found = folder if whole else found
+    return found
+
+
+def _of_the_package(path: Path) -> bool:
+    """Whether a file is a module of this package, and not of what a wheel carries beside its modules."""
+    return path.is_relative_to(PACKAGE) and not path.is_relative_to(PACKAGE / package_data.COPY)
 
 
 def imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
@@ -152,7 +168,16 @@ def imported_from(node: ast.ImportFrom, path: Path, own: Path) -> str:
 
 
 def file_of(module: str, own: Path) -> Path | None:
-    """The file of a module of this package, of the package `own` or next to the module `own`; None for any other."""
+    """The file of a module of this package, of `own` or beside it; None where it is another package's, or nobody's.
+
+    Raises:
+        PlumblineError: it is a study, named in full.
+    """
+    if module.startswith(f"{STUDIES}."):
+        raise PlumblineError(
+            f"{own} imports {module}: code of a study is imported by that study alone, and there as "
+            "`from .module import name`; write it so, or copy what another study has"
+        )
     first, *rest = module.split(".")
     package = {own.name: own, PACKAGE.name: PACKAGE}.get(first)
     if package is None:

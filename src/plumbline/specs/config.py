@@ -16,12 +16,13 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from plumbline.core import package_data, permissions
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.specs import study_folders
 
 
 def _project_root() -> Path:
     """The project that is worked on: the working directory if it is one, else what travels with this package."""
     here = Path.cwd()
-    return here if (here / "config" / "studies").is_dir() else package_data.folder()
+    return here if package_data.is_project(here) else package_data.folder()
 
 
 #: Root of the project whose config/ is read.
@@ -33,7 +34,7 @@ PRESETS = ("paper", "mini", "demo", "smoke")
 
 #: Folders of a project that heavy files must not be in, where they would be tracked, removed, or taken for products.
 OWN = (
-    *("results", "logs", "config", "workflow", "profiles", "src", ".snakemake", ".git"),
+    *("results", "logs", "config", "studies", "workflow", "profiles", "src", ".snakemake", ".git"),
     *("benchmarks", "docs", "envs", "examples", "slurm", "tests", ".venv"),
 )
 
@@ -235,26 +236,18 @@ def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:
 
 
 def documents(root: Path = ROOT) -> list[str]:
-    """Names of the studies whose paper's printed numbers are there: folders of config/studies with `published`."""
-    return sorted(path.parent.name for path in (root / "config" / "studies").glob("*/published"))
+    """Names of the studies whose printed numbers are there: those with a folder `published`."""
+    return study_folders.printed(root)
 
 
 def studies(root: Path = ROOT) -> list[str]:
-    """Names of the studies that can be run: folders of config/studies with a study.yaml."""
-    return sorted(path.parent.name for path in (root / "config" / "studies").glob("*/study.yaml"))
+    """Names of the studies that can be run: those with a study.yaml, of the project and of installed packages."""
+    return study_folders.runnable(root)
 
 
 def load_study(name: str, root: Path = ROOT) -> dict[str, Any]:
-    """Read config/studies/<name>/study.yaml and check it against the schema (components are checked when specs are
-    made).
-
-    Raises:
-        PlumblineError: there is no such study, its file does not match the schema, or names another study.
-    """
-    path = root / "config" / "studies" / name / "study.yaml"
-    if not path.exists():
-        known = studies(root)
-        raise PlumblineError(f"there is no study {name!r}{nearest(name, known)} (there are {known}): {path} is missing")
+    """A study's study.yaml, checked against the schema (components are checked when specs are made)."""
+    path = study_folders.folder(name, root) / study_folders.YAML
     content = read_yaml(path)
     check(content, "study", path)
     if content["study"] != name:

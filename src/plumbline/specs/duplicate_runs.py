@@ -46,7 +46,7 @@ def unmeant(study: Study, extended: Study | None = None) -> list[str]:
             if (scale, name) in own:
                 found.setdefault((name, first[0]), []).append(scale)
     return [
-        f"{_file(study)}: {name} is {first} under a second name (preset {study.preset}, scale {' and '.join(scales)}): "
+        f"{study.file}: {name} is {first} under a second name (preset {study.preset}, scale {' and '.join(scales)}): "
         "model, optimizer, schedule, interventions and data are the same, and both are trained; drop one, or write "
         f"`same_as: {first}` into {name} if the repeat is intended"
         for (name, first), scales in found.items()
@@ -85,16 +85,11 @@ def _check(study: Study, name: str, other: str, scale: str, what: str, trained: 
     names = {known for _, known in trained} - {name}
     if other not in names:
         raise PlumblineError(
-            f"{_file(study)}: {name}: same_as: there is no run of the method {other!r}{nearest(other, names)}; name "
-            "another "
+            f"{study.file}: {name}: same_as: there is no run of the method {other!r}{nearest(other, names)}; name another "
             "one, or drop `same_as`"
         )
     if trained.get((scale, other), what) != what:
         raise PlumblineError(
-            f"{_file(study)}: {name}: same_as: it is not trained as {other} is (preset {study.preset}, scale {scale}); "
+            f"{study.file}: {name}: same_as: it is not trained as {other} is (preset {study.preset}, scale {scale}); "
             "drop `same_as`, or what it changes"
         )
-
-
-def _file(study: Study) -> str:
-    return study.sheet.get("file", f"config/studies/{study.name}/study.yaml")

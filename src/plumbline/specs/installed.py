@@ -1,11 +1,11 @@
-"""Finds the components that installed packages bring by what installers leave on the disk: no code of a package is run.
+"""Finds components and studies of installed packages by what installers leave on the disk: nothing of them is run.
 
-A distribution names them in the entry point group ``plumbline.components``, as ``<folder>.<name>``, each pointing at a
-module. Its file is looked for below the folder in which the distribution lies, or, where it is installed editable,
-below its project (``direct_url.json``, and the folders of its ``.pth`` file). Asking Python where a module is would
-import the packages around it.
+A distribution names components in the entry point group ``plumbline.components``, as ``<folder>.<name>``, each pointing
+at a module; studies in ``plumbline.studies``, each pointing at a package. The file is looked for below the folder in
+which the distribution lies, or, where it is installed editable, below its project (``direct_url.json``, and the folders
+of its ``.pth`` file). Asking Python where a module is would import the packages around it.
 
-What is wrong with a component is an error for the study that chooses it, and for no other.
+What is wrong with one is kept in words and told to who chooses it; one that nobody uses is in nobody's way.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ from urllib.request import url2pathname
 
 from plumbline.core.errors import PlumblineError
 
-GROUP = "plumbline.components"
+#: Entry point group -> what it brings, in words.
+GROUPS = {"plumbline.components": "component", "plumbline.studies": "study"}
+COMPONENTS, STUDIES = GROUPS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Offer:
-    """A component that an installed distribution declares. `entry` is its name, ``<folder>.<name>``, `path` the source
-    of its `module`; where no source can be used, `fault` says why, and what to do."""
+    """A component or study of an installed distribution: `path` is the source of its `module`; where there is none that
+    could be used, `fault` says why, and what to do."""
 
+    group: str
     entry: str
     distribution: str
     module: str = ""
@@ -37,7 +40,7 @@ class Offer:
     fault: str = ""
 
     def __str__(self) -> str:
-        return f"the component {self.entry!r} of the installed distribution {self.distribution}"
+        return f"the {GROUPS[self.group]} {self.entry!r} of the installed distribution {self.distribution}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,22 +57,22 @@ class Offers:
 
 
 @cache
-def offers() -> Offers:
+def offers(group: str = COMPONENTS) -> Offers:
     """Find the components of the distributions on Python's path; of two with one name the first counts."""
     found: dict[str, Offer] = {}
     unknown, seen = [], set()
     for distribution in distributions():
         try:
             text = distribution.read_text("entry_points.txt")
-            if text is None or GROUP not in text or (name := _name(distribution)) in seen:
+            if text is None or group not in text or (name := _name(distribution)) in seen:
                 continue
             seen.add(name)
-            entries = distribution.entry_points.select(group=GROUP)
+            entries = distribution.entry_points.select(group=group)
         except Exception as error:  # whatever is in there is not ours
             unknown.append(f"entry_points.txt of {_name(distribution)} cannot be read ({error}); reinstall it")
             continue
         for entry in entries:
-            offer, other = _offer(entry, name, distribution), found.get(entry.name)
+            offer, other = _offer(group, entry, name, distribution), found.get(entry.name)
             found[entry.name] = offer if other is None else _both(other, offer)
     return Offers(found, tuple(unknown))
 
@@ -95,8 +98,8 @@ def load(offer: Offer) -> ModuleType:
     return module
 
 
-def _offer(entry: EntryPoint, name: str, distribution: Distribution) -> Offer:
-    offer = Offer(entry=entry.name, distribution=name)
+def _offer(group: str, entry: EntryPoint, name: str, distribution: Distribution) -> Offer:
+    offer = Offer(group=group, entry=entry.name, distribution=name)
     match = EntryPoint.pattern.match(entry.value)
     if match is None or not all(part.isidentifier() for part in match["module"].split(".")):
         return dataclasses.replace(
@@ -114,8 +117,10 @@ def _offer(entry: EntryPoint, name: str, distribution: Distribution) -> Offer:
 
 def _both(one: Offer, other: Offer) -> Offer:
     names = f"{one.distribution} and {other.distribution}"
-    words = f"the installed distributions {names} both provide a component {one.entry!r}; uninstall one of them"
-    return Offer(entry=one.entry, distribution=names, fault=words)
+    places = f" ({one.path} and {other.path})" if one.path and other.path else ""
+    what = f"a {GROUPS[one.group]} {one.entry!r}"
+    words = f"the installed distributions {names} both provide {what}{places}; uninstall one of them"
+    return Offer(group=one.group, entry=one.entry, distribution=names, fault=words)
 
 
 def _name(distribution: Distribution) -> str:

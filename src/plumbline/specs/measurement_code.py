@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.specs import code, study_parts
+from plumbline.specs.config import ROOT
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.study_config import Study
 
@@ -14,9 +17,9 @@ def of_measurement(study: Study, name: str) -> str:
     one = study.measurements[name]
     specs = [run.spec.to_dict() for run in study.group(*one.runs)]
     read = [{key: value for key, value in spec.items() if key not in ("data", "suite")} for spec in specs]
-    return sha256_text(canonical_json([measurement_code(one), one.options, read]))[:16]
+    return sha256_text(canonical_json([measurement_code(one, study.root), one.options, read]))[:16]
 
 
-def measurement_code(one: Measurement) -> str:
+def measurement_code(one: Measurement, root: Path = ROOT) -> str:
     """Hash of the code of a measurement: its module and what that imports, except for what only reads configuration."""
-    return code.tree_hash(code.measurement_files(study_parts.file(one.study, "measurements", one.name)))
+    return code.tree_hash(code.measurement_files(study_parts.file(one.study, "measurements", one.name, root)))

@@ -10,11 +10,12 @@ from typing import Any, Literal
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import sha256_text
-from plumbline.specs import corpus, measurement, suites, sweep
+from plumbline.specs import corpus, measurement, study_folders, suites, sweep
 from plumbline.specs.components import SLOTS
 from plumbline.specs.config import ROOT, load_study
 from plumbline.specs.extends import extended
 from plumbline.specs.measurement import Measurement, measurements
+from plumbline.specs.paper import Paper
 from plumbline.specs.spec import OptimizerSpec, RunSpec, ScheduleSpec
 
 #: The parts of a run spec that an overlay may change.
@@ -57,17 +58,28 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Study:
-    """A study under one preset: its YAML (`sheet`), completed from the study that it extends, and its runs by key."""
+    """A study under one preset, of the project `root`."""
 
     name: str
     preset: str
     sheet: dict[str, Any]
     runs: dict[str, Run]
+    root: Path = ROOT
+
+    @property
+    def file(self) -> str:
+        """The YAML that says it, as messages and pages name it."""
+        return self.sheet.get("file") or study_folders.yaml_of(self.name, self.root)
 
     @property
     def code(self) -> str:
         """The name of the study whose tables, figures and printed numbers are used: this one, or the one it extends."""
         return self.sheet.get("extends", self.name)
+
+    @property
+    def paper(self) -> Paper | None:
+        """The published document that it is of; a study that extends another one has the other one's."""
+        return Paper.of(self.sheet)
 
     @property
     def methods(self) -> dict[str, dict[str, Any]]:
@@ -204,7 +216,7 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     Raises:
         PlumblineError: anything in the YAML that cannot be meant; the message names the key and the file.
     """
-    path = f"config/studies/{name}/study.yaml"
+    path = study_folders.yaml_of(name, root)
     sheet = extended(load_study(name, root), path, root)
     parent = load(sheet["extends"], preset, root, source) if "extends" in sheet else None
     return made(sheet, path, preset, root, source, parent)
@@ -240,7 +252,7 @@ def made(sheet: dict[str, Any], path: str, preset: str, root: Path, source: str,
                     before = runs.get(run.key)
                     groups = (*before.groups, group) if before else (group,)
                     runs[run.key] = dataclasses.replace(run, groups=groups)
-    return Study(name=sheet["study"], preset=preset, sheet=sheet, runs=runs)
+    return Study(name=sheet["study"], preset=preset, sheet=sheet, runs=runs, root=root)
 
 
 def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:
@@ -248,6 +260,14 @@ def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:
     sheet = load_study(name, root)
     scales = load_study(sheet["extends"], root)["scales"] if "extends" in sheet else sheet["scales"]
     return any(preset in presets for presets in scales.values())
+
+
+def paper_of(name: str, root: Path = ROOT) -> Paper | None:
+    """The paper of a study, or of the one it extends; None where a folder holds nothing but printed numbers."""
+    if not (study_folders.folder(name, root) / study_folders.YAML).is_file():
+        return None
+    sheet = load_study(name, root)
+    return Paper.of(sheet if "paper" in sheet or "extends" not in sheet else load_study(sheet["extends"], root))
 
 
 def _run(

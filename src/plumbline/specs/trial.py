@@ -14,7 +14,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.specs import corpus, study_config
+from plumbline.specs import corpus, study_config, study_folders
 from plumbline.specs.config import ROOT
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
@@ -109,8 +109,8 @@ def load(given: dict[str, Any], study: Study, root: Path = ROOT, source: str = c
     scale, runs = scale_name(given), {}
     if scale in study.sheet["scales"]:
         raise PlumblineError(
-            f"{WHERE}: scale: the runs of this trial would be those of the scale {scale!r} of config/studies/"
-            f"{study.name}/study.yaml, which has that name already; rename that scale, or change `steps`"
+            f"{WHERE}: scale: the runs of this trial would be those of the scale {scale!r} of "
+            f"{study.file}, which has that name already; rename that scale, or change `steps`"
         )
     extended = study_config.load(study.code, study.preset, root, source) if study.code != study.name else study
     for name in (against, method):
@@ -118,21 +118,21 @@ def load(given: dict[str, Any], study: Study, root: Path = ROOT, source: str = c
         changed = _changed(owner.sheet, given, scale, study.preset)
         for seed in given["seeds"]:
             spec = study_config.make_spec(changed, read, study.preset, scale, name, seed, WHERE)
-            _require_kept(spec, given)
+            _require_kept(spec, given, root)
             size = study.sheet["scales"][of][study.preset].get("size", "one_gpu")
             runs[spec.key] = Run(spec=spec, groups=("trial",), size=size)
     seeds = tuple(given["seeds"])
     return Trial(study=study, of=of, scale=scale, method=method, against=against, seeds=seeds, runs=runs)
 
 
-def _require_kept(spec: RunSpec, given: dict[str, Any]) -> None:
+def _require_kept(spec: RunSpec, given: dict[str, Any], root: Path) -> None:
     """Refuse a method that itself says what the trial says of every run."""
     kept = {"steps": spec.train.steps, "validation_sequences": spec.train.validation_sequences, "pack": spec.data.pack}
     other = [key for key, value in kept.items() if value != given[key]]
     if other:
         raise PlumblineError(
-            f"{WHERE}: {other[0]}: {spec.method!r} has {kept[other[0]]!r} of its own in config/studies/{spec.study}/"
-            "study.yaml, so the trial's does not apply to it; name another method"
+            f"{WHERE}: {other[0]}: {spec.method!r} has {kept[other[0]]!r} of its own in "
+            f"{study_folders.yaml_of(spec.study, root)}, so the trial's does not apply to it; name another method"
         )
 
 

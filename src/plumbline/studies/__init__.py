@@ -1,1 +1,7 @@
-"""One package a study: its tables, figures, claims and audit rows. Found by name; nothing lists them."""
+"""Holds the code of studies: `plumbline.studies.<study>` is found by its folder, in the project or in a package."""
+
+import sys
+
+from plumbline.specs.study_code import FINDER
+
+sys.meta_path.append(FINDER)

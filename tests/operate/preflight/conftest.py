@@ -14,7 +14,8 @@ from plumbline.operate.preflight import hub
 @pytest.fixture
 def root(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project that may be changed, and is worked in."""
-    shutil.copytree(repository / "config", tmp_path / "config")
+    for name in ("config", "studies"):
+        shutil.copytree(repository / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     for variable in hub.OFFLINE:
         monkeypatch.delenv(variable, raising=False)

@@ -19,7 +19,7 @@ from plumbline.specs import study_config
 from plumbline.studies.key_norms.curves import layers_of
 
 ROOT = Path(__file__).resolve().parents[3]
-PUBLISHED = Published(ROOT / "config" / "studies" / "key_norms" / "published")
+PUBLISHED = Published(ROOT / "studies" / "key_norms" / "published")
 STUDY = "key_norms"
 
 

@@ -26,7 +26,7 @@ from plumbline.specs import study_config
 from plumbline.studies.premature.release import LOGGED
 
 ROOT = Path(__file__).resolve().parents[3]
-PUBLISHED = Published(ROOT / "config" / "studies" / "premature" / "published")
+PUBLISHED = Published(ROOT / "studies" / "premature" / "published")
 
 SEEDS = (42, 43, 44)
 

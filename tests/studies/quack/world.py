@@ -24,7 +24,7 @@ from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 
 ROOT = Path(__file__).resolve().parents[3]
-PUBLISHED = Published(ROOT / "config" / "studies" / "quack" / "published")
+PUBLISHED = Published(ROOT / "studies" / "quack" / "published")
 STUDY = "quack"
 
 #: Evaluations of a synthetic run.

@@ -22,7 +22,7 @@ from plumbline.specs.study_config import Study
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDY = "query_free"
-PUBLISHED = Published(ROOT / "config" / "studies" / STUDY / "published")
+PUBLISHED = Published(ROOT / "studies" / STUDY / "published")
 
 
 @dataclass(frozen=True, kw_only=True)

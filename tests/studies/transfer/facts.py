@@ -19,7 +19,7 @@ from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[3]
-PUBLISHED = Published(ROOT / "config" / "studies" / "transfer" / "published")
+PUBLISHED = Published(ROOT / "studies" / "transfer" / "published")
 
 #: Within the printed rounding, with the printed sigma (0.00208) and mean (0.4829), and every printed z in reach.
 BASELINE_SEEDS = {42: 0.48196, 43: 0.48153, 44: 0.48532}

@@ -31,10 +31,10 @@ ALL.remove(("tables", "table4"))  # at paper size, below
 def mine(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Finished runs of a study of one's own."""
     root = tmp_path_factory.mktemp("mine")
-    for folder in ("corpora", "suites", "tasks", "studies/transfer"):
-        shutil.copytree(ROOT / "config" / folder, root / "config" / folder)
-    (root / "config/studies/mine").mkdir()
-    (root / "config/studies/mine/study.yaml").write_text(yaml.safe_dump(MINE))
+    for folder in ("config/corpora", "config/suites", "config/tasks", "studies/transfer"):
+        shutil.copytree(ROOT / folder, root / folder)
+    (root / "studies/mine").mkdir()
+    (root / "studies/mine/study.yaml").write_text(yaml.safe_dump(MINE))
     world = World(root / "work", "demo", study_config.load("mine", "demo", root))
     for seed, value in ((42, 0.30), (43, 0.31), (44, 0.305)):
         world.completed("base", "baseline", seed, tasks_of(value), 5.0, curve(44, 5.0, every=11))

@@ -161,5 +161,5 @@ def test_the_verb_writes_four_files(published, tmp_path, repository):
     assert shown.returncode == 0 and shown.stdout.startswith("To be believed") and "Softpick" in shown.stdout
     wrong = subprocess.run([*command[:5], "tabel2", *command[6:]], cwd=repository, capture_output=True, text=True)
     assert wrong.returncode == 1 and wrong.stderr.startswith(
-        "error: config/studies/transfer/study.yaml: targets: no table 'tabel2'; did you mean 'table2'"
+        "error: studies/transfer/study.yaml: targets: no table 'tabel2'; did you mean 'table2'"
     )

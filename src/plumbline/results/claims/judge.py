@@ -17,6 +17,7 @@ from plumbline.results.claims.checkers import Measured, check
 from plumbline.results.claims.measures import Absent, Evidence, Measures
 from plumbline.results.tables.render import markdown
 from plumbline.results.tables.table import OTHER_TEXTS_NOTE
+from plumbline.specs.paper import named
 from plumbline.specs.study_config import Study
 
 COLUMNS = (
@@ -121,10 +122,10 @@ def to_csv(rows: list[dict[str, str]]) -> str:
 def to_markdown(rows: list[dict[str, str]], title: str, study: Study, notes: Sequence[str] = ()) -> str:
     """Write a page of claims: counts of verdicts, then every claim, then what is to be known of the runs."""
     counts = Counter(row["verdict"] for row in rows)
-    lines = [f"# Claims: {title}", "", f"Preset: {study.preset}", ""]
+    lines = [f"# Claims: {title}", "", named(study.name, study.paper), "", f"Preset: {study.preset}", ""]
     lines += [OTHER_TEXTS_NOTE.format(study.other_texts), ""] if study.other_texts else []
     lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
-    named = {"id": "claim", "text": "says", "published": "published", "reproduced": "reproduced"}
-    named |= {"verdict": "verdict", "why": "why"}
-    table = markdown([[row[name] for name in named] for row in rows], list(named.values()), ["left"] * len(named))
+    heads = {"id": "claim", "text": "says", "published": "published", "reproduced": "reproduced"}
+    heads |= {"verdict": "verdict", "why": "why"}
+    table = markdown([[row[name] for name in heads] for row in rows], list(heads.values()), ["left"] * len(heads))
     return "\n".join([*lines, "", table, *([""] if notes else []), *(f"- {note}" for note in notes)]) + "\n"

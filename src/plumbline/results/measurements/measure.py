@@ -1,6 +1,6 @@
 """Makes what a target needs that no run gives: ``python -m plumbline.results.measurements.measure STUDY NAME``.
 
-A measurement is a function of its own name in ``plumbline/studies/<study>/measurements/<name>.py``, called with the
+A measurement is a function of its own name in ``studies/<study>/measurements/<name>.py``, called with the
 study, its options of the preset, and a function for lines of progress; it returns a frame. Of the study's runs it sees
 those of the groups that its entry in study.yaml names under ``runs``, so that what it is made of is known.
 """
@@ -41,7 +41,7 @@ def entry(study: Study, name: str) -> Measurement:
     known = study.measurements
     if name not in known:
         raise PlumblineError(
-            f"config/studies/{study.name}/study.yaml: measurements: no {name!r} at preset {study.preset}"
+            f"{study.file}: measurements: no {name!r} at preset {study.preset}"
             f"{nearest(name, known)} (there are {list(known)})"
         )
     return known[name]
@@ -58,17 +58,17 @@ def measure(study: Study, name: str, out: Path, say: Callable[[str], None]) -> N
         PlumblineError: there is no such measurement, or it returns no frame that can be stored.
     """
     one = entry(study, name)
-    function = study_parts.function(one.study, "measurements", name)
+    function = study_parts.function(one.study, "measurements", name, study.root)
     seen = dataclasses.replace(study, runs={each.key: each for each in study.group(*one.runs)})
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     frame = function(seen, dict(one.options), say)
     seconds = time.perf_counter() - clock
     if not isinstance(frame, pd.DataFrame):
         raise PlumblineError(
-            f"{study_parts.file(one.study, 'measurements', name)}: {name} returned no frame but {frame!r}"
+            f"{study_parts.file(one.study, 'measurements', name, study.root)}: {name} returned no frame but {frame!r}"
         )
     facts: dict[str, Any] = {"study": one.study, "measurement": name, "preset": study.preset, "options": one.options}
-    facts |= {"made_of": of_measurement(study, name), "code": measurement_code(one)}
+    facts |= {"made_of": of_measurement(study, name), "code": measurement_code(one, study.root)}
     facts |= {"started": started, "seconds": round(seconds, 3)}
     facts |= provenance.code() | {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
     measured.write(frame, out, facts | _machine())
@@ -89,7 +89,7 @@ def main() -> None:
         prog="python -m plumbline.results.measurements.measure", description=__doc__.split("\n")[0]
     )
     parser.add_argument("study")
-    parser.add_argument("name", help="an entry of `measurements` in config/studies/STUDY/study.yaml")
+    parser.add_argument("name", help="an entry of `measurements` in studies/STUDY/study.yaml")
     parser.add_argument("--preset", choices=PRESETS, default="demo")
     parser.add_argument("--out", type=Path, required=True, metavar="FRAME.parquet")
     given = parser.parse_args()

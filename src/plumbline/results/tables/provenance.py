@@ -57,6 +57,7 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
         "table": table.name,
         "title": table.title,
         "study": table.study,
+        "paper": str(table.paper or ""),
         "preset": table.preset,
         "key": table.key,
         "columns": [

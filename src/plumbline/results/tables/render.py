@@ -15,6 +15,7 @@ from plumbline.core.files import atomic_write_json, atomic_write_text
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.provenance import goes_on, headings, provenance
 from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.specs.paper import named
 
 #: The csv's last column: why numbers of a row are not there, or which bounds they stand for.
 STATUS = "status"
@@ -76,14 +77,15 @@ def status(table: Table, row: dict[str, Cell]) -> str:
 def to_markdown(table: Table) -> str:
     """Write the readable columns as a Markdown table, its warnings above and its notes below."""
     shown = [column for column in table.columns if column.readable]
-    named = headings(table.columns)
+    heads = headings(table.columns)
     text = markdown(
         _texts(table, shown),
-        [named[column.name] for column in shown],
+        [heads[column.name] for column in shown],
         ["left" if column.kind == "label" or not column.numeric else "right" for column in shown],
     )
     above = table.warnings or [f"Preset: {table.preset}"]
-    return "\n\n".join([f"# {table.title}", *above, text, "\n".join(f"- {note}" for note in table.notes)]) + "\n"
+    head = [f"# {table.title}", named(table.study, table.paper)]
+    return "\n\n".join([*head, *above, text, "\n".join(f"- {note}" for note in table.notes)]) + "\n"
 
 
 def _texts(table: Table, shown: list[Column]) -> list[list[str]]:
@@ -111,12 +113,13 @@ def tex(text: str) -> str:
 def to_tex(table: Table) -> str:
     """Write the readable columns as a booktabs table; the caption carries title, warnings and notes."""
     shown = [column for column in table.columns if column.readable]
-    named = headings(table.columns)
+    heads = headings(table.columns)
     frame = pd.DataFrame(_texts(table, shown), dtype=object)
     style = frame.reindex(columns=range(len(shown))).style.format(tex).hide(axis="index")
-    style = style.format_index(lambda position: tex(named[shown[position].name]), axis="columns")
+    style = style.format_index(lambda position: tex(heads[shown[position].name]), axis="columns")
     align = "".join("r" if column.numeric else "l" for column in shown)
-    caption = " ".join([table.title, *(table.warnings or [f"Preset: {table.preset}."]), *table.notes])
+    study = named(table.study, table.paper).replace("`", "")
+    caption = " ".join([table.title, study, *(table.warnings or [f"Preset: {table.preset}."]), *table.notes])
     lines = [
         "% needs \\usepackage{booktabs} and \\usepackage{graphicx}",
         r"\begin{table}",

@@ -13,6 +13,7 @@ from plumbline.audit.published import NOT_PRINTED, printed
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.formats import AS_PRINTED, bound, formatted
+from plumbline.specs.paper import Paper
 from plumbline.specs.study_config import Study
 
 #: Words that stand where there is no number.
@@ -62,7 +63,10 @@ class Cell:
 
 @dataclass(kw_only=True, slots=True)
 class Table:
-    """A finished table. `key` is the column whose values name the rows; `warnings` stand above it, `notes` below."""
+    """A finished table. `key` is the column whose values name the rows; `warnings` stand above it, `notes` below.
+
+    `paper`: the study's, which its head names.
+    """
 
     name: str
     title: str
@@ -74,6 +78,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     published: str | None = None
+    paper: Paper | None = None
 
     def __post_init__(self) -> None:
         names = {column.name for column in self.columns}
@@ -163,7 +168,7 @@ def reference_of(study: Study, target: str) -> str:
     """
     if study.reference is None:
         raise PlumblineError(
-            f"config/studies/{study.name}/study.yaml: noise_floor: {target} measures distances from a reference and "
+            f"{study.file}: noise_floor: {target} measures distances from a reference and "
             "the study names none; add `noise_floor: {reference: …, others: […]}` or drop the target"
         )
     return study.reference

@@ -54,7 +54,8 @@ def show(table: Path) -> str:
     body = _grid(kept, [[cells[entry["name"]][number] for entry in kept] for number in range(len(rows))], room)
     left_out = len([entry for entry in content["columns"] if entry["readable"]]) - len(kept)
     whole = f"{table.with_suffix('.md')}" + (f" ({left_out} more columns)" if left_out > 0 else "")
-    above = [*content["warnings"], content["title"]]
+    said = content.get("paper", "")  # a table that was made by an earlier version does not say
+    above = [*content["warnings"], *([f"{content['study']}: {said}"] if said else []), content["title"]]
     wrapped = [textwrap.fill(text, WIDTH, break_on_hyphens=False) for text in above]
     return "\n\n".join([*wrapped, body, textwrap.fill(f"The whole table: {whole}", WIDTH, break_on_hyphens=False)])
 

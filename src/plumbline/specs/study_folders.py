@@ -1,0 +1,99 @@
+"""Finds the folders of studies: in the project's own `studies/`, and in installed packages.
+
+A study is one folder that holds all of one paper: its YAML, its printed numbers and its code. A distribution brings one
+through the entry point group ``plumbline.studies``: the entry's name is the study's, its value a package, whose folder
+is the study's.
+"""
+
+from __future__ import annotations
+
+from importlib.machinery import all_suffixes
+from pathlib import Path
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.specs import installed
+
+#: The folder of a project that holds its studies, the file that makes a folder a study, and the folder of what a paper
+#: prints, which alone is enough for the audit.
+STUDIES, YAML, PUBLISHED = "studies", "study.yaml", "published"
+
+
+def folders(root: Path) -> dict[str, Path]:
+    """Study -> its folder, of the project `root` and of installed packages, in the names' order.
+
+    Raises:
+        PlumblineError: two studies have one name, a folder holds no study, or an installed study cannot be found.
+    """
+    found = {path.name: path for path in _own(root)}
+    for name, offer in installed.offers(installed.STUDIES).by_entry.items():
+        if offer.fault:
+            raise PlumblineError(offer.fault)
+        assert offer.path is not None
+        folder = offer.path.parent
+        if name in found:
+            raise PlumblineError(
+                f"there are two studies {name!r}: {found[name]}, and {folder} of the installed distribution "
+                f"{offer.distribution}; rename one (folder or entry point, and `study:` in its {YAML}), or "
+                "uninstall the distribution"
+            )
+        if not (folder / YAML).is_file():
+            raise PlumblineError(
+                f"{offer}: {folder} has no {YAML}; let the entry point name the package that holds it, and let the "
+                "distribution carry it (package data)"
+            )
+        found[name] = folder
+    return dict(sorted(found.items()))
+
+
+def folder(study: str, root: Path) -> Path:
+    """The folder of a study.
+
+    Raises:
+        PlumblineError: there is no such study, or as `folders`.
+    """
+    known = folders(root)
+    if study not in known:
+        raise PlumblineError(
+            f"there is no study {study!r}{nearest(study, known)} (there are {list(known)}): "
+            f"{root / STUDIES / study / YAML} is missing, and no installed package brings it"
+        )
+    return known[study]
+
+
+def runnable(root: Path) -> list[str]:
+    """Names of the studies that can be run: those with a study.yaml."""
+    return [name for name, path in folders(root).items() if (path / YAML).is_file()]
+
+
+def printed(root: Path) -> list[str]:
+    """Names of the studies whose paper's printed numbers are there."""
+    return [name for name, path in folders(root).items() if (path / PUBLISHED).is_dir()]
+
+
+def shown(path: Path, root: Path) -> str:
+    """A file of a study as messages and rules name it: relative to the project it lies in, else in full."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+
+
+def yaml_of(study: str, root: Path) -> str:
+    """A study's YAML as messages name it, or where it would be written."""
+    return shown(folders(root).get(study, root / STUDIES / study) / YAML, root)
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder is that of a study."""
+    return (folder / YAML).is_file() or (folder / PUBLISHED).is_dir()
+
+
+def is_code(name: str) -> bool:
+    """Whether a file, named from the root of a project, is a study's code: what Python could import."""
+    return name.startswith(f"{STUDIES}/") and name.endswith(tuple(all_suffixes()))
+
+
+def _own(root: Path) -> list[Path]:
+    """The folders of the project's own studies."""
+    found = [path for path in sorted((root / STUDIES).glob("[!._]*")) if path.is_dir()]
+    for path in found:
+        if not is_study(path):
+            raise PlumblineError(f"{path} is no study: it has no {YAML} and no {PUBLISHED}; write one, or move it away")
+    return found

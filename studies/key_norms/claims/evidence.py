@@ -1,0 +1,76 @@
+"""What the key_norms study's claims are about, read from its runs; every value notes the runs that gave it."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from plumbline.audit.published import Published
+from plumbline.results.claims import measures
+from plumbline.results.claims.measures import Absent
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Study
+
+from ..curves import (
+    AS_PUBLISHED,
+    ENTROPY,
+    KEY_NORM,
+    NO_DECAY,
+    SCALE,
+    End,
+    decay,
+    end,
+    groups,
+    layers_of,
+    spec_of,
+)
+
+
+class Evidence(measures.Evidence):
+    """Accessors raise `Absent` where a run is missing or diverged: the claim then has no value here."""
+
+    def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
+        super().__init__(frames, study, published)
+        self.groups = {group.name: group for group in groups(layers_of(study))}
+
+    @property
+    def spec(self) -> RunSpec:
+        """The spec of the document's run under this preset."""
+        found = spec_of(self.study, AS_PUBLISHED)
+        if found is None:
+            raise Absent(MISSING, f"{SCALE}/{AS_PUBLISHED}")
+        return found
+
+    def end(self, probe: str, arm: str = AS_PUBLISHED) -> End:
+        """What a probe read of an arm at both ends of its training."""
+        found = end(self.frames, arm, probe)
+        if found.word:
+            raise Absent(found.word, found.runs[0] if found.runs else f"{SCALE}/{arm}")
+        self.used |= set(found.runs)
+        return found
+
+    def of_group(self, values: pd.Series, group: str) -> float:
+        """The mean over a group's layers."""
+        return float(values[list(self.groups[group].layers)].mean())
+
+    def start(self) -> float:
+        """The key norm before the first step, the mean over layers."""
+        return float(self.end(KEY_NORM).start.mean())
+
+    def norm(self, group: str) -> float:
+        """A group's final key norm in the document's run."""
+        return self.of_group(self.end(KEY_NORM).final, group)
+
+    def entropies(self) -> pd.Series:
+        """Final attention entropy by layer in the document's run."""
+        return self.end(ENTROPY).final
+
+    def beside(self, group: str) -> dict[str, float]:
+        """What a reader must see beside a group's key norm: what decay alone leaves of it, and the same layers trained
+        without decay (where that run is there)."""
+        shown = {"decay_alone": self.start() * float(decay(self.spec)[-1])}
+        other = end(self.frames, NO_DECAY, KEY_NORM)
+        if not other.word:
+            self.used |= set(other.runs)
+            shown["without_decay"] = self.of_group(other.final, group)
+        return shown

@@ -1,0 +1,55 @@
+"""Figure 1: key norms over training, beside what weight decay alone makes of a gain.
+
+Source: key_norms study, figure 1 (three means of two layers each, one arm).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.lines import Line2D
+
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
+
+from ..curves import AS_PUBLISHED, KEY_NORM, decay, spec_of
+from ._panels import ARMS, COLOURS, draw, finish, frame, named, padded, panels
+
+
+@styled
+def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
+    """Each layer's key norm and the printed groups' means, one panel an arm; dashed, the arm's decay line; diamonds,
+    the printed final norms."""
+    figure, axes = panels(study)
+    prose = published.prose()
+    points, ends, extra = [], {}, []
+    for arm in ARMS:
+        mine, ends[arm] = draw(axes[arm], frames, study, arm, KEY_NORM, ".2f")
+        points += mine
+        spec = spec_of(study, arm)
+        if spec is None:
+            continue
+        line = spec.model.head_width**0.5 * decay(spec)
+        axes[arm].plot(np.arange(len(line)), line, color=style.BLACK, linestyle=(0, (4, 2)), linewidth=1.1, zorder=5)
+        points += [
+            {"arm": arm, "line": "pure decay", "step": step, "value": float(value)} for step, value in enumerate(line)
+        ]
+    printed = [float(prose[group.printed].text) for group in named(study)]
+    spec = spec_of(study, AS_PUBLISHED)
+    for group, value in zip(named(study), printed, strict=True):
+        marker = {"marker": "D", "markersize": 5, "markeredgecolor": "white", "color": COLOURS[group.name]}
+        axes[AS_PUBLISHED].plot(spec.train.steps if spec else 0, value, clip_on=False, zorder=6, **marker)
+    points += [
+        {"arm": AS_PUBLISHED, "line": f"{group.name}, printed", "step": spec.train.steps if spec else 0, "value": value}
+        for group, value in zip(named(study), printed, strict=True)
+    ]
+    axes[AS_PUBLISHED].set_ylim(*padded(points))
+    axes[AS_PUBLISHED].set_ylabel("key norm")
+    extra = [
+        Line2D([], [], color=style.BLACK, linestyle=(0, (4, 2)), linewidth=1.1, label="weight decay alone"),
+        Line2D([], [], color=style.GREY, marker="D", markersize=5, linestyle="none", label="printed"),
+    ]
+    finish(figure, axes, study, "Key norm: mean L2 over tokens and heads, after the gain, before RoPE", ends, extra)
+    return Picture(figure, frame(study, points))

@@ -1,0 +1,28 @@
+"""Figure 2: attention entropy over training, which the document infers from key norms and does not measure.
+
+Not of the document; its groups of layers are.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
+
+from ..curves import AS_PUBLISHED, ENTROPY
+from ._panels import ARMS, draw, finish, frame, padded, panels
+
+
+@styled
+def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
+    """Each layer's attention entropy, normalised by row, and the printed groups' means, one panel an arm."""
+    figure, axes = panels(study)
+    points, ends = [], {}
+    for arm in ARMS:
+        mine, ends[arm] = draw(axes[arm], frames, study, arm, ENTROPY, ".3f")
+        points += mine
+    axes[AS_PUBLISHED].set_ylim(*padded(points))
+    axes[AS_PUBLISHED].set_ylabel("attention entropy (1: uniform)")
+    finish(figure, axes, study, "Attention entropy of each row over that of uniform attention", ends)
+    return Picture(figure, frame(study, points))

@@ -1,0 +1,28 @@
+"""Figure 3: query norms over training. Scores are the product of both norms; the document tracks keys alone.
+
+Not of the document; its groups of layers are.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
+
+from ..curves import AS_PUBLISHED, QUERY_NORM
+from ._panels import ARMS, draw, finish, frame, padded, panels
+
+
+@styled
+def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
+    """Each layer's query norm and the printed groups' means, one panel an arm."""
+    figure, axes = panels(study)
+    points, ends = [], {}
+    for arm in ARMS:
+        mine, ends[arm] = draw(axes[arm], frames, study, arm, QUERY_NORM, ".2f")
+        points += mine
+    axes[AS_PUBLISHED].set_ylim(*padded(points))
+    axes[AS_PUBLISHED].set_ylabel("query norm")
+    finish(figure, axes, study, "Query norm: mean L2 over tokens and heads, after the gain, before RoPE", ends)
+    return Picture(figure, frame(study, points))

@@ -1,0 +1,166 @@
+"""Table 1: the final key norm of each layer and arm, beside what weight decay alone would leave of it.
+
+Source: key_norms study, "Analyzing the image" and "Experimental Analysis", which print three means of two layers each.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.table import (
+    CONTEXT,
+    Cell,
+    Column,
+    Table,
+    context,
+    from_print,
+    joint_outcome,
+    notes_of,
+    number,
+    published_column,
+    warnings_of,
+)
+from plumbline.specs.study_config import Study
+
+from ..curves import (
+    AS_PUBLISHED,
+    ENTROPY,
+    FROZEN,
+    KEY_NORM,
+    NO_DECAY,
+    SCALE,
+    End,
+    decay,
+    end,
+    groups,
+    layers_of,
+    mean_over,
+    spec_of,
+)
+
+ARMS = (AS_PUBLISHED, NO_DECAY, FROZEN)
+
+#: What the demo is worth: its sizes were chosen so that the question is answered there (ruling gain_learning_rate).
+DEMO = (
+    "A tiny model, whose three arms and decay answer the document's question at this size and for this model alone: "
+    "what they show is under the table. It is no reproduction of the printed numbers."
+)
+
+#: Below this a norm did not move: half a unit of the last digit that is shown.
+STILL = 0.005
+
+
+def columns(study: Study) -> list[Column]:
+    """The table's columns; arms are called by their weight decay."""
+    own = spec_of(study, AS_PUBLISHED)
+    named = {AS_PUBLISHED: "decay" if own is None else f"decay {own.optimizer.weight_decay:g}"}
+    named |= {NO_DECAY: "no decay", FROZEN: "frozen"}
+    return [
+        Column(name="row", header="Layers", kind="label", readable=False),
+        Column(name="label", header="Layers", kind="label", narrow=True),
+        _ours("key_norm", named[AS_PUBLISHED], ".2f", narrow=True),
+        published_column("key_norm", "printed", narrow=True),
+        *(_ours(f"key_norm{_of(arm)}", named[arm], ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
+        _ours("pure_decay", "decay alone", ".2f", narrow=True),
+        _ours("of_decay", "change / decay alone's", "+.2f"),
+        *(_ours(f"entropy{_of(arm)}", f"entropy, {named[arm]}", ".3f") for arm in ARMS),
+        Column(name="outcome", header="outcome", kind="fact"),
+        Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+        *CONTEXT[:-1],
+    ]
+
+
+def _ours(name: str, header: str, how: str, *, narrow: bool = False) -> Column:
+    return Column(name=name, header=header, kind="reproduced", format=how, narrow=narrow)
+
+
+def _of(arm: str) -> str:
+    return "" if arm == AS_PUBLISHED else f"_{arm}"
+
+
+def table1(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each group of layers that the document prints, then one for each layer."""
+    norms = {arm: end(frames, arm, KEY_NORM) for arm in ARMS}
+    entropies = {arm: end(frames, arm, ENTROPY) for arm in ARMS}
+    prose, own = published.prose(), spec_of(study, AS_PUBLISHED)
+    left = math.nan if own is None else float(decay(own)[-1])
+    named = [(one.name, one.title, one.layers, one.printed) for one in groups(layers_of(study))]
+    single = [(f"layer_{layer}", f"Layer {layer}", (layer,), "") for layer in range(layers_of(study))]
+    outcomes = frames.select(SCALE, list(ARMS))["outcome"]
+    rows = []
+    for name, label, layers, printed in named + single:
+        ours = {f"key_norm{_of(arm)}": _cell(norms[arm], layers) for arm in ARMS}
+        ours |= {f"entropy{_of(arm)}": _cell(entropies[arm], layers) for arm in ARMS}
+        one = norms[AS_PUBLISHED]
+        pure = mean_over(one.start, layers) * left
+        moved = mean_over(one.change(), layers) / (pure - mean_over(one.start, layers)) if left < 1 else math.nan
+        facts = {"row": Cell(name), "label": Cell(label), "pure_decay": number(pure, one.word, one.runs)}
+        facts |= {"of_decay": number(moved, one.word or "no decay", one.runs)}
+        facts |= {"outcome": Cell(joint_outcome(outcomes), tuple(outcomes.index)), "n_seeds": Cell(one.n, one.runs)}
+        shown = {"key_norm_published": from_print(prose[printed].text if printed else "not printed")}
+        rows.append(facts | ours | shown | context(study, SCALE))
+    return Table(
+        name="table1",
+        title=f"Final key norm of each layer by what happens to gains, and attention entropy, at "
+        f"{study.scale_label(SCALE)}.",
+        study=study.name,
+        preset=study.preset,
+        key="row",
+        columns=columns(study),
+        rows=rows,
+        notes=[*found(study, norms), *notes_of(study)],
+        warnings=warnings_of(study, demo=DEMO),
+        published=published.shown("prose"),
+    )
+
+
+def _cell(one: End, layers: tuple[int, ...]) -> Cell:
+    return number(mean_over(one.final, layers), one.word, one.runs)
+
+
+def found(study: Study, norms: dict[str, End]) -> list[str]:
+    """What these runs say about the question, in numbers: what decay alone does to a norm, how far each layer went of
+    that way in each arm, and which changes are there without decay."""
+    own = spec_of(study, AS_PUBLISHED)
+    one = norms[AS_PUBLISHED]
+    if own is None or one.word:
+        return [f"{study.label(AS_PUBLISHED)}: {one.word}, so that nothing is said of weight decay."]
+    start, left = float(one.start.mean()), float(decay(own)[-1])
+    alone = start * left - start
+    said = [
+        f"Over these {own.train.steps:,} steps weight decay alone takes a key norm from {start:.2f} to "
+        f"{start * left:.2f} ({alone:+.2f}). What each layer's norm changed by, as a share of that (1: decay explains "
+        "all of it; between 0 and 1: gradients push against it; above 1: they push the same way; below 0: it rose):",
+        *(_arm(study, arm, norms[arm], alone) for arm in ARMS),
+    ]
+    other = norms[NO_DECAY]
+    if not other.word:
+        fell, fell_too = one.change() < -STILL, other.change() < -STILL
+        rose, rose_too = one.change() > STILL, other.change() > STILL
+        apart = other.final - one.final
+        said.append(
+            f"Of {len(one.final)} layers {int(fell.sum())} end lower than they started as published, "
+            f"{int((fell & fell_too).sum())} of these without weight decay on gains too; {int(rose.sum())} end higher, "
+            f"{int((rose & rose_too).sum())} of these without it too. Without it the final norms are higher by "
+            f"{apart.min():.2f} to {apart.max():.2f}."
+        )
+    return said
+
+
+def _arm(study: Study, arm: str, one: End, alone: float) -> str:
+    """How far each layer's norm went, as a share of what decay alone does."""
+    label, change = study.label(arm), one.change()
+    if one.word:
+        return f"{label}: {one.word}."
+    if (change.abs() < STILL).all():
+        return f"{label}: no layer's norm moved by {STILL:g}."
+    return f"{label}: {_listed(change / alone if alone else change, '+.2f')}" + ("." if alone else " (no decay).")
+
+
+def _listed(values: pd.Series, how: str) -> str:
+    """As ``layer 0 +1.19, 1 +0.40``."""
+    return "layer " + ", ".join(f"{layer} {value:{how}}" for layer, value in values.items())

@@ -1,0 +1,13 @@
+"""The premature study's audit rows: what of its printed numbers follows from others."""
+
+from __future__ import annotations
+
+from plumbline.audit.rows import Ledger
+
+from . import attribution, controls, main_results, theory
+
+
+def audit(ledger: Ledger) -> None:
+    """All rows of the document."""
+    for part in (main_results, attribution, controls, theory):
+        part.audit(ledger)

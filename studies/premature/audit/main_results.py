@@ -1,0 +1,109 @@
+"""Premature study: Tables 1, 2 and 11."""
+
+from __future__ import annotations
+
+from plumbline.audit.counting import count
+from plumbline.audit.functions import between, exp, mean
+from plumbline.audit.number import exact
+from plumbline.audit.rows import Ledger
+
+from .functions import sd_of_mean
+
+
+def audit(ledger: Ledger) -> None:
+    """Rows of the main result and its larger replication."""
+    table_1(ledger)
+    table_2(ledger)
+    table_11(ledger)
+
+
+def table_1(ledger: Ledger) -> None:
+    """270M, three pairs."""
+    check, prose, t1 = ledger.check, ledger.prose, ledger.table("table1")
+    _levels(ledger, "table1", "t1", "loss", "ppl")
+    _differences(ledger, "table1", "t1", ("loss", "ppl", "tokens_to_baseline_loss_b"))
+    budget = t1["control", "tokens_to_baseline_loss_b_mean"].exactly()
+    needed, needed_sd = (t1["intervention", f"tokens_to_baseline_loss_b_{it}"] for it in ("mean", "std"))
+    saving, saving_pct = t1["intervention", "token_saving_m_mean"], t1["intervention", "token_saving_pct_mean"]
+    check("t1_saving", "tokens saved, in millions", "table 1", saving, 1000 * (budget - needed))
+    what = "tokens saved, per cent of the budget"
+    check("t1_saving_pct", what, "table 1", saving_pct, 100 * saving / (1000 * budget))
+    saving_pct_sd = t1["intervention", "token_saving_pct_std"]
+    check("t1_saving_pct_sd", "sd of the same", "table 1", saving_pct_sd, 100 * needed_sd / budget)
+    gain = abs(t1["difference", "ppl_mean"])
+    check("ppl_gain_abstract", "perplexity gain in the introduction", "sec 1", prose("ppl_gain_abstract"), gain)
+    what = "tokens saved in the introduction"
+    ledger.copy("tokens_saved_intro", what, "sec 1", prose("tokens_saved_pct_intro"), saving_pct)
+
+
+def table_2(ledger: Ledger) -> None:
+    """Downstream tasks."""
+    check, prose, t2 = ledger.check, ledger.prose, ledger.table("table2")
+    tasks = [task for task in t2.rows if task != "mean"]
+    for task in tasks:
+        what = f"paired difference on {task}, points"
+        difference = 100 * (t2[task, "intervention_mean"] - t2[task, "control_mean"])
+        check(f"t2_{task}", what, "table 2", t2[task, "delta_pp_mean"], difference)
+        a, b = t2[task, "intervention_std"], t2[task, "control_std"]
+        possible = 100 * between(abs(a - b), a + b)
+        check(f"t2_sd_{task}", f"its sd on {task} is a possible one", "table 2", t2[task, "delta_pp_std"], possible)
+    gain, gain_sd = t2["mean", "delta_pp_mean"], t2["mean", "delta_pp_std"]
+    check("t2_mean", "mean of the seven differences", "table 2", gain, mean(t2.column("delta_pp_mean", tasks)))
+    possible = sd_of_mean(t2.column("delta_pp_std", tasks))
+    check("t2_sd_mean", "its sd over seeds is a possible one", "table 2", gain_sd, possible)
+    best = ["lambada", "race", "arc_easy"]
+    others = [task for task in tasks if task not in best]
+    larger, smaller = [*best, *[best[-1]] * (len(others) - 1)], [*best[1:], *others]
+    check(
+        "t2_largest",
+        "tasks with the largest gains, in the text's order: LAMBADA, RACE, ARC-Easy, all others",
+        "sec 5.2, table 2",
+        exact(len(tasks) - 1),
+        count(t2.column("delta_pp_mean", larger) > t2.column("delta_pp_mean", smaller)),
+    )
+    ledger.copy("downstream_pp", "mean gain in the text", "sec 5.2", prose("downstream_pp"), gain)
+    pairs = exact(len(tasks), "tasks") * prose("seeds")
+    check("pairs", "run-task comparisons", "sec 5.2", prose("pairs"), pairs)
+
+
+def table_11(ledger: Ledger) -> None:
+    """0.7B, three pairs."""
+    prose, t11 = ledger.prose, ledger.table("table11")
+    _levels(ledger, "table11", "t11", "final_loss", "final_ppl")
+    _differences(ledger, "table11", "t11", ("final_loss", "final_ppl", "tokens_to_target_b"))
+    for name, column in (("ppl_gain_0p7b", "final_ppl_mean"), ("tokens_saved_0p7b", "tokens_to_target_b_mean")):
+        gain = abs(t11["difference", column])
+        ledger.check(name, f"{column} difference in the text", "sec 5.1", prose(name), gain)
+    what, budget = "the control's tokens are the budget", t11["control", "tokens_to_target_b_mean"]
+    ledger.copy("t11_budget", what, "App J, table 11", prose("tokens_0p7b_b"), budget)
+
+
+def _levels(ledger: Ledger, name: str, prefix: str, loss: str, ppl: str) -> None:
+    """Perplexity against loss for arms that print mean and sd of both over three runs."""
+    table, n, where = ledger.table(name), ledger.prose("seeds"), name.replace("table", "table ")
+    for arm in ("control", "intervention"):
+        mean_loss, sd = table[arm, f"{loss}_mean"], table[arm, f"{loss}_std"]
+        mean_ppl, sd_ppl = table[arm, f"{ppl}_mean"], table[arm, f"{ppl}_std"]
+        # Mean of exp over n values with sample sd: second order of exp around the mean loss.
+        expected = exp(mean_loss) * (1 + (1 - 1 / n) * sd**2 / 2)
+        what = f"mean perplexity of {arm} against its loss"
+        ledger.check(f"{prefix}_ppl_{arm}", what, where, mean_ppl, expected)
+        what = f"sd of perplexity of {arm} against that of its loss"
+        ledger.check(f"{prefix}_ppl_sd_{arm}", what, where, sd_ppl, mean_ppl * sd)
+
+
+def _differences(ledger: Ledger, name: str, prefix: str, columns: tuple[str, ...]) -> None:
+    """The difference row of a table with mean and sd, from its two arms."""
+    table, where = ledger.table(name), name.replace("table", "table ")
+    for column in columns:
+        difference = table["intervention", f"{column}_mean"] - table["control", f"{column}_mean"]
+        what = f"difference of {column}"
+        ledger.check(f"{prefix}_{column}_difference", what, where, table["difference", f"{column}_mean"], difference)
+        id, printed = f"{prefix}_{column}_sd", table["difference", f"{column}_std"]
+        a = table["intervention", f"{column}_std"]
+        if "tokens" in column:  # the control's tokens are the budget: the difference has the arm's own sd
+            ledger.copy(id, f"sd of the difference of {column}", where, printed, a)
+        else:
+            b = table["control", f"{column}_std"]
+            what = f"sd of the paired difference of {column} is a possible one"
+            ledger.check(id, what, where, printed, between(abs(a - b), a + b))

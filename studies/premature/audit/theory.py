@@ -1,0 +1,63 @@
+"""Premature study: parameter counts, the constants of the theorems and Table 12."""
+
+from __future__ import annotations
+
+from plumbline.audit.counting import count
+from plumbline.audit.number import MILLION, exact
+from plumbline.audit.rows import Ledger
+
+from . import sizes
+from .functions import rho_geglu, rho_swiglu
+
+
+def audit(ledger: Ledger) -> None:
+    """Rows of sections 4 and 6, appendices H and I."""
+    decoders(ledger)
+    constants(ledger)
+    table_12(ledger)
+
+
+def decoders(ledger: Ledger) -> None:
+    """Parameter counts and matched widths."""
+    check, prose = ledger.check, ledger.prose
+    base, llama, large = (make(ledger.settings) for make in (sizes.base, sizes.llama, sizes.large))
+    # Both of the first two are said to have "roughly 270M".
+    for name, what, where, printed, size in (
+        ("270m", "parameters", "sec 4", "params_m", base),
+        ("llama", "parameters of the LLaMA-style variant of the same size", "sec 4", "params_m", llama),
+        ("0p7b", "parameters at 0.7B", "App H", "params_0p7b_m", large),
+    ):
+        total = exact(size.total(), "counted_parameters") / MILLION
+        check(f"params_{name}", f"{what}, in millions", where, prose(printed), total)
+    what = f"GELU width that three maps of width {prose('ffn_gated')} equal in parameters"
+    check("ffn_match", what, "sec 4", prose("ffn_single"), 3 * prose("ffn_gated") / 2)
+
+
+def constants(ledger: Ledger) -> None:
+    """Theorem 2's ratios and Corollary 3's factor."""
+    check, prose = ledger.check, ledger.prose
+    m, r, nu = prose("ffn_single"), prose("ffn_gated"), prose("nu")
+    numerator = prose("r_over_m_denominator") * r / m
+    check("r_over_m", "r / m of the two widths against 2/3", "theorem 2", prose("r_over_m_numerator"), numerator)
+    width, sd = exact(sizes.base(ledger.settings).width, "width"), ledger.settings.number("external_init", "std")
+    what = "variance of the pre-activations: width x 0.02^2 (initial sd not printed)"
+    check("nu", what, "theorem 2", nu, width * sd**2, basis="outside source")
+    for name, ratio in (("GEGLU", rho_geglu), ("SwiGLU", rho_swiglu)):
+        id, what = f"rho_{name.lower()}", f"energy ratio of {name} at init"
+        check(id, what, "sec 6, theorem 2", prose(id), ratio(m, r, nu))
+    check("fourfold", "factor of the multiplier 0.25", "corollary 3", prose("fourfold"), 1 / prose("alpha"))
+
+
+def table_12(ledger: Ledger) -> None:
+    """Immature energies and locality ratios."""
+    check, prose, t12 = ledger.check, ledger.prose, ledger.table("table12")
+    for arm in t12.rows:
+        what, energy = f"immature energy of {arm} in the text", t12[arm, "rp_over_x_energy"]
+        ledger.copy(f"energy_{arm}", what, "App I, table 12", prose(f"energy_{arm}"), energy)
+    columns, below = ("lambda_q", "lambda_k", "rp_over_x_energy"), prose("locality_below")
+    control, intervention = (t12.line(arm, columns) for arm in t12.rows)
+    what = "readings of Table 12 that are larger in the control"
+    check("t12_order", what, "App I, table 12", exact(len(columns)), count(control > intervention))
+    ratios = [t12.column("lambda_q"), t12.column("lambda_k")]
+    small = count(ratios[0] < below) + count(ratios[1] < below)
+    check("locality", "locality ratios below one", "sec 6, table 12", exact(sum(map(len, ratios))), small)

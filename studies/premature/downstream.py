@@ -1,0 +1,80 @@
+"""Control against intervention on the tasks of the suite, paired by seed.
+
+Source: premature study, section 5.2 and Table 2.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import pandas as pd
+from scipy import stats
+
+from plumbline.stats import PairedResult, paired_difference
+
+from .readings import BASE, Readings
+
+#: Printed names of tasks that the suite calls otherwise.
+NAMES = {"lambada": "lambada_openai"}
+
+
+class Comparison:
+    """Scores of all seeds' pairs at the base scale."""
+
+    def __init__(self, readings: Readings) -> None:
+        self.readings = readings
+        self.pairs = {seed: (control, other) for seed, control, other in readings.pairs(BASE)}
+
+    def scores(self, side: int) -> pd.DataFrame:
+        """Tasks by seed, the primary metric of one side, 0 for the control; NaN where there is no score."""
+        return self._both[side]
+
+    @cached_property
+    def _both(self) -> list[pd.DataFrame]:
+        return [
+            pd.DataFrame(
+                {seed: self._scores(pair[side]) for seed, pair in self.pairs.items()}, index=self.tasks, dtype=float
+            )
+            for side in (0, 1)
+        ]
+
+    def _scores(self, key: str | None) -> pd.Series:
+        return pd.Series(dtype=float) if key is None else self.readings.frames.task_scores(key).astype(float)
+
+    @cached_property
+    def tasks(self) -> list[str]:
+        """The suite's tasks, in its order."""
+        suite = self.readings.study.suite
+        return [] if suite is None else list(suite.task_names)
+
+    def task(self, printed: str) -> str:
+        """The suite's name of a printed task."""
+        return NAMES.get(printed, printed)
+
+    def means(self, side: int) -> pd.Series:
+        """Seed -> mean over all tasks; NaN where one of them has no score."""
+        return self.scores(side).mean(skipna=False)
+
+    def values(self, printed: str, side: int) -> pd.Series:
+        """Seed -> score of a task, or of their mean."""
+        return self.means(side) if printed == "mean" else self.scores(side).loc[self.task(printed)]
+
+    def difference(self, printed: str) -> PairedResult:
+        """Intervention minus control over seeds, of a task or of their mean."""
+        return paired_difference(self.values(printed, 1), self.values(printed, 0))
+
+    def everything(self) -> PairedResult:
+        """Intervention minus control over all pairs of a seed and a task."""
+        sides = [pd.concat({seed: self.scores(side)[seed] for seed in self.pairs}) for side in (1, 0)]
+        return paired_difference(*sides)
+
+
+def losses(found: PairedResult) -> int:
+    """Pairs that the intervention lost."""
+    return found.n - found.wins - found.ties
+
+
+def sign_test(wins: int, lost: int) -> float:
+    """Exact two-sided p of so many wins and losses if each were as likely; NaN where there are none."""
+    return float(stats.binomtest(wins, wins + lost, 0.5).pvalue) if wins + lost else math.nan

@@ -1,0 +1,124 @@
+"""Figure 2: what the intervention gains in each architecture, and early upper entropy against that gain.
+
+Source: premature study, Figure 2 (sections 4 and 5.5).
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from plumbline.audit.published import NOT_PRINTED, Published, printed
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, label_of, styled
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
+
+from ..readings import BASE, EARLY, Readings, slowed
+from ..tables.table3 import ARCHITECTURES
+
+#: Architectures with a gated feed-forward network.
+GATED = ("gpt_swiglu", "gpt_geglu", "llama_layernorm", "llama")
+
+
+@styled
+def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
+    """Bars with the printed gains beside them; points with the printed ones hollow where sizes are the document's."""
+    table = _values(Readings(frames, study), published)
+    figure = Figure(figsize=(style.PAGE, 3.5))
+    left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.0])
+    _bars(left, table, study)
+    _scatter(right, table, study)
+    handles = [
+        left.plot([], [], MARKS[row.architecture], color=_colour(row.gated), ms=4.5, label=row.label)[0]
+        for row in table.itertuples()
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=4,
+        fontsize=6.5,
+        title="red: single branch; green: gated",
+        title_fontsize=6.5,
+    )
+    return Picture(figure, table.assign(preset=study.preset_named))
+
+
+def _values(readings: Readings, published: Published) -> pd.DataFrame:
+    """One row for each architecture: gain and entropy of the control at 3 %, reproduced and printed; and why not."""
+    print3, print4 = published.table("table3"), published.table("table4")
+    rows = []
+    for name in ARCHITECTURES:
+        control, slow = readings.key(name), readings.key(slowed(name))
+        gain, entropy = printed(print3, name, "ppl_reduction"), printed(print3, name, "entropy_3pct")
+        if name in print4.index:
+            gain, entropy = print4.loc[name, "ppl_reduction"], print4.loc[name, "upper_entropy_3pct"]
+        rows.append(
+            {
+                "architecture": name,
+                "label": label_of(readings.study, name),
+                "gated": name in GATED,
+                "gain": readings.gain(control, slow),
+                "gain_published": _number(gain),
+                "entropy_3pct": readings.value(control, "entropy", EARLY),
+                "entropy_3pct_published": _number(entropy),
+                "word": readings.word(control, slow, otherwise=""),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _number(text: str) -> float:
+    return math.nan if text == NOT_PRINTED else float(text)
+
+
+def _colour(gated: bool) -> str:
+    return style.GREEN if gated else style.RED
+
+
+def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
+    places = range(len(table) - 1, -1, -1)
+    there = table["gain"].dropna()
+    low, high = (min(0.0, there.min()), max(0.0, there.max())) if len(there) else (0.0, 1.0)
+    span = max(high - low, 1e-9)
+    for place, row in zip(places, table.itertuples(), strict=True):
+        shown = "" if math.isnan(row.gain_published) else f" (printed {row.gain_published:+.3f})"
+        if math.isnan(row.gain):
+            axes.text(0, place, f" {row.word}{shown}", va="center", fontsize=6.5, color=style.GREY)
+            continue
+        axes.barh(place, row.gain, height=0.62, color=_colour(row.gated))
+        axes.text(max(row.gain, 0), place, f" {row.gain:+.3f}{shown}", va="center", fontsize=6.5)
+    axes.axvline(0, color="black", linewidth=0.7)
+    axes.set_yticks(list(places), list(table["label"]), fontsize=7)
+    # Room for the numbers beside the longest bar.
+    axes.set_xlim(low - 0.05 * span, high + 0.95 * span)
+    axes.set_ylim(-0.6, len(table) - 0.4)
+    axes.set_axisbelow(True)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("control's perplexity less the slowed run's")
+    style.name_preset(axes, study, "Gained by slowing", BASE)
+
+
+#: A mark for each architecture, in the order of the bars: points lie too close for names beside them.
+MARKS = dict(zip(ARCHITECTURES, "osDv^P*", strict=True))
+
+
+def _scatter(axes: Axes, table: pd.DataFrame, study: Study) -> None:
+    at_paper, there = study.preset == "paper", table.dropna(subset=["gain", "entropy_3pct"])
+    for row in table.itertuples():
+        mark, colour = MARKS[row.architecture], _colour(row.gated)
+        if at_paper and not math.isnan(row.entropy_3pct_published):
+            axes.plot(row.entropy_3pct_published, row.gain_published, mark, mfc="none", mec=colour, ms=7)
+    for row in there.itertuples():
+        axes.plot(row.entropy_3pct, row.gain, MARKS[row.architecture], color=_colour(row.gated), ms=4.5)
+    axes.axhline(0, color="black", linewidth=0.7)
+    axes.margins(x=0.12, y=0.14)
+    axes.locator_params(axis="x", nbins=5)
+    axes.set_xlabel("upper entropy of the control at 3 %")
+    axes.set_ylabel("perplexity gained")
+    style.name_preset(axes, study, "Early entropy against gain", BASE, extra="hollow: printed" if at_paper else "")
+    if there.empty:
+        style.note_absent(axes, ["every architecture: no value"])

@@ -1,0 +1,103 @@
+"""Rows of one setting each beside the control: what Tables 6, 7, 9, 10 and 12 have in common.
+
+Source: premature study, appendices D to G and I; each table names its quantities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from plumbline.audit.published import Published
+from plumbline.results.tables.layout import beside, labels, ours
+from plumbline.results.tables.table import REFERENCE, Cell, Column, printed_cells
+
+from .layout import Row
+from .readings import BASE, CONTROL, EARLY, FIFTH, Part, Readings
+
+#: (readings, control, run) -> a number.
+Read = Callable[[Readings, str | None, str | None], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A column. `relative`: it is a distance from the control, so that the control itself has none."""
+
+    header: str
+    format: str
+    read: Read
+    relative: bool = False
+
+
+def probed(probe: str, fraction: float, part: Part = "upper", column: str = "value") -> Read:
+    """Reads a probe."""
+    return lambda readings, _, key: readings.value(key, probe, fraction, part, column)
+
+
+QUANTITIES = {
+    "final_loss": Quantity("final loss", ".4f", lambda r, _, key: r.loss(key)),
+    "final_ppl": Quantity("final ppl", ".3f", lambda r, _, key: r.perplexity(key)),
+    "delta_loss": Quantity("Δ loss", "+.4f", lambda r, control, key: r.loss(key) - r.loss(control), relative=True),
+    "delta_ppl": Quantity("Δ ppl", "+.3f", lambda r, control, key: -r.gain(control, key), relative=True),
+    "ppl_reduction": Quantity("ppl reduction", "+.4f", lambda r, control, key: r.gain(control, key), relative=True),
+    "tokens_saved_pct": Quantity(
+        "tokens saved (%)", ".2f", lambda r, control, key: r.tokens_saved_percent(control, key), relative=True
+    ),
+    "entropy_3pct": Quantity("entropy @3%", ".4f", probed("entropy", EARLY)),
+    "logit_3pct": Quantity("logit @3%", ".4f", probed("logit_mean_abs", EARLY)),
+    "displacement_3pct": Quantity("Q/K displacement @3%", ".3f", probed("bilinear_displacement", EARLY)),
+    "relative_displacement_3pct": Quantity("relative to the start", ".3f", probed("bilinear_relative", EARLY)),
+    "lower_copy_20pct": Quantity("lower copy @20%", ".4f", probed("lower_copy", FIFTH, "model")),
+    "lower_copy_null": Quantity("its null", ".4f", probed("lower_copy", FIFTH, "model", "null")),
+    "entropy_20pct": Quantity("entropy @20%", ".3f", probed("entropy", FIFTH)),
+    "lambda_q": Quantity("λ Q", ".3f", probed("locality_query", EARLY)),
+    "lambda_q_null": Quantity("null λ Q", ".3f", probed("locality_query", EARLY, "upper", "null")),
+    "lambda_k": Quantity("λ K", ".3f", probed("locality_key", EARLY)),
+    "lambda_k_null": Quantity("null λ K", ".3f", probed("locality_key", EARLY, "upper", "null")),
+    "lambda_q_calibrated": Quantity("λ Q calibrated", ".3f", probed("locality_query_calibrated", EARLY)),
+    "lambda_k_calibrated": Quantity("λ K calibrated", ".3f", probed("locality_key_calibrated", EARLY)),
+    "energy_share": Quantity("R_P/‖X‖²", ".3f", probed("projector_share", EARLY, "model")),
+    "energy_share_null": Quantity("null share", ".3f", probed("projector_share", EARLY, "model", "null")),
+    "projector_rank": Quantity("rank of P", ".1f", probed("projector_rank", EARLY)),
+}
+
+
+def columns(names: dict[str, str], narrow: tuple[str, ...] = ()) -> list[Column]:
+    """The columns of `rows`, without the facts."""
+    found = labels("setting", "Setting")
+    for name, source in names.items():
+        quantity = QUANTITIES[name]
+        make = beside if source else _alone
+        found += make(name, quantity.header, quantity.format, narrow=name in narrow)
+    return found
+
+
+def _alone(name: str, header: str, how: str, *, narrow: bool) -> list[Column]:
+    return [ours(name, header, how, narrow=narrow)]
+
+
+def rows(
+    readings: Readings, published: Published, table: str, runs: dict[str, str], names: dict[str, str]
+) -> list[dict[str, Cell]]:
+    """One row for each of `runs` (printed name -> method), all of the first seed.
+
+    Args:
+        names: our quantity -> the printed column; empty for one that is not printed.
+    """
+    print_, control = published.table(table), readings.key(CONTROL)
+    made = []
+    for setting, method in runs.items():
+        key = readings.key(method)
+        row = Row(readings, (key,), BASE)
+        cells = {"setting": Cell(setting), "label": Cell(print_.loc[setting, "setting"])}
+        for name in names:
+            quantity = QUANTITIES[name]
+            if quantity.relative and method == CONTROL:
+                cells[name] = Cell(None, row.runs, word=REFERENCE)
+            else:
+                behind = (key, control) if quantity.relative else (key,)
+                reason = "not reached" if name == "tokens_saved_pct" else "not read"
+                cells[name] = row.cell(quantity.read(readings, control, key), reason, behind)
+        printed = {name: source for name, source in names.items() if source}
+        made.append(cells | printed_cells(print_, setting, printed) | row.facts())
+    return made

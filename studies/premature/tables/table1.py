@@ -1,0 +1,61 @@
+"""Table 1: the GPT-style control and the intervention over three seeds; loss, perplexity, tokens saved.
+
+Source: premature study, section 5.1 and Table 1.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, beside
+from plumbline.results.tables.table import Cell, Table, printed_cells
+from plumbline.specs.study_config import Study
+
+from ..layout import finished
+from ..paired import Paired, Quantity, columns
+from ..readings import BASE, Readings
+
+#: Our quantities and the names of the printed columns.
+PRINTED: dict[Quantity, str] = {"loss": "loss", "ppl": "ppl", "tokens_b": "tokens_to_baseline_loss_b"}
+SAVED = {"saved_m": "token_saving_m_mean", "saved_pct": "token_saving_pct_mean", "saved_pct_sd": "token_saving_pct_std"}
+
+NOTES = [
+    "Mean and sample standard deviation over seeds; differences and savings are of paired seeds.",
+    "Tokens to the control's final loss: linear between evaluations, each seed against the control of the same seed; "
+    "where an intervention never gets there, there is no mean: one of the other pairs alone would say too much.",
+]
+
+
+def table1(frames: RunFrames, study: Study, published: Published) -> Table:
+    """Control, intervention, and their paired difference; savings stand in the intervention's row, as printed."""
+    paired, print1 = Paired(Readings(frames, study), BASE), published.table("table1")
+    rows = paired.rows(published, "table1", PRINTED)
+    for cells in rows:
+        setting = str(cells["setting"].value)
+        mine = setting == "intervention"
+        cells |= _saved(paired) if mine else dict.fromkeys(SAVED, Cell(None, word="see intervention"))
+        cells |= printed_cells(print1, setting, SAVED)
+    saved = beside("saved_m", "saved (M tokens)", ".4g") + beside(
+        "saved_pct", "saved (%)", ".2f", narrow=True, noise="saved_pct_sd"
+    )
+    return finished(
+        "table1",
+        f"GPT-style pretraining at {study.scale_label(BASE)}: the upper half's early queries and keys slowed.",
+        paired.readings,
+        published,
+        key="setting",
+        columns=[*columns(PRINTED), *saved, *beside("saved_pct_sd", "± saved (%)", ".2f"), *FACTS],
+        rows=rows,
+        notes=NOTES,
+    )
+
+
+def _saved(paired: Paired) -> dict[str, Cell]:
+    percent, row = paired.saved, paired.row("difference")
+    if paired.short:
+        return {name: row.cell(None, paired.short) for name in SAVED}
+    return {
+        "saved_m": row.cell(float((percent / 100 * paired.budget / 1e6).mean())),
+        "saved_pct": row.cell(float(percent.mean())),
+        "saved_pct_sd": row.cell(float(percent.std(ddof=1)), "one seed"),
+    }

@@ -1,0 +1,53 @@
+"""Table 10: other multipliers on the upper half's early queries and keys.
+
+Source: premature study, appendix G and Table 10.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, beside
+from plumbline.results.tables.table import Cell, Table, printed_cells
+from plumbline.specs.study_config import Study
+
+from .. import settings
+from ..layout import finished
+from ..readings import BASE, CONTROL, INTERVENTION, Readings
+
+RUNS = {"control": CONTROL, "mult_0p5": "mult_0p5", "mult_0p25": INTERVENTION, "mult_0p125": "mult_0p125"}
+
+#: Our quantities and the printed columns.
+NAMES = {"final_ppl": "final_ppl", "entropy_3pct": "upper_entropy_3pct", "logit_3pct": "upper_logit_3pct"}
+NAMES |= {"displacement_3pct": "qk_bilinear_displacement_3pct", "relative_displacement_3pct": ""}
+
+
+def table10(frames: RunFrames, study: Study, published: Published) -> Table:
+    """Multipliers from 1 (the control) down."""
+    readings, print10 = Readings(frames, study), published.table("table10")
+    rows = settings.rows(readings, published, "table10", RUNS, NAMES)
+    for cells in rows:
+        setting = str(cells["setting"].value)
+        cells["multiplier"] = _multiplier(readings, readings.key(RUNS[setting]))
+        cells |= printed_cells(print10, setting, {"multiplier": "multiplier"})
+    return finished(
+        "table10",
+        f"A sweep of the multiplier at {study.scale_label(BASE)}.",
+        readings,
+        published,
+        key="setting",
+        columns=[*beside("multiplier", "multiplier", "g"), *settings.columns(NAMES, tuple(NAMES)[:4]), *FACTS],
+        rows=rows,
+        notes=[
+            "Runs of the first seed. Displacement: Frobenius norm of each head's W_Q^T W_K less its start, mean over "
+            "the upper half's heads."
+        ],
+    )
+
+
+def _multiplier(readings: Readings, key: str | None) -> Cell:
+    """What a run's spec multiplies the rate by; 1 where nothing intervenes."""
+    if key is None:
+        return Cell(None, word="no such run")
+    chosen = readings.study.runs[key].spec.interventions
+    return Cell(float(next((entry["multiplier"] for entry in chosen if "multiplier" in entry), 1.0)), (key,))

@@ -1,0 +1,70 @@
+"""Table 11: the comparison of Table 1 at the larger scale.
+
+Source: premature study, appendix H and Table 11. Columns that the document lacks: what appendix H says in words of 3 %
+of training.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, ours
+from plumbline.results.tables.table import Cell, Table
+from plumbline.specs.study_config import Study
+
+from ..layout import finished
+from ..paired import Paired, Quantity, columns
+from ..readings import EARLY, LARGE, Part, Readings
+
+#: Our quantities and the names of the printed columns.
+PRINTED: dict[Quantity, str] = {"loss": "final_loss", "ppl": "final_ppl", "tokens_b": "tokens_to_target_b"}
+
+#: Early readouts: probe and part.
+EARLY_READ: dict[str, tuple[str, Part]] = {
+    "entropy_3pct": ("entropy", "upper"),
+    "logit_3pct": ("logit_mean_abs", "upper"),
+    "lower_copy_3pct": ("lower_copy", "model"),
+}
+
+NOTES = [
+    "Mean and sample standard deviation over seeds; differences are paired. Readouts at 3 % are means over seeds.",
+    "A lower-copy score means something beside its null only, what uniform attention scores on the same text.",
+]
+
+
+def table11(frames: RunFrames, study: Study, published: Published) -> Table:
+    """Control, intervention, and their paired difference at the larger scale."""
+    readings = Readings(frames, study)
+    paired = Paired(readings, LARGE)
+    rows = paired.rows(published, "table11", PRINTED)
+    for cells in rows:
+        setting = str(cells["setting"].value)
+        row = paired.row(setting)
+        for name, (probe, part) in EARLY_READ.items():
+            cells[name] = row.cell(_early(paired, setting, probe, part))
+        null = _early(paired, setting, "lower_copy", "model", "null")
+        cells["lower_copy_null"] = Cell(None, word="see above") if setting == "difference" else row.cell(null)
+    early = [
+        ours("entropy_3pct", "upper entropy @3%", ".3f"),
+        ours("logit_3pct", "upper logit @3%", ".3f"),
+        ours("lower_copy_3pct", "lower copy @3%", ".4f"),
+        ours("lower_copy_null", "its null", ".4f"),
+    ]
+    return finished(
+        "table11",
+        f"The comparison of Table 1 at {study.scale_label(LARGE)}.",
+        readings,
+        published,
+        key="setting",
+        columns=[*columns(PRINTED), *early, *FACTS],
+        rows=rows,
+        notes=NOTES,
+    )
+
+
+def _early(paired: Paired, setting: str, probe: str, part: Part, column: str = "value") -> float:
+    """Mean over seeds of a readout at 3 %, or the difference of two means."""
+    if setting == "difference":
+        return _early(paired, "intervention", probe, part, column) - _early(paired, "control", probe, part, column)
+    values = [paired.readings.value(key, probe, EARLY, part, column) for key in paired.keys(setting)]
+    return sum(values) / len(values)

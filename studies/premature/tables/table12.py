@@ -1,0 +1,43 @@
+"""Table 12: how local upper queries and keys act on immature directions, at 3 % of training.
+
+Source: premature study, appendix I and Table 12. The column that the document lacks is what a random projector gives.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS
+from plumbline.results.tables.table import Table
+from plumbline.specs.study_config import Study
+
+from .. import settings
+from ..layout import finished
+from ..readings import BASE, CONTROL, INTERVENTION, Readings
+
+RUNS = {"control": CONTROL, "intervention": INTERVENTION}
+
+#: Our quantities and the printed columns.
+NAMES = {"lambda_q": "lambda_q", "lambda_q_null": "", "lambda_k": "lambda_k", "lambda_k_null": ""}
+NAMES |= {"energy_share": "rp_over_x_energy", "energy_share_null": "", "projector_rank": ""}
+NAMES |= {"lambda_q_calibrated": "", "lambda_k_calibrated": ""}
+
+
+def table12(frames: RunFrames, study: Study, published: Published) -> Table:
+    """Control and intervention."""
+    readings = Readings(frames, study)
+    return finished(
+        "table12",
+        f"Locality of immature directions at {study.scale_label(BASE)}, 3 % of training.",
+        readings,
+        published,
+        key="setting",
+        columns=[*settings.columns(NAMES, tuple(NAMES)[:5]), *FACTS],
+        rows=settings.rows(readings, published, "table12", RUNS, NAMES),
+        notes=[
+            "Runs of the first seed; means over upper layers and heads. λ cannot exceed ‖X‖/‖X_P‖ in any model: "
+            "a ratio below one says something only beside that of a random projector of the same rank (null).",
+            "P: the directions in which a layer's input still moves until the end, 90 % of that movement's energy. "
+            "Calibrated: as many of them as hold 18 % of the input's energy, the printed share.",
+        ],
+    )

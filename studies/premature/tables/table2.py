@@ -1,0 +1,95 @@
+"""Table 2: seven tasks, control against intervention over three seeds, paired.
+
+Source: premature study, section 5.2 and Table 2. Columns that the document lacks: wins, losses and ties with the exact
+sign test (it prints 14 wins of 21 and no test), and where each task's items are from.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.tables.formats import PROBABILITY
+from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.table import Cell, Column, Table, from_print, printed_cells, published_column
+from plumbline.specs.study_config import Study
+
+from ..downstream import Comparison, losses, sign_test
+from ..layout import Row, finished
+from ..readings import BASE, Readings
+
+#: Our columns and the printed ones.
+PRINTED = {
+    "control": "control_mean",
+    "control_sd": "control_std",
+    "intervention": "intervention_mean",
+    "intervention_sd": "intervention_std",
+    "delta_pp": "delta_pp_mean",
+    "delta_pp_sd": "delta_pp_std",
+}
+
+COLUMNS = [
+    *labels("task", "Task"),
+    *beside("control", "control", ".4f", narrow=True, noise="control_sd"),
+    *beside("control_sd", "± control", ".4f", readable=False),
+    *beside("intervention", "slowed", ".4f", noise="intervention_sd"),
+    *beside("intervention_sd", "± slowed", ".4f", readable=False),
+    *beside("delta_pp", "Δ (points)", "+.3f", narrow=True, noise="delta_pp_sd"),
+    *beside("delta_pp_sd", "± Δ", ".3f"),
+    ours("wins", "wins", "d", narrow=True),
+    published_column("wins", "wins"),
+    ours("losses", "losses", "d"),
+    ours("ties", "ties", "d"),
+    ours("p_sign", "p sign test", PROBABILITY, narrow=True),
+    Column(name="task_source", header="items", kind="fact"),
+    *FACTS,
+]
+
+
+def table2(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each task, and their mean; wins in the mean's row are over all pairs of a seed and a task."""
+    readings, print2 = Readings(frames, study), published.table("table2")
+    printed_wins = published.claim("downstream_wins")
+    comparison = Comparison(readings)
+    sources = frames.task_sources
+    keys = tuple(key for pair in comparison.pairs.values() for key in pair) or (None,)
+    row = Row(readings, keys, BASE)
+    rows = []
+    for task, label in print2["task_name"].items():
+        mean = task == "mean"
+        sides = [comparison.values(str(task), side) for side in (0, 1)]
+        delta = comparison.difference(str(task))
+        contests = comparison.everything() if mean else delta
+        lost, few = losses(contests), "one seed" if delta.n == 1 else "no score"
+        cells = {
+            "task": Cell(task),
+            "label": Cell(label),
+            "delta_pp": row.cell(100 * delta.mean, "no score"),
+            "delta_pp_sd": row.cell(100 * delta.sigma, few),
+            "wins": row.cell(contests.wins if contests.n else None, "no score"),
+            "wins_published": from_print(str(printed_wins["wins"]) if mean else NOT_PRINTED),
+            "losses": row.cell(lost if contests.n else None, "no score"),
+            "ties": row.cell(contests.ties if contests.n else None, "no score"),
+            "p_sign": row.cell(sign_test(contests.wins, lost), "all tied" if contests.n else "no score"),
+            "task_source": Cell("all seven" if mean else sources.get(comparison.task(str(task)), MISSING)),
+        }
+        for name, values in zip(("control", "intervention"), sides, strict=True):
+            there = values.dropna()
+            cells[name] = row.cell(float(there.mean()), "no score")
+            cells[f"{name}_sd"] = row.cell(float(there.std(ddof=1)), "one seed" if len(there) == 1 else "no score")
+        rows.append(cells | printed_cells(print2, task, PRINTED) | row.facts(delta.n))
+    wins, of = int(printed_wins["wins"]), int(printed_wins["of"])
+    return finished(
+        "table2",
+        f"Seven tasks at {study.scale_label(BASE)}: the intervention against the control.",
+        readings,
+        published,
+        key="task",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            "Mean and sample standard deviation over seeds; Δ is paired by seed, in percentage points; the mean's is "
+            "over seed averages. p: exact two-sided sign test over seeds, in the mean's row over all seeds and tasks.",
+            f"The same test gives the printed {wins} wins of {of} a p of {sign_test(wins, of - wins):.2f}.",
+        ],
+        scores=True,
+    )

@@ -1,0 +1,75 @@
+"""Table 3: what the intervention gains in each architecture, and how sharp its upper attention is early.
+
+Source: premature study, section 5.5 and Table 3. Columns that the document lacks: both perplexities, GEGLU's row (its
+readouts are in section 5.6), the ratio of upper to lower scores, the lower-copy score with its null.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.table import Cell, Table, printed_cells
+from plumbline.specs.study_config import Study
+
+from ..layout import Row, finished
+from ..readings import BASE, EARLY, Readings, slowed
+
+#: Architectures in the printed order; the one that Table 3 leaves to Table 4 comes last.
+ARCHITECTURES = ("gpt", "gpt_rmsnorm", "gpt_biasless", "gpt_swiglu", "llama_layernorm", "llama", "gpt_geglu")
+
+PRINTED = {"ppl_reduction": "ppl_reduction", "logit_3pct": "logit_3pct", "entropy_3pct": "entropy_3pct"}
+
+COLUMNS = [
+    *labels("architecture", "Architecture"),
+    *beside("ppl_reduction", "ppl reduction", "+.4f", narrow=True),
+    *beside("logit_3pct", "logit @3%", ".3f", narrow=True),
+    *beside("entropy_3pct", "entropy @3%", ".3f", narrow=True),
+    ours("control_ppl", "control ppl", ".4f"),
+    ours("intervention_ppl", "slowed ppl", ".4f"),
+    ours("logit_ratio_3pct", "upper/lower logit @3%", ".2f"),
+    ours("lower_copy_3pct", "lower copy @3%", ".4f"),
+    ours("lower_copy_null", "its null", ".4f"),
+    *FACTS,
+]
+
+NOTES = [
+    "One pair of runs for each architecture (the first seed); a reduction is control perplexity less the slowed run's.",
+    "Readouts are of the control. Logit: mean |z| over visible entries; entropy: each row's over the log of its keys.",
+]
+
+
+def table3(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each architecture."""
+    readings, print3 = Readings(frames, study), published.table("table3")
+    rows = []
+    for architecture in ARCHITECTURES:
+        control, slow = readings.key(architecture), readings.key(slowed(architecture))
+        row, alone = Row(readings, (control, slow), BASE), (control,)
+        upper, lower = (readings.value(control, "logit_mean_abs", EARLY, part) for part in ("upper", "lower"))
+        rows.append(
+            {
+                "architecture": Cell(architecture),
+                "label": Cell(study.label(architecture)),
+                "ppl_reduction": row.cell(readings.gain(control, slow)),
+                "logit_3pct": row.cell(upper, keys=alone),
+                "entropy_3pct": row.cell(readings.value(control, "entropy", EARLY), keys=alone),
+                "control_ppl": row.cell(readings.perplexity(control), keys=alone),
+                "intervention_ppl": row.cell(readings.perplexity(slow), keys=(slow,)),
+                "logit_ratio_3pct": row.cell(upper / lower, keys=alone),
+                "lower_copy_3pct": row.cell(readings.value(control, "lower_copy", EARLY, "model"), keys=alone),
+                "lower_copy_null": row.cell(readings.null(control, "lower_copy", EARLY, "model"), keys=alone),
+            }
+            | printed_cells(print3, architecture, PRINTED)
+            | row.facts()
+        )
+    return finished(
+        "table3",
+        f"Component attribution at {study.scale_label(BASE)}.",
+        readings,
+        published,
+        key="architecture",
+        columns=COLUMNS,
+        rows=rows,
+        notes=NOTES,
+    )

@@ -1,0 +1,71 @@
+"""Table 4: the intervention in gated blocks, beside the single-branch one.
+
+Source: premature study, section 5.6 and Table 4.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.table import Cell, Table, printed_cells
+from plumbline.specs.study_config import Study
+
+from ..layout import Row, finished
+from ..readings import BASE, EARLY, Readings, slowed
+
+PRINTED = {
+    "control_ppl": "control_ppl",
+    "intervention_ppl": "intervention_ppl",
+    "ppl_reduction": "ppl_reduction",
+    "entropy_3pct": "upper_entropy_3pct",
+}
+
+COLUMNS = [
+    *labels("architecture", "Architecture"),
+    *beside("control_ppl", "control ppl", ".4f", narrow=True),
+    *beside("intervention_ppl", "slowed ppl", ".4f"),
+    *beside("ppl_reduction", "ppl reduction", "+.4f", narrow=True),
+    *beside("entropy_3pct", "entropy @3%", ".3f", narrow=True),
+    ours("parameters", "parameters", ",d"),
+    *FACTS,
+]
+
+
+def table4(frames: RunFrames, study: Study, published: Published) -> Table:
+    """GELU, SwiGLU and GEGLU."""
+    readings, print4 = Readings(frames, study), published.table("table4")
+    rows = []
+    for architecture, label in print4["architecture"].items():
+        control, slow = readings.key(str(architecture)), readings.key(slowed(str(architecture)))
+        row, alone = Row(readings, (control, slow), BASE), (control,)
+        parameters = None if control is None else frames.runs.loc[control, "parameters"]
+        rows.append(
+            {
+                "architecture": Cell(architecture),
+                "label": Cell(label),
+                "control_ppl": row.cell(readings.perplexity(control), keys=alone),
+                "intervention_ppl": row.cell(readings.perplexity(slow), keys=(slow,)),
+                "ppl_reduction": row.cell(readings.gain(control, slow)),
+                "entropy_3pct": row.cell(readings.value(control, "entropy", EARLY), keys=alone),
+                "parameters": row.cell(_whole(parameters), keys=alone),
+            }
+            | printed_cells(print4, architecture, PRINTED)
+            | row.facts()
+        )
+    return finished(
+        "table4",
+        f"Gated feed-forward networks at {study.scale_label(BASE)}.",
+        readings,
+        published,
+        key="architecture",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            "One pair of runs for each architecture (the first seed). Widths match in parameters but for the biases."
+        ],
+    )
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None or value != value else int(value)

@@ -1,0 +1,95 @@
+"""Table 5: how much the feed-forward networks write into the stream at 3 %, and the attention above them.
+
+Source: premature study, section 5.6, appendix C and Table 5. Columns that the document lacks: the write before
+training, and by how much less each writes than the two GELU networks (printed in the text).
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.table import Cell, Table, printed_cells
+from plumbline.specs.study_config import Study
+
+from ..layout import Row, finished
+from ..readings import BASE, EARLY, Part, Readings
+
+#: The printed names of the runs; widths are those of the paper preset.
+RUNS = {"gelu_3840": "gpt", "gelu_2560": "gpt_gelu2560", "swiglu_2560": "gpt_swiglu", "geglu_2560": "gpt_geglu"}
+
+PRINTED = {
+    "write_3pct": "upper_ffn_write_rms",
+    "logit_3pct": "upper_logit",
+    "entropy_3pct": "upper_entropy",
+    "first_write_3pct": "first_upper_write_rms",
+}
+
+#: Probe of each printed column, and the part of the model that it is read of.
+PROBES: dict[str, tuple[str, Part]] = {
+    "write_3pct": ("ffn_write_rms", "upper"),
+    "logit_3pct": ("logit_mean_abs", "upper"),
+    "entropy_3pct": ("entropy", "upper"),
+    "first_write_3pct": ("ffn_write_rms", "first_upper"),
+}
+
+#: By how much less a network writes: than which, and where.
+BELOW: dict[str, tuple[str, Part]] = {
+    "below_wide_pct": ("gpt", "upper"),
+    "below_narrow_pct": ("gpt_gelu2560", "upper"),
+    "first_below_wide_pct": ("gpt", "first_upper"),
+    "first_below_narrow_pct": ("gpt_gelu2560", "first_upper"),
+}
+
+COLUMNS = [
+    *labels("ffn", "FFN"),
+    ours("width", "width", "d"),
+    *beside("write_3pct", "upper write @3%", ".4f", narrow=True),
+    *beside("logit_3pct", "upper logit @3%", ".4f", narrow=True),
+    *beside("entropy_3pct", "upper entropy @3%", ".4f", narrow=True),
+    *beside("first_write_3pct", "first upper write @3%", ".4f"),
+    ours("write_start", "upper write at the start", ".4f"),
+    ours("below_wide_pct", "below the wide GELU (%)", ".1f"),
+    ours("below_narrow_pct", "below the narrow GELU (%)", ".1f"),
+    ours("first_below_wide_pct", "first upper below the wide GELU (%)", ".1f", readable=False),
+    ours("first_below_narrow_pct", "first upper below the narrow GELU (%)", ".1f", readable=False),
+    *FACTS,
+]
+
+NOTES = [
+    "Root of the mean square of each FFN's output over tokens and channels, then the mean over upper layers.",
+    "The runs are those of Tables 3 and 4 (ruling pathway_runs); the printed ones were runs of their own.",
+]
+
+
+def table5(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each feed-forward network."""
+    readings, print5 = Readings(frames, study), published.table("table5")
+    rows = []
+    for name, method in RUNS.items():
+        key = readings.key(method)
+        row = Row(readings, (key,), BASE)
+        cells = {"ffn": Cell(name), "label": Cell(print5.loc[name, "architecture"])}
+        cells["width"] = row.cell(None if key is None else study.runs[key].spec.model.ffn_width)
+        cells |= {column: row.cell(readings.value(key, probe, EARLY, part)) for column, (probe, part) in PROBES.items()}
+        cells["write_start"] = row.cell(readings.value(key, "ffn_write_rms", 0.0))
+        for column, (reference, part) in BELOW.items():
+            other = readings.key(reference)
+            cells[column] = row.cell(reduction(readings, key, other, part), keys=(key, other))
+        rows.append(cells | printed_cells(print5, name, PRINTED) | row.facts())
+    return finished(
+        "table5",
+        f"Feed-forward residual writes at {study.scale_label(BASE)}.",
+        readings,
+        published,
+        key="ffn",
+        columns=COLUMNS,
+        rows=rows,
+        notes=NOTES,
+    )
+
+
+def reduction(readings: Readings, key: str | None, reference: str | None, part: Part = "upper") -> float:
+    """By how many percent a run's early write is below a reference's."""
+    write, other = (readings.value(one, "ffn_write_rms", EARLY, part) for one in (key, reference))
+    return 100 * (1 - write / other)

@@ -1,0 +1,61 @@
+"""Table 6: an entropy floor for upper attention, beside slowing its queries and keys.
+
+Source: premature study, appendix D and Table 6.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, beside
+from plumbline.results.tables.table import Cell, Table, printed_cells
+from plumbline.specs.study_config import Study
+
+from .. import settings
+from ..layout import finished
+from ..readings import BASE, CONTROL, INTERVENTION, Readings
+
+RUNS = {"control": CONTROL, "entropy_floor": "entropy_floor", "intervention": INTERVENTION}
+
+#: Our quantities and the printed columns.
+NAMES = {"entropy_3pct": "entropy_3pct", "logit_3pct": "logit_3pct"}
+NAMES |= {"final_ppl": "final_ppl", "ppl_reduction": "ppl_reduction"}
+
+
+def table6(frames: RunFrames, study: Study, published: Published) -> Table:
+    """Control, entropy floor, intervention."""
+    readings, print6 = Readings(frames, study), published.table("table6")
+    rows = settings.rows(readings, published, "table6", RUNS, NAMES)
+    for cells in rows:
+        setting = str(cells["setting"].value)
+        cells["floor"] = _floor(readings, readings.key(RUNS[setting]))
+        cells |= printed_cells(print6, setting, {"floor": "entropy_floor"})
+    return finished(
+        "table6",
+        f"An entropy floor as a control at {study.scale_label(BASE)}.",
+        readings,
+        published,
+        key="setting",
+        columns=[*settings.columns(NAMES, tuple(NAMES)), *beside("floor", "entropy floor", ".2f"), *FACTS],
+        rows=rows,
+        notes=[
+            "Runs of the first seed. The floor holds until the release; it asks for the mean over upper layers.",
+            *_idle(rows),
+        ],
+    )
+
+
+def _idle(rows: list[dict[str, Cell]]) -> list[str]:
+    """A note where the floor never bound: the term is zero above it, and the run is then the control's, bit by bit."""
+    losses = {str(cells["setting"].value): cells["final_ppl"].value for cells in rows}
+    if losses["entropy_floor"] is None or losses["entropy_floor"] != losses["control"]:
+        return []
+    return ["Upper entropy stayed above the floor until the release: the term was zero, and the run is the control's."]
+
+
+def _floor(readings: Readings, key: str | None) -> Cell:
+    """The floor that a run's loss asks for, as its spec has it."""
+    chosen = () if key is None else readings.study.runs[key].spec.interventions
+    return next(
+        (Cell(float(entry["floor"]), (str(key),)) for entry in chosen if "floor" in entry), Cell(None, word="none")
+    )

@@ -1,0 +1,59 @@
+"""Table 7: every parameter at half the rate, beside slowing the upper half's early queries and keys.
+
+Source: premature study, appendix E and Table 7; the readouts at 20 % of training are in the appendix's text.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS
+from plumbline.results.tables.table import Column, Table, from_print, published_column
+from plumbline.specs.study_config import Study
+
+from .. import settings
+from ..layout import finished
+from ..readings import BASE, CONTROL, INTERVENTION, Readings
+
+RUNS = {"control": CONTROL, "intervention": INTERVENTION, "global_half_lr": "global_half_lr"}
+
+#: Our quantities and the printed columns; those at 20 % stand in a claim instead.
+NAMES = {"final_loss": "final_loss", "final_ppl": "final_ppl", "delta_loss": "delta_loss", "delta_ppl": "delta_ppl"}
+NAMES |= {"lower_copy_20pct": "", "lower_copy_null": "", "entropy_20pct": ""}
+
+#: Where the claim `readout_20pct` has our quantities, by row.
+IN_THE_TEXT = {
+    "intervention": {"lower_copy_20pct": "selective_copy", "entropy_20pct": "selective_entropy"},
+    "global_half_lr": {"lower_copy_20pct": "global_copy", "entropy_20pct": "global_entropy"},
+}
+
+
+def table7(frames: RunFrames, study: Study, published: Published) -> Table:
+    """Control, intervention, half rate."""
+    readings, printed = Readings(frames, study), published.claim("readout_20pct")
+    rows = settings.rows(readings, published, "table7", RUNS, NAMES)
+    for cells in rows:
+        names = IN_THE_TEXT.get(str(cells["setting"].value), {})
+        for name in ("lower_copy_20pct", "entropy_20pct"):
+            cells[f"{name}_published"] = from_print(f"{printed[names[name]]:g}" if names else NOT_PRINTED)
+    return finished(
+        "table7",
+        f"The global learning rate as a control at {study.scale_label(BASE)}.",
+        readings,
+        published,
+        key="setting",
+        columns=[*_columns(), *FACTS],
+        rows=rows,
+        notes=[
+            "Runs of the first seed. The null beside a lower-copy score is what uniform attention gives on that text."
+        ],
+    )
+
+
+def _columns() -> list[Column]:
+    found = []
+    for column in settings.columns(NAMES, ("final_loss", "final_ppl", "delta_ppl")):
+        found.append(column)
+        if column.name in ("lower_copy_20pct", "entropy_20pct"):
+            found.append(published_column(column.name, column.header))
+    return found

@@ -1,0 +1,105 @@
+"""Table 8: where other release rules would have let go, from the scores that the intervention's runs logged.
+
+Source: premature study, appendix F and Table 8. Nothing is trained: a rule is replayed by the function that the trainer
+follows. Columns that the document lacks: the first evaluation that reaches the threshold, the range over seeds, and
+whether the end of the window forced the release.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.table import Cell, Column, Table, printed_cells
+from plumbline.specs.study_config import Study
+from plumbline.train.interventions._release import Rule
+
+from ..layout import Row, finished
+from ..readings import BASE, INTERVENTION, Readings
+from ..release import Replay, decided, replay, rule, scores
+
+COLUMNS = [
+    *labels("rule", "Rule"),
+    Column(name="threshold", header="threshold", kind="fact", format="g", narrow=True),
+    Column(name="patience", header="patience", kind="fact", format="d", narrow=True),
+    Column(name="window", header="release window", kind="fact", narrow=True),
+    *beside("release_pct", "released at (%)", ".2f", narrow=True),
+    ours("crossing_pct", "threshold first met (%)", ".2f"),
+    ours("release_low_pct", "earliest seed (%)", ".2f"),
+    ours("release_high_pct", "latest seed (%)", ".2f"),
+    Column(name="forced", header="forced", kind="reproduced"),
+    *FACTS,
+]
+
+
+def table8(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each rule; the first seed's release beside the printed one."""
+    readings, print8 = Readings(frames, study), published.table("table8")
+    keys = tuple(readings.key(INTERVENTION, BASE, seed) for seed in readings.seeds(INTERVENTION)) or (None,)
+    rows = []
+    for name, printed in print8.iterrows():
+        found = [replayed(readings, key, printed) for key in keys]
+        row, first = Row(readings, keys, BASE), found[0]
+        releases = [100 * one.release for one in found if not math.isnan(one.release)]
+        rows.append(
+            {
+                "rule": Cell(name),
+                "label": Cell(printed["rule"]),
+                "threshold": Cell(float(printed["threshold"])),
+                "patience": Cell(int(printed["patience"])),
+                "window": Cell(f"{printed['window_start_pct']}-{printed['window_end_pct']} %"),
+                "release_pct": row.cell(100 * first.release, "not logged", keys[:1]),
+                "crossing_pct": row.cell(100 * first.crossing, "never", keys[:1]),
+                "release_low_pct": row.cell(min(releases, default=math.nan), "not logged"),
+                "release_high_pct": row.cell(max(releases, default=math.nan), "not logged"),
+                "forced": Cell(_forced(found), row.runs),
+            }
+            | printed_cells(print8, name, {"release_pct": "release_pct"})
+            | row.facts(len(releases))
+        )
+    return finished(
+        "table8",
+        f"Release rules replayed over logged lower-copy scores at {study.scale_label(BASE)}.",
+        readings,
+        published,
+        key="rule",
+        columns=COLUMNS,
+        rows=rows,
+        notes=_notes(readings, keys, found=[rule_of(readings, keys[0], printed) for _, printed in print8.iterrows()]),
+    )
+
+
+def rule_of(readings: Readings, key: str | None, printed: pd.Series) -> Rule:
+    """A printed rule, for a run's context."""
+    context = 1024 if key is None else readings.study.runs[key].spec.model.context
+    window = (float(printed["window_start_pct"]) / 100, float(printed["window_end_pct"]) / 100)
+    return rule(context, float(printed["threshold"]), int(printed["patience"]), window)
+
+
+def replayed(readings: Readings, key: str | None, printed: pd.Series) -> Replay:
+    """A printed rule over one run's scores."""
+    if key is None:
+        return Replay()
+    steps = readings.study.runs[key].spec.train.steps
+    return replay(scores(readings, key), rule_of(readings, key, printed), steps)
+
+
+def _forced(found: list[Replay]) -> str:
+    there = [one for one in found if not math.isnan(one.release)]
+    return "not logged" if not there else f"{sum(one.forced for one in there)} of {len(there)}"
+
+
+def _notes(readings: Readings, keys: tuple[str | None, ...], found: list[Rule]) -> list[str]:
+    notes = ["Only evaluations inside the window count (ruling patience_inside_the_window)."]
+    if found and found[0].relative:
+        scaled = ", ".join(f"{one.threshold:g} as {one.threshold_over_null:.2f}" for one in found[:3])
+        notes.append(f"Thresholds are for a context of 1,024; here each counts as a multiple of its null: {scaled}.")
+    own = [decided(readings, key).get("fraction") for key in keys]
+    if any(fraction is not None for fraction in own):
+        shown = ", ".join("none" if fraction is None else f"{100 * fraction:.2f} %" for fraction in own)
+        notes.append(f"The runs themselves were released at {shown} of training, by seed.")
+    return notes

@@ -1,0 +1,53 @@
+"""Table 9: releases at a fixed point, beside the release by the lower-copy score.
+
+Source: premature study, appendix F and Table 9.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, ours
+from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.specs.study_config import Study
+
+from .. import settings
+from ..layout import Row, finished
+from ..readings import BASE, CONTROL, INTERVENTION, Readings
+from ..release import decided
+
+RUNS = {"control": CONTROL, "intervention": INTERVENTION, "fixed_3pct": "fixed_3pct", "fixed_6pct": "fixed_6pct"}
+
+#: Our quantities and the printed columns.
+NAMES = {name: name for name in ("final_ppl", "ppl_reduction", "tokens_saved_pct", "entropy_3pct", "logit_3pct")}
+
+
+def table9(frames: RunFrames, study: Study, published: Published) -> Table:
+    """Control, adaptive release, two fixed ones; and where each was released."""
+    readings = Readings(frames, study)
+    rows = settings.rows(readings, published, "table9", RUNS, NAMES)
+    for cells in rows:
+        key = readings.key(RUNS[str(cells["setting"].value)])
+        row, found = Row(readings, (key,), BASE), decided(readings, key)
+        released = found.get("fraction")
+        control = cells["setting"].value == "control"
+        cells["release_pct"] = (
+            Cell(None, row.runs, word="never slowed")
+            if control
+            else row.cell(None if released is None else 100 * released, "not released")
+        )
+        cells["released_by"] = Cell("none" if control else str(found.get("why") or "unknown"), row.runs)
+    release = [
+        ours("release_pct", "released at (%)", ".2f"),
+        Column(name="released_by", header="released by", kind="fact"),
+    ]
+    return finished(
+        "table9",
+        f"Fixed releases at {study.scale_label(BASE)}.",
+        readings,
+        published,
+        key="setting",
+        columns=[*settings.columns(NAMES, ("final_ppl", "ppl_reduction", "tokens_saved_pct")), *release, *FACTS],
+        rows=rows,
+        notes=["Runs of the first seed, with the same multiplier and ramp. A release is forced at the window's end."],
+    )

@@ -1,0 +1,47 @@
+"""Claims about time. A share of a step that a norm takes depends on sizes and device, so that small models say nothing.
+
+One function for each claim, named as the claim; what it says is in studies/quack/published/claims.yaml.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, near
+from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.runs.finished_runs import MISSING
+from plumbline.stats.paired import PairedRatio
+
+from .. import speed
+from ..grid import QK_NORM, QUACK
+from .evidence import Evidence
+
+MEASURES = Measures()
+
+#: "About 10 %": within so many percent of the time, since hardware is not printed.
+ABOUT = 3.0
+
+
+@MEASURES.of("speed")
+def faster(e: Evidence, claim: Claim) -> Values:
+    found = _ratio(e)
+    return Measured(values={"pct": speed.saved_percent(found)}, near={"pct": near(ABOUT)}, shown=_shown(e, found))
+
+
+@MEASURES.of("cheaper")
+def cheaper(e: Evidence, claim: Claim) -> Values:
+    """In three pairs of four and more."""
+    found = _ratio(e)
+    return Measured(holds=found.high < 1, shown=_shown(e, found))
+
+
+def _ratio(e: Evidence) -> PairedRatio:
+    key = e.frames.measured_key(speed.STEP_TIME)
+    found = speed.ratio(e.frames, QUACK, QK_NORM)
+    if found is None:
+        raise Absent(MISSING, key)
+    e.used.add(key)
+    return found
+
+
+def _shown(e: Evidence, found: PairedRatio) -> dict[str, object]:
+    return {"ratio": found.median, "quartiles": [found.low, found.high], "device": speed.device(e.frames)}

@@ -1,0 +1,136 @@
+"""What the study's figures share: a row of panels for each attention, a colour and a mark for each method."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from plumbline.results.figures import style
+
+from ..grid import Grid
+from ..layout import attention
+
+#: Characters of a line above a panel.
+TITLE_WIDTH = 38
+
+#: Method -> colour, mark, and width of its curve: narrower ones lie on top, so that curves that coincide are all seen.
+LOOKS = {
+    "default": (style.BLACK, "o", 2.7),
+    "qk_norm": (style.BLUE, "s", 2.3),
+    "qk_clip_30": (style.SKY, "v", 2.3),
+    "qk_clip_100": (style.ORANGE, "^", 1.9),
+    "quack": (style.GREEN, "D", 0.9),
+    "ablation": (style.RED, "P", 1.4),
+}
+
+
+def colour(method: str) -> str:
+    """A method's colour."""
+    return LOOKS[method][0]
+
+
+def mark(method: str) -> str:
+    """A method's mark."""
+    return LOOKS[method][1]
+
+
+def curve(method: str) -> dict[str, Any]:
+    """How a method's curve over training is drawn."""
+    own, _, width = LOOKS[method]
+    return {"color": own, "linewidth": width, "zorder": 5 - width / 2}
+
+
+def methods(grid: Grid) -> list[str]:
+    """Methods with a run, in the order of the looks."""
+    there = {method for scale in grid.scales for method in grid.methods(scale)}
+    return [method for method in LOOKS if method in there]
+
+
+def legend(figure: Figure, grid: Grid, extra: Iterable[Line2D] = (), *, marks: bool = False) -> None:
+    """Below the panels: a line for each method, and what else there is to say."""
+    shown = [
+        Line2D(
+            [],
+            [],
+            **({"color": colour(method), "marker": mark(method)} if marks else curve(method)),
+            markersize=4,
+            label=grid.study.sheet["methods"][method]["label"],
+        )
+        for method in methods(grid)
+    ]
+    figure.legend(handles=[*shown, *extra], loc="outside lower center", ncols=4, fontsize=7.5)
+
+
+def title(figure: Figure, grid: Grid, words: str) -> None:
+    """What is shown, at which preset and scales."""
+    scales = " and ".join(grid.study.scale_label(scale) for scale in grid.scales)
+    figure.suptitle(f"{words}\npreset {grid.study.preset_named} · {scales}", fontsize=8.5, x=0.01, ha="left")
+
+
+def best_taus(grid: Grid, scale: str, eta: float) -> list[str]:
+    """As ``QuacK 0.1``: which tau stands for each method that has one."""
+    said = []
+    for method in grid.methods(scale):
+        tau = grid.tau(grid.best(scale, method, eta))
+        if not math.isnan(tau):
+            said.append(f"{grid.study.sheet['methods'][method]['label']} {tau:g}")
+    return said
+
+
+def panel_title(axes: Axes, grid: Grid, scale: str, eta: float, drawn: Mapping[str, pd.Series]) -> None:
+    """Attention and base rate, the taus that stand for methods there, and which of the curves drawn are one."""
+    best = best_taus(grid, scale, eta)
+    lines = [f"{attention(scale)}, base rate {eta:g}"]
+    lines += [f"tau: {', '.join(best)}"] if best else []
+    for said in alike(grid, drawn):
+        lines += textwrap.wrap(said, TITLE_WIDTH)
+    axes.set_title("\n".join(lines), fontsize=7.5)
+
+
+def over_training(panels: Iterable[Axes], grid: Grid) -> None:
+    """Steps of a whole run along the lowest panels."""
+    steps = max((run.spec.train.steps for run in grid.study.runs.values()), default=1)
+    for axes in panels:
+        axes.set_xlim(0, 1.02 * steps)
+        axes.set_xlabel("training step")
+        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
+
+
+def note(axes: Axes, lines: Iterable[str]) -> None:
+    """A few small words in the upper right corner of a panel."""
+    words = "\n".join(lines)
+    if words:
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1.5}
+        place = {"transform": axes.transAxes, "va": "top", "ha": "right", "zorder": 6}
+        axes.text(0.98, 0.98, words, fontsize=6.3, color=style.GREY, bbox=box, **place)
+
+
+def alike(grid: Grid, drawn: Mapping[str, pd.Series]) -> list[str]:
+    """Methods whose curves in a panel are the same to the last digit, so that one hides the other."""
+    left, lines = list(drawn), []
+    while left:
+        first, *others = left
+        same = [first, *(other for other in others if drawn[first].equals(drawn[other]))]
+        if len(same) > 1:
+            lines.append("the same curve: " + ", ".join(grid.study.sheet["methods"][one]["label"] for one in same))
+        left = [other for other in others if other not in same]
+    return lines
+
+
+def absent(grid: Grid, scale: str, eta: float, *, drawn: Iterable[str]) -> list[str]:
+    """Methods that a panel lacks, with the reason."""
+    have = set(drawn)
+    lines = []
+    for method in grid.methods(scale):
+        key = grid.best(scale, method, eta)
+        if method not in have:
+            lines.append(f"{grid.study.sheet['methods'][method]['label']}: {grid.outcome(key)}")
+    return lines

@@ -1,0 +1,82 @@
+"""Figure 1: held-out loss over training, for each attention and base rate.
+
+Source: quack study, Mechanism 2 (section 4 and figure 2 of the paper that it sums up).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import DIVERGED, RunFrames
+from plumbline.specs.study_config import Study
+
+from ..grid import Grid
+from ..layout import attention
+from ._panels import (
+    absent,
+    colour,
+    curve,
+    legend,
+    note,
+    over_training,
+    panel_title,
+    title,
+)
+
+#: The share of training before which curves are steep and alike, and which does not set the limits.
+EARLY = 0.15
+
+
+@styled
+def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
+    """One row of panels for each attention, one column for each base rate; of a method with a tau the best one."""
+    grid = Grid(frames, study)
+    figure = Figure(figsize=(style.PAGE, 1.0 + 2.25 * max(1, len(grid.scales))))
+    rows: list[dict[str, object]] = []
+    panels = figure.subplots(max(1, len(grid.scales)), max(1, len(grid.etas)), sharex=True, sharey="row", squeeze=False)
+    for scale, across in zip(grid.scales, panels, strict=False):
+        late = []
+        for eta, axes in zip(grid.etas, across, strict=True):
+            found, seen = _panel(axes, grid, scale, eta)
+            rows += found
+            late += seen
+        if late:
+            room = 0.06 * (max(late) - min(late)) or 0.1
+            across[0].set_ylim(min(late) - room, max(late) + room)
+        across[0].set_ylabel("validation loss (nats)")
+    over_training(panels[-1], grid)
+    cross = Line2D([], [], color=style.GREY, marker="x", linestyle="none", markersize=6, label="diverged")
+    legend(figure, grid, [cross])
+    title(figure, grid, "Validation loss over training; of QuacK and the ablation the best tau at each base rate")
+    columns = ["run", "attention", "method", "eta", "tau", "step", "validation_loss"]
+    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
+
+
+def _panel(axes: Axes, grid: Grid, scale: str, eta: float) -> tuple[list[dict[str, object]], list[float]]:
+    """Draws the curves; returns the plotted points, and the losses that limits are set by."""
+    rows, late = [], []
+    drawn: dict[str, pd.Series] = {}
+    for method in grid.methods(scale):
+        key = grid.best(scale, method, eta)
+        steps, losses = grid.held_out(key)
+        steps, losses = steps[np.isfinite(losses)], losses[np.isfinite(losses)]
+        if key is None or not steps.size:
+            continue
+        drawn[method] = pd.Series(losses, index=steps)
+        axes.plot(steps, losses, **curve(method))
+        if grid.outcome(key) == DIVERGED:
+            axes.plot(steps[-1], losses[-1], "x", color=colour(method), markersize=7, markeredgewidth=1.8, zorder=5)
+        kept = losses[steps >= EARLY * grid.spec(key).train.steps]
+        late += (kept if kept.size else losses).tolist()
+        entry = {"run": key, "attention": attention(scale), "method": method, "eta": eta, "tau": grid.tau(key)}
+        rows += [entry | {"step": int(a), "validation_loss": float(b)} for a, b in zip(steps, losses, strict=True)]
+    panel_title(axes, grid, scale, eta, drawn)
+    note(axes, absent(grid, scale, eta, drawn=drawn))
+    return rows, late

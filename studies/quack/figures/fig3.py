@@ -1,0 +1,86 @@
+"""Figure 3: the largest logit and how far one update moves logits, over training.
+
+Source: quack study, Mechanisms 1 and 2 (section 4 of the paper that it sums up), which reads one head in the middle.
+"""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
+
+from ..grid import Grid
+from ..layout import attention
+from ._panels import curve, legend, note, over_training, panel_title, title
+
+#: Probe -> what the axis says.
+QUANTITIES = {"logit_max": "largest logit", "logit_change": "mean |Δ logit|"}
+FIRST = "logit_max"
+
+#: The largest logit's axis is linear up to here; where it has ticks.
+LINEAR, TICKS = 10.0, (-10, 0, 5, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)
+
+
+@styled
+def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
+    """For each attention a row of panels for each quantity, a column for each base rate; of a method with a tau the
+    best one. The scale of the change is logarithmic, that of the largest logit is linear up to 10."""
+    grid = Grid(frames, study)
+    across = max(1, len(grid.etas))
+    down = max(1, len(grid.scales) * len(QUANTITIES))
+    figure = Figure(figsize=(style.PAGE, 0.9 + 1.7 * down))
+    panels = figure.subplots(down, across, sharex=True, sharey="row", squeeze=False)
+    rows: list[dict[str, object]] = []
+    pairs = [(scale, probe) for scale in grid.scales for probe in QUANTITIES]
+    for (scale, probe), line in zip(pairs, panels, strict=False):
+        drawn = []
+        for eta, axes in zip(grid.etas, line, strict=True):
+            drawn += _panel(axes, grid, scale, eta, probe)
+        rows += drawn
+        line[0].set_ylabel(QUANTITIES[probe])
+        if probe == FIRST:
+            line[0].set_yscale("symlog", linthresh=LINEAR)
+            line[0].yaxis.set_major_locator(mpl.ticker.FixedLocator(TICKS))
+            line[0].yaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
+            line[0].yaxis.set_minor_locator(mpl.ticker.NullLocator())
+            line[0].set_ylim(bottom=min(0.0, line[0].get_ylim()[0]))
+        elif any(row["value"] > 0 for row in drawn):
+            line[0].set_yscale("log")
+    over_training(panels[-1], grid)
+    legend(figure, grid)
+    title(figure, grid, "Logits of the middle layer's middle head: the largest one, and how far one step moves them")
+    columns = ["run", "attention", "method", "eta", "tau", "probe", "step", "value"]
+    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
+
+
+def _panel(axes: Axes, grid: Grid, scale: str, eta: float, probe: str) -> list[dict[str, object]]:
+    rows, gaps = [], []
+    drawn: dict[str, pd.Series] = {}
+    for method in grid.methods(scale):
+        key = grid.best(scale, method, eta)
+        read = grid.curve(key, probe)
+        read = read[np.isfinite(read)]
+        if key is None or read.empty:
+            gaps.append(f"{grid.study.sheet['methods'][method]['label']}: {_why(grid, key)}")
+            continue
+        drawn[method] = read
+        axes.plot(read.index, read, marker=".", markersize=2.5, **curve(method))
+        entry = {"run": key, "attention": attention(scale), "method": method, "eta": eta, "tau": grid.tau(key)}
+        rows += [entry | {"probe": probe, "step": int(at), "value": float(value)} for at, value in read.items()]
+    if probe == FIRST:
+        panel_title(axes, grid, scale, eta, drawn)
+    note(axes, gaps)
+    return rows
+
+
+def _why(grid: Grid, key: str | None) -> str:
+    outcome = grid.outcome(key)
+    return "not read" if outcome == "completed" else outcome

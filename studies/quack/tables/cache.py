@@ -1,0 +1,66 @@
+"""Cache: what decoding remembers of a token, in each kind of attention.
+
+Source: quack study, Mechanism 3: QK norm needs each token's keys, latent attention keeps latents. Not a table of the
+document. It needs no run; caches are those of the models at the document's size, whatever the preset.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import labels, ours
+from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.specs.study_config import Study
+
+from .. import memory
+from ..layout import attention, finished
+
+#: Where the numbers are from.
+SOURCE = "plumbline.studies.quack.memory, at the sizes of the paper preset"
+
+COLUMNS = [
+    *labels("row", "Remembered of a token"),
+    ours("numbers", "numbers a layer", ",.0f", narrow=True),
+    ours("bytes", "bytes (bfloat16)", ",.0f", narrow=True),
+    ours("ratio", "of MHA's", ".4f", narrow=True),
+    Column(name="cached", header="in our cache", kind="reproduced", narrow=True),
+    Column(name="qk_norm", header="QK norm", kind="reproduced"),
+    Column(name="preset", header="preset", kind="fact", readable=False),
+]
+
+
+def cache(frames: RunFrames, study: Study, published: Published) -> Table:
+    """Multi-head attention; latent attention as it is decoded here; the same with keys and values of every head."""
+    paper = memory.paper(study.code)
+    mha, mla = (memory.model_of(paper, scale) for scale in ("mha", "mla"))
+    whole, reason = memory.remembered(mha), memory.refused(paper, "mla")
+    takes = {scale: "refused" if memory.refused(paper, scale) else "possible" for scale in ("mha", "mla")}
+    sizes = [
+        ("mha", "keys and values", mha, whole, takes["mha"]),
+        ("mla", "latents and rotary keys", mla, memory.remembered(mla), takes["mla"]),
+        ("mla_materialised", "all keys and values", mla, memory.materialised(mla), "would need these"),
+    ]
+    rows = [
+        {
+            "row": Cell(name),
+            "label": Cell(f"{attention(name.partition('_')[0])}: {label}"),
+            "numbers": Cell(size / memory.BFLOAT16 / model.layers, source=SOURCE),
+            "bytes": Cell(size, source=SOURCE),
+            "ratio": Cell(size / whole, source=SOURCE),
+            "cached": Cell("no" if name == "mla_materialised" else "yes", source=SOURCE),
+            "qk_norm": Cell(norm, source=SOURCE),
+            "preset": Cell(study.preset),
+        }
+        for name, label, model, size, norm in sizes
+    ]
+    notes = [f"QK norm on latent attention is refused here: {reason}."] if reason else []
+    return finished(
+        "cache",
+        "What decoding remembers of a token at the document's size.",
+        study,
+        key="row",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[*notes, "Rates of QuacK are by weights alone: it asks nothing of a model that is decoded."],
+        exact=True,
+    )

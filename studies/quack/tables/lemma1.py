@@ -1,0 +1,95 @@
+"""Lemma 1: how far one step moves a logit, against the size of the weights; and what the bound leaves.
+
+Source: quack study, Mechanism 1 (Lemma 1). Not a table of the document. It needs no run.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import labels, ours
+from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.specs.study_config import Study
+from plumbline.theory.logit_change import LogitChange
+
+from .. import lemma
+from ..layout import finished
+
+#: Where the numbers are from.
+SOURCE = "plumbline.theory.logit_change, at the sizes of the paper preset"
+
+WEIGHTS = {"drawn": "drawn", "rank one": "rank one"}
+UPDATES = {"muon": "Muon's", "worst": "worst"}
+RATES = {"quack": "QuacK", "fixed": "fixed"}
+
+COLUMNS = [
+    *labels("row", "Weights"),
+    Column(name="updates", header="step", kind="label", narrow=True),
+    Column(name="norm", header="norm", kind="label", narrow=True),
+    Column(name="rates", header="rates", kind="label", narrow=True),
+    *(ours(f"first_order_{scale:g}", f"x{scale:g}", ".3g", narrow=True) for scale in lemma.SHOWN),
+    ours("bound", "bound", ".3g", narrow=True),
+    ours("slack", "slack", ".3g", narrow=True),
+    Column(name="within", header="within the bound", kind="reproduced"),
+    *(ours(f"exact_{scale:g}", f"exact, x{scale:g}", ".3g") for scale in lemma.SHOWN),
+    ours("rest", "largest part beyond first order", ".3g"),
+    Column(name="preset", header="preset", kind="fact", readable=False),
+]
+
+
+def lemma1(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each kind of weights, updates, norm and rates; at rank one both norms are the same."""
+    shown = [row for row in lemma.found(study.code) if row.rates in RATES and row.directions in UPDATES]
+    shown = sorted((row for row in shown if (row.weights, row.kind) != SAME), key=_key)
+    groups = groupby(shown, key=_key)
+    rows = [_row(study, list(group)) for _, group in groups]
+    these = lemma.sizes(study.code)
+    return finished(
+        "lemma1",
+        f"Change of logits in one step at a base rate of {these.rate:g}, against the size of the weights.",
+        study,
+        key="row",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            "The largest first-order |Δ logit| over pairs of tokens, when weights are so many times as large as at the "
+            f"start (x1): a head {these.head_width} wide on a normalised stream {these.width} wide, tau = "
+            f"{these.tau:g}. The bound is the lemma's: it knows the start alone. Slack: the bound over the largest of "
+            "these changes; below 1 it is broken. Worst: inputs and updates are those that move a logit furthest.",
+            "What first order leaves out goes the other way under QuacK: it grows as weights shrink, which is what the "
+            "lemma's assumption on norms and the limit on ratios are for.",
+        ],
+        exact=True,
+    )
+
+
+#: Rows that say nothing more than those of the other norm.
+SAME = ("rank one", "spectral")
+
+ORDER = {name: number for number, name in enumerate([*WEIGHTS, *UPDATES, "frobenius", "spectral", *RATES])}
+
+
+def _key(row: LogitChange) -> tuple[int, ...]:
+    return tuple(ORDER[name] for name in (row.weights, row.directions, row.kind, row.rates))
+
+
+def _row(study: Study, group: list[LogitChange]) -> dict[str, Cell]:
+    one, by_scale = group[0], {row.scale: row for row in group}
+    cells = {
+        "row": Cell("/".join((one.weights, one.directions, one.kind, one.rates)).replace(" ", "_")),
+        "label": Cell(WEIGHTS[one.weights]),
+        "updates": Cell(UPDATES[one.directions]),
+        "norm": Cell(one.kind),
+        "rates": Cell(RATES[one.rates]),
+        "bound": Cell(one.bound, source=SOURCE),
+        "slack": Cell(min(row.slack for row in group), source=SOURCE),
+        "within": Cell("yes" if all(row.within for row in group) else "no", source=SOURCE),
+        "rest": Cell(max(row.second_order for row in group), source=SOURCE),
+        "preset": Cell(study.preset),
+    }
+    for scale in lemma.SHOWN:
+        cells[f"first_order_{scale:g}"] = Cell(by_scale[scale].first_order, source=SOURCE)
+        cells[f"exact_{scale:g}"] = Cell(by_scale[scale].exact, source=SOURCE)
+    return cells

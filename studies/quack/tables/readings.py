@@ -1,0 +1,72 @@
+"""Readings: other readings of what the document leaves open, each beside the run that it is a reading of.
+
+Source: rulings of studies/quack/study.yaml. Not a table of the document, which says what came of one alone
+(spectral norms).
+"""
+
+from __future__ import annotations
+
+import math
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, labels, ours, said
+from plumbline.results.tables.table import Cell, Column, Table, number
+from plumbline.specs.study_config import Study
+
+from ..grid import DIFFERENT, Grid
+from ..layout import LARGEST_NOTE, STABLE_NOTE, attention, facts, finished, largest_logit, loss
+
+COLUMNS = [
+    *labels("row", "Reading"),
+    Column(name="attention", header="attention", kind="label"),
+    ours("loss", "loss", ".3f", narrow=True),
+    ours("loss_default", "default reading", ".3f", narrow=True),
+    ours("delta", "Δ", "+.3f", narrow=True),
+    said("trouble", "not stable", narrow=True),
+    said("trouble_default", "default reading's"),
+    ours("largest", "largest logit", ".3g"),
+    ours("largest_default", "default reading's", ".3g"),
+    Column(name="says", header="what it is", kind="label"),
+    *FACTS,
+]
+
+
+def readings(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each reading and attention that has a run of it."""
+    grid = Grid(frames, study)
+    rows = [_row(grid, scale, method, key) for scale in grid.scales for method, key in grid.readings(scale).items()]
+    return finished(
+        "readings",
+        f"Other readings at a base rate of {grid.middle_eta:g} (of QuacK at tau = 1), beside the default ones.",
+        study,
+        key="row",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            f"One seed: differences below {DIFFERENT:g} nats count as none (ruling slightly).",
+            STABLE_NOTE,
+            LARGEST_NOTE,
+        ],
+    )
+
+
+def _row(grid: Grid, scale: str, method: str, key: str) -> dict[str, Cell]:
+    name, _, reading = method.partition(".")
+    other = grid.read_from(scale, method)
+    difference = grid.loss(key) - grid.loss(other)
+    both = (key, *([other] if other else []))
+    entry = grid.study.sheet["methods"][name]["readings"][reading]
+    return {
+        "row": Cell(f"{scale}/{method}"),
+        "label": Cell(f"{attention(scale)} {grid.study.label(method)}"),
+        "attention": Cell(attention(scale)),
+        "loss": loss(grid, key),
+        "loss_default": loss(grid, other),
+        "delta": number(difference if not math.isnan(difference) else None, grid.word(both), both),
+        "trouble": Cell(grid.trouble(key) or "none", (key,)),
+        "trouble_default": Cell((grid.trouble(other) if other else grid.outcome(other)) or "none", both[1:]),
+        "largest": largest_logit(grid, key),
+        "largest_default": largest_logit(grid, other),
+        "says": Cell(entry["note"].strip()),
+    } | facts(grid, scale, (key,), key)

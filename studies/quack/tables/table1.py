@@ -1,0 +1,132 @@
+"""Table 1: final held-out loss by attention, method and base rate, with every tau.
+
+Source: quack study, "Key Results" and "First 3 experiments", which print no losses.
+"""
+
+from __future__ import annotations
+
+import math
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, labels, ours, said
+from plumbline.results.tables.table import Cell, Column, Table, number
+from plumbline.specs.study_config import Study
+
+from ..grid import Grid
+from ..layout import BEST_NOTE, STABLE_NOTE, attention, facts, finished, loss
+
+NO_TAU = "no tau"
+
+
+def table1(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each attention, method and base rate."""
+    grid = Grid(frames, study)
+    rows = [
+        _row(grid, scale, method, eta) for scale in grid.scales for method in grid.methods(scale) for eta in grid.etas
+    ]
+    scales = " and ".join(study.scale_label(scale) for scale in grid.scales)
+    return finished(
+        "table1",
+        f"Final held-out loss (nats a token) by attention, method and base rate: {scales}.",
+        study,
+        key="row",
+        columns=columns(grid),
+        rows=rows,
+        notes=[BEST_NOTE, *_at_an_end(grid), STABLE_NOTE, *_found(grid)],
+    )
+
+
+def columns(grid: Grid) -> list[Column]:
+    """The table's columns, one for each tau among them."""
+    return [
+        *labels("row", "Method"),
+        Column(name="attention", header="attention", kind="label"),
+        Column(name="method", header="method", kind="label", readable=False),
+        Column(name="eta", header="base rate", kind="label", format="g", narrow=True),
+        ours("loss", "loss", ".3f", narrow=True),
+        ours("tau", "best tau", "g", narrow=True),
+        *(ours(_of(tau), f"tau {tau:g}", ".3f", narrow=True) for tau in grid.taus),
+        said("tau_place", "in its grid"),
+        said("stable", "stable", narrow=True),
+        said("trouble", "not stable"),
+        ours("rise", "largest rise", ".3f"),
+        ours("spikes", "spikes", "d"),
+        *FACTS,
+    ]
+
+
+def _of(tau: float) -> str:
+    return f"loss_tau_{tau:g}"
+
+
+def _row(grid: Grid, scale: str, method: str, eta: float) -> dict[str, Cell]:
+    keys, best = grid.keys(scale, method, eta), grid.best(scale, method, eta)
+    tuned = None not in grid.taus_of(method)
+    behind, mine = tuple(keys.values()), () if best is None else (best,)
+    rise = math.nan if best is None else grid.rise(best)
+    troubles = {tau: grid.trouble(key) for tau, key in keys.items()}
+    named = [f"tau {tau:g}: {word}" if tau is not None else word for tau, word in troubles.items() if word]
+    outcome = grid.outcome(best)
+    cells = {
+        "row": Cell(f"{scale}/{method}/{eta:g}"),
+        "label": Cell(f"{attention(scale)} {grid.study.sheet['methods'][method]['label']}"),
+        "attention": Cell(attention(scale)),
+        "method": Cell(method),
+        "eta": Cell(eta),
+        "loss": number(grid.loss(best), outcome, behind),
+        "tau": number(grid.tau(best) if outcome == "completed" else math.nan, outcome if tuned else NO_TAU, behind),
+        "tau_place": Cell(_place(grid, best), behind),
+        "stable": Cell(_word(grid, best), mine),
+        "trouble": Cell("; ".join(named) or "none", behind),
+        "rise": number(
+            rise if math.isfinite(rise) else math.nan, "not read" if math.isnan(rise) else "not finite", mine
+        ),
+        "spikes": number(None if best is None else grid.spikes(best), outcome, mine),
+    }
+    for tau in grid.taus:
+        cells[_of(tau)] = loss(grid, keys.get(tau)) if tuned else Cell(None, word="")
+    return cells | facts(grid, scale, behind, best)
+
+
+def _word(grid: Grid, key: str | None) -> str:
+    """yes, no, diverged or missing."""
+    outcome = grid.outcome(key)
+    if key is None or outcome != "completed":
+        return outcome
+    return "yes" if grid.stable(key) else "no"
+
+
+def _place(grid: Grid, key: str | None) -> str:
+    """Whether a best tau is the grid's lowest or highest, so that a better one may lie beyond it."""
+    tau = grid.tau(key)
+    if math.isnan(tau) or grid.outcome(key) != "completed":
+        return ""
+    return {grid.taus[0]: "lowest", grid.taus[-1]: "highest"}.get(tau, "inside")
+
+
+def _at_an_end(grid: Grid) -> list[str]:
+    """How many best taus are at an end of their grid."""
+    chosen = [
+        _place(grid, grid.best(scale, method, eta))
+        for scale in grid.scales
+        for method in grid.methods(scale)
+        for eta in grid.etas
+    ]
+    tuned = [place for place in chosen if place]
+    ends = sum(place != "inside" for place in tuned)
+    said = f"Of {len(tuned)} best taus {ends} are the lowest or highest of the grid: a better one may lie beyond it."
+    return [said] if ends else []
+
+
+def _found(grid: Grid) -> list[str]:
+    """How many of the runs are stable at each base rate, in numbers."""
+    said_of = []
+    for scale in grid.scales:
+        shares = []
+        for eta in grid.etas:
+            keys = [key for method in grid.methods(scale) for key in grid.keys(scale, method, eta).values()]
+            there = [key for key in keys if grid.outcome(key) != "missing"]
+            shares.append(f"{sum(map(grid.stable, there))} of {len(there)} at {eta:g}")
+        said_of.append(f"Stable runs, {attention(scale)}: {', '.join(shares)}.")
+    return said_of

@@ -1,0 +1,94 @@
+"""Table 2: how long a training step takes, QuacK's over QK norm's.
+
+Source: quack study, "Key Results" and "Design tradeoffs".
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.tables.layout import CONTEXT_ALONE, labels, ours
+from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, context, from_print, number, published_column
+from plumbline.specs.study_config import Study
+
+from .. import speed
+from ..grid import DEFAULT, QK_NORM, QUACK
+from ..layout import finished
+
+#: What is timed, the one that all are compared with first.
+ROWS = (QK_NORM, QUACK, DEFAULT)
+
+#: Columns of the measurement that are shown.
+EMPTY = ("method", "repeat", "seconds", "norms_per_block")
+
+COLUMNS = [
+    *labels("method", "Method"),
+    ours("milliseconds", "step (ms)", ".4g", narrow=True),
+    ours("milliseconds_low", "lower quartile", ".4g"),
+    ours("milliseconds_high", "upper quartile", ".4g"),
+    ours("ratio", "ratio", ".4f", narrow=True),
+    ours("ratio_low", "quartiles from", ".4f", narrow=True),
+    ours("ratio_high", "to", ".4f", narrow=True),
+    ours("faster", "saved (%)", ".1f", narrow=True),
+    published_column("faster", "faster (%)", narrow=True),
+    ours("norms", "norms a block", "g"),
+    ours("pairs", "pairs", "d"),
+    Column(name="work", header="a step", kind="fact"),
+    Column(name="device", header="device", kind="fact"),
+    *CONTEXT_ALONE,
+]
+
+
+def table2(frames: RunFrames, study: Study, published: Published) -> Table:
+    """QK norm, QuacK, and neither, timed in turn in one process."""
+    printed = published.prose()["faster_pct_results"].text
+    frame = frames.measured(speed.STEP_TIME)
+    on = "not measured" if frame is None else f"on {speed.device(frames)}"
+    frame = pd.DataFrame(columns=EMPTY, dtype=float).astype({"method": str}) if frame is None else frame
+    rows = [_row(frames, study, frame, method, printed) for method in ROWS]
+    return finished(
+        "table2",
+        f"Time of a training step at {study.scale_label('mha')}, {on}.",
+        study,
+        key="method",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            "Median and quartiles over repeats; methods take one step each in turn, in one process, and a ratio is of "
+            "two steps of one turn. Whole steps: forward, backward, Muon and what the method does; on random tokens.",
+            "Time is saved if the ratio's quartiles lie below 1. The document does not say what its percentage was of.",
+        ],
+        published=published,
+        printed="prose",
+    )
+
+
+def _row(frames: RunFrames, study: Study, frame: pd.DataFrame, method: str, printed: str) -> dict[str, Cell]:
+    """`frame`: the measurement, or one without rows."""
+    behind = (frames.measured_key(speed.STEP_TIME),)
+    mine = frame[frame["method"].map(lambda name: name.partition(".")[0]) == method]
+    found = None if method == QK_NORM else speed.ratio(frames, method, QK_NORM)
+    word = REFERENCE if method == QK_NORM and len(mine) else MISSING
+    low, median, high = 1000 * mine["seconds"].quantile([0.25, 0.5, 0.75])
+    cells = {"milliseconds": median, "milliseconds_low": low, "milliseconds_high": high}
+    cells |= {"norms": mine["norms_per_block"].max(), "pairs": found and found.n}
+    cells |= {"ratio": found and found.median, "ratio_low": found and found.low, "ratio_high": found and found.high}
+    cells |= {"faster": found and speed.saved_percent(found)}
+    return {
+        "method": Cell(method),
+        "label": Cell(study.sheet["methods"][method]["label"]),
+        **{name: number(value, word, behind) for name, value in cells.items()},
+        "faster_published": from_print(printed if method == QUACK else NOT_PRINTED),
+        "work": Cell(_work(mine), behind),
+        "device": Cell(speed.device(frames) if len(mine) else MISSING, behind),
+    } | context(study, "mha")
+
+
+def _work(mine: pd.DataFrame) -> str:
+    """What one step was."""
+    if mine.empty:
+        return MISSING
+    one = mine.iloc[0]
+    return f"{one['sequences']} x {one['context']:,} tokens, {one['micro_batch']} at a time, {one['precision']}"

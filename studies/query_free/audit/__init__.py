@@ -1,0 +1,13 @@
+"""query_free's audit rows: what of its printed numbers follows from others."""
+
+from __future__ import annotations
+
+from plumbline.audit.rows import Ledger
+
+from . import runs, theory
+
+
+def audit(ledger: Ledger) -> None:
+    """All rows of the document."""
+    for part in (runs, theory):
+        part.audit(ledger)

@@ -1,0 +1,45 @@
+"""query_free: appendix 8, score scales at init and basis transfer."""
+
+from __future__ import annotations
+
+from plumbline.audit.functions import arccos, between, cos, sqrt
+from plumbline.audit.number import exact
+from plumbline.audit.rows import Ledger
+
+from . import sizes
+
+
+def audit(ledger: Ledger) -> None:
+    """Rows of appendices 8.2 to 8.4."""
+    scores(ledger)
+    basis_transfer(ledger)
+
+
+def scores(ledger: Ledger) -> None:
+    """Appendix 8.2: standard deviation of scores at init."""
+    check, prose = ledger.check, ledger.prose
+    size = sizes.decoder(ledger.settings)
+    sigma, d_k, h = prose("score_sigma"), exact(size.head_width, "d_k"), exact(size.heads, "h")
+    standard, reduced, ratio = prose("score_std_standard"), prose("score_std_reduced"), prose("score_ratio")
+    check("score_std_standard", "std of scores, learned query", "App 8.2", standard, sigma**2 * sqrt(d_k))
+    check("score_std_reduced", "std of scores, identity query", "App 8.2", reduced, sigma / sqrt(h))
+    check("score_ratio", "ratio of the two", "sec 5.1, App 8.2", ratio, reduced / standard)
+    what = "the same from its settings: 1 / (sigma sqrt(h d_k))"
+    check("score_ratio_exact", what, "App 8.2", ratio, 1 / (sigma * sqrt(h * d_k)))
+    check("score_ratio_inverse", "its inverse", "App 8.2", prose("score_ratio_inverse"), 1 / ratio)
+
+
+def basis_transfer(ledger: Ledger) -> None:
+    """Appendix 8.3 and 8.4."""
+    check, prose = ledger.check, ledger.prose
+    linear, mlp = ({end: prose(f"transfer_{kind}_{end}_pct") for end in ("low", "high")} for kind in ("linear", "mlp"))
+    what = "linear error over MLP error, from their printed ranges"
+    factor = between(linear["low"] / mlp["high"], linear["high"] / mlp["low"])
+    check("transfer_factor", what, "App 8.4", prose("transfer_factor"), factor)
+    cosine, angle, distance = (prose(f"transfer_{it}") for it in ("cosine", "angle_deg", "cosine_distance"))
+    check("transfer_angle", "angle of the printed cosine, degrees", "App 8.4", angle, arccos(cosine))
+    what = "cosine distance in the caption against the {} in the text"
+    check("transfer_distance", what.format("cosine"), "App 8.4, fig 2", distance, 1 - cosine)
+    check("transfer_angle_distance", what.format("angle"), "App 8.4, fig 2", distance, 1 - cos(angle))
+    what = "largest singular value of an N(0, 1/d) matrix, from the printed range of its square"
+    check("sigma_max", what, "App 8.3.1", prose("sigma_max"), sqrt(prose("singular_squared_high")))

@@ -1,0 +1,97 @@
+"""What the document says without training, tried: its theorems, and the scores that models start with.
+
+Source: query_free study, sections 3 and 4, appendix 8. Theorems are tried by `plumbline.theory` on random weights;
+scores are those of the first layer of models as the study's specs build them, at the document's size.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import msgspec
+import numpy as np
+import torch
+
+from plumbline.core.files import canonical_json
+from plumbline.model.decoder import create
+from plumbline.specs import study_config
+from plumbline.specs.spec import ModelSpec
+from plumbline.specs.study_config import Study
+from plumbline.theory import initial_scores, norm_semiconjugacy, query_elimination_checks, skip_absorption
+from plumbline.theory.initial_scores import Spread
+from plumbline.theory.theorem_check import TheoremCheck
+
+from .losses import BASELINE, spec_of
+
+#: Draws whose mean is taken: a printed digit of a standard deviation needs more than one.
+DRAWS = 8
+
+#: Tokens of a drawn sequence, and entries of the vocabulary that it is drawn from.
+TOKENS = 64
+
+
+@cache
+def document(study: str) -> Study:
+    """The study at the document's own size."""
+    return study_config.load(study, "paper")
+
+
+def model_of(study: str, method: str = BASELINE) -> ModelSpec:
+    """A method's model at the document's size."""
+    return spec_of(document(study), method).model
+
+
+@cache
+def theorems() -> dict[str, TheoremCheck]:
+    """Every statement that is tried, in the document's order, by its short name."""
+    made = [
+        *query_elimination_checks.query_elimination_checks(),
+        *norm_semiconjugacy.checks(),
+        *skip_absorption.checks(),
+    ]
+    return {one.id: one for one in made}
+
+
+def by_formula(model: ModelSpec, length: float = 1.0) -> Spread:
+    """Standard deviations of appendix 8.2 for inputs of a length, not yet divided by sqrt(d_k)."""
+    return initial_scores.expected(width=model.width, heads=model.heads, init_std=model.init_std, length=length)
+
+
+@cache
+def _drawn(width: int, heads: int, init_std: float) -> Spread:
+    sizes = {"width": width, "heads": heads, "init_std": init_std, "length": 1.0}
+    found = [initial_scores.drawn(**sizes, seed=seed) for seed in range(DRAWS)]
+    standard, reduced = ([getattr(one, name) for one in found] for name in ("standard", "reduced"))
+    return Spread(standard=float(np.mean(standard)), reduced=float(np.mean(reduced)))
+
+
+def drawn(model: ModelSpec, length: float = 1.0) -> Spread:
+    """The same of drawn weights and inputs, the mean of several draws. (Scores go by the square of the length.)"""
+    return _drawn(model.width, model.heads, model.init_std).divided(1 / length**2)
+
+
+def first_scores(model: ModelSpec, seed: int = 0) -> torch.Tensor:
+    """Scores (B, H, Q, K) with which a model's first layer starts, before any mask, on a drawn sequence."""
+    small = msgspec.structs.replace(model, layers=1, ffn_width=1, vocabulary=TOKENS, context=TOKENS)
+    decoder = create(small, seed)
+    seen: list[torch.Tensor] = []
+
+    def note(mixer: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> None:
+        seen.append(mixer.scores(given[0], given[1]))
+
+    decoder.blocks[0].attention.mixer.register_forward_pre_hook(note)
+    with torch.no_grad():
+        decoder(torch.randperm(TOKENS, generator=torch.Generator().manual_seed(seed))[None])
+    return seen[0]
+
+
+@cache
+def _first_spread(model: str) -> float:
+    spec = ModelSpec.from_dict(json.loads(model))
+    return float(np.mean([float(first_scores(spec, seed).std()) for seed in range(DRAWS)]))
+
+
+def first_spread(model: ModelSpec) -> float:
+    """The standard deviation of a model's first scores over heads and pairs of tokens, the mean of several draws."""
+    return _first_spread(canonical_json(model.to_dict()))

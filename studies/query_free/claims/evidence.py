@@ -1,0 +1,54 @@
+"""What the query_free study's claims are about; every value notes the runs that gave it.
+
+How near is near: losses match within `SAME` percent (ruling `same_loss`), and a percentage is met within as much; a
+level of loss within a twentieth, since nothing is printed of the held-out text.
+"""
+
+from __future__ import annotations
+
+import math
+
+from plumbline.audit.published import Published
+from plumbline.results.claims import measures
+from plumbline.results.claims.checkers import factor, near
+from plumbline.results.claims.measures import Absent
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Study
+
+from .. import checks
+from ..losses import BASELINE, SAME, SCALE, Counts, Losses, counts, spec_of
+
+LEVEL, PERCENT = factor(1.05), near(SAME)
+
+
+class Evidence(measures.Evidence):
+    """Accessors raise `Absent` where a run gave no value: the claim then has none here."""
+
+    def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
+        super().__init__(frames, study, published)
+        self.losses = Losses(frames, study)
+
+    def spec(self, method: str) -> RunSpec:
+        """A method's run at the document's own size."""
+        return spec_of(checks.document(self.study.code), method)
+
+    def counts(self, method: str) -> Counts:
+        """Its parameters there."""
+        return counts(self.spec(method).model)
+
+    def loss(self, method: str) -> float:
+        """The final held-out loss of a method's run.
+
+        Raises:
+            Absent: the run is missing or diverged.
+        """
+        found, word = self.losses.loss(method), self.losses.word(method)
+        self.used |= set(self.losses.keys(method)) if word != MISSING else set()
+        if math.isnan(found):
+            raise Absent(word or MISSING, self.losses.key(method) or f"{SCALE}/{method}")
+        return found
+
+    def percent(self, method: str, other: str = BASELINE) -> float:
+        """By how much a method's loss is above another one's, in percent of that."""
+        return 100 * (self.loss(method) / self.loss(other) - 1)

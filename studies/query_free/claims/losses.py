@@ -1,0 +1,129 @@
+"""Claims of Table 2 and section 5.1 about final losses, and of sections 5.1 and 6 about runs that no table has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, Verdict, number, order
+from plumbline.results.claims.measures import Measures, Values
+
+from ..losses import (
+    BASELINE,
+    CONFIGURATIONS,
+    IDENTITY,
+    LARGE_MLP,
+    SAME,
+    SMALL_D,
+    SMALL_MLP,
+    smallest_rate,
+)
+from .evidence import LEVEL, PERCENT, Evidence
+
+MEASURES = Measures()
+
+#: Claim of a percentage -> its configuration.
+PERCENTAGES = {
+    "pct_small_mlp": SMALL_MLP,
+    "pct_small_d": SMALL_D,
+    "pct_wq_identity": IDENTITY,
+    "pct_large_mlp": LARGE_MLP,
+}
+
+
+#: What of a column of Table 2 a run gave; the rest is of the configuration, which has it from the document.
+FROM_RUNS = ("val_loss", "vs_baseline_pct")
+
+
+def column(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    """As numbers; but where nothing that a run gave agrees, sizes and rates that do cannot make it partly so."""
+    verdict, why = number(claim, measured)
+    values = {name: value for name, value in measured.values.items() if name in FROM_RUNS}
+    if verdict == "partly" and number(claim, replace(measured, values=values))[0] == "not reproduced":
+        return "not reproduced", why
+    return verdict, why
+
+
+@MEASURES.of(*(f"t2_{method}" for method in CONFIGURATIONS), compare=column)
+def t2(e: Evidence, claim: Claim) -> Values:
+    """A column of Table 2: sizes and rates at the document's size, and what the run gave."""
+    method = claim.id.removeprefix("t2_")
+    spec, sizes = e.spec(method), e.counts(method)
+    values = {
+        "total_params_m": sizes.total / 1e6,
+        "non_emb_params_m": sizes.body / 1e6,
+        "mlp_mult": spec.model.ffn_width / spec.model.width,
+        "peak_lr": spec.optimizer.learning_rate,
+        "min_lr": smallest_rate(spec),
+        "val_loss": e.loss(method),
+    }
+    if method != BASELINE:
+        values["vs_baseline_pct"] = e.percent(method)
+    return Measured(values=values, near={"val_loss": LEVEL, "vs_baseline_pct": PERCENT})
+
+
+@MEASURES.of("match_baseline")
+def match_baseline(e: Evidence, claim: Claim) -> Values:
+    """The same loss within what counts as the same, of fewer parameters."""
+    percent, mine, theirs = e.percent(IDENTITY), e.counts(IDENTITY).body, e.counts(BASELINE).body
+    shown = {"reduced": e.loss(IDENTITY), "baseline": e.loss(BASELINE), "percent": percent}
+    return Measured(holds=abs(percent) <= SAME and mine < theirs, shown=shown)
+
+
+@MEASURES.of("best_large_mlp")
+def best_large_mlp(e: Evidence, claim: Claim) -> Values:
+    """Below the baseline, which has as many parameters, and lowest of the five."""
+    found = {method: e.loss(method) for method in CONFIGURATIONS}
+    percent = e.percent(LARGE_MLP)
+    equal = e.counts(LARGE_MLP).body == e.counts(BASELINE).body
+    lowest = min(found, key=found.__getitem__) == LARGE_MLP
+    shown = {"reduced_large": found[LARGE_MLP], "baseline": found[BASELINE], "percent": percent}
+    return Measured(holds=lowest and percent < -SAME and equal, shown=shown)
+
+
+@MEASURES.of("small_baselines_worse")
+def small_baselines_worse(e: Evidence, claim: Claim) -> Values:
+    found = {method: e.percent(method) for method in (SMALL_MLP, SMALL_D)}
+    shown = {method: e.loss(method) for method in (BASELINE, SMALL_MLP, SMALL_D)}
+    return Measured(holds=min(found.values()) > SAME, shown=shown)
+
+
+@MEASURES.of("val_order", compare=order("order"))
+def val_order(e: Evidence, claim: Claim) -> Values:
+    """From the lowest loss; two that are printed with one loss keep the printed order if they match here."""
+    found = {method: e.loss(method) for method in CONFIGURATIONS}
+    ranked = sorted(found, key=found.__getitem__)
+    at = sorted((ranked.index(IDENTITY), ranked.index(BASELINE)))
+    if abs(e.percent(IDENTITY)) <= SAME and at[1] == at[0] + 1:
+        ranked[at[0]], ranked[at[1]] = IDENTITY, BASELINE
+    return Measured(values={"order": ranked}, shown={"loss": [found[method] for method in ranked]})
+
+
+@MEASURES.of(*PERCENTAGES, near=PERCENT)
+def percentage(e: Evidence, claim: Claim) -> Values:
+    return {"pct": e.percent(PERCENTAGES[claim.id])}
+
+
+def higher(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    """A loss that is said to be worse: by more than counts as the same, or at least on that side."""
+    percent = measured.shown["percent"]
+    if percent > SAME:
+        return "reproduced", f"worse by {percent:.2f} %"
+    if percent > 0:
+        return "partly", f"worse by {percent:.2f} %, which counts as the same"
+    return "not reproduced", "no worse"
+
+
+@MEASURES.of("deep_decay_helps", compare=higher)
+def deep_decay_helps(e: Evidence, claim: Claim) -> Values:
+    """The reduced model with a floor of a tenth against itself with the printed one."""
+    return Measured(shown={"percent": e.percent("wq_identity_floor_tenth", IDENTITY)})
+
+
+@MEASURES.of("weight_decay_range")
+def weight_decay_range(e: Evidence, claim: Claim) -> Values:
+    """The higher end of the range against the lower one; "slightly" asks for no more than the side."""
+    percent = e.percent("wq_identity_decay_0p025", IDENTITY)
+    ends = {"lo": "wq_identity_decay_0p025", "hi": IDENTITY}
+    tried = all(e.spec(method).optimizer.weight_decay == claim.values[end] for end, method in ends.items())
+    return Measured(holds=tried and percent > 0, shown={"percent": percent})

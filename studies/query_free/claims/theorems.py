@@ -1,0 +1,89 @@
+"""Claims of the theory (sections 3 and 4, appendices 8.3 and 8.5), on random weights: with their premises, and without.
+
+A statement whose outputs are as close without a premise as with it would be reproduced by a check that cannot fail; so
+both count (`TheoremCheck.holds`).
+"""
+
+from __future__ import annotations
+
+import math
+
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, Verdict, number
+from plumbline.results.claims.measures import Measures, Values
+from plumbline.theory import norm_semiconjugacy
+
+from .. import checks
+from ..losses import BASELINE
+from .evidence import Evidence
+
+MEASURES = Measures()
+
+ARITHMETIC = {"scope": "arithmetic"}
+
+#: Claim -> the statements that it makes.
+STATEMENTS = {
+    "single_layer_free_lunch": ("thm_4_1",),
+    "attn_skip_only": ("thm_4_2_untied", "thm_4_2_tied"),
+    "weight_shared": ("thm_4_3",),
+    "block_diag_invariance": ("prop_4_2",),
+    "tied_untie": ("remark_4",),
+    "skip_absorption": ("thm_8_4_if", "thm_8_4_only_if"),
+    "ln_semiconjugacy": ("lemma_8_2",),
+}
+
+#: Widths of random matrices, and by what factor a quantity of order d^(-1/2) may seem to grow over them.
+WIDTHS, GROWTH = (48, 192, 768), 2.0
+
+
+@MEASURES.of(*STATEMENTS, **ARITHMETIC)
+def statement(e: Evidence, claim: Claim) -> Values:
+    """Outputs equal with all premises, and apart without any one of them."""
+    made = [checks.theorems()[name] for name in STATEMENTS[claim.id]]
+    shown: dict[str, float] = {"residual": max(one.residual for one in made)}
+    without = [broken.residual for one in made for broken in one.broken]
+    if without:
+        shown["least without a premise"] = min(without)
+    if claim.id == "block_diag_invariance":
+        model = e.spec(BASELINE).model
+        shown["dimensions a layer"] = model.heads * model.head_width**2
+    return Measured(holds=all(one.holds for one in made), shown=shown)
+
+
+@MEASURES.of("single_head", **ARITHMETIC)
+def single_head(e: Evidence, claim: Claim) -> Values:
+    """How many of four matrices are left where the products of two and two do as well."""
+    made = checks.theorems()["prop_4_1"]
+    return Measured(values={"full": 4, "reduced": 2} if made.holds else {"full": 2, "reduced": 4}, shown=_shown(made))
+
+
+def _shown(made: checks.TheoremCheck) -> dict[str, float]:
+    return {"residual": made.residual}
+
+
+def both(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    """The printed range and the printed order of the largest value; they contradict each other."""
+    inside, grown = number(claim, measured)[0] == "reproduced", measured.shown["growth"]
+    order = grown <= GROWTH
+    why = f"squares {'as' if inside else 'not as'} printed; (largest - 1) sqrt(d) grows by {grown:.2g} over the widths"
+    verdict: Verdict = "reproduced" if inside and order else "partly" if inside or order else "not reproduced"
+    return verdict, why
+
+
+@MEASURES.of("sigma_max_random", compare=both, **ARITHMETIC)
+def sigma_max_random(e: Evidence, claim: Claim) -> Values:
+    """Squares of singular values at the largest width; and whether the largest is 1 up to something like d^(-1/2)."""
+    drawn = {width: norm_semiconjugacy.gaussian_singular_values(width, 0) for width in WIDTHS}
+    apart = [abs(float(drawn[width][0]) - 1) * math.sqrt(width) for width in (WIDTHS[0], WIDTHS[-1])]
+    squares = drawn[WIDTHS[-1]] ** 2
+    values = {"range": [float(squares.min()), float(squares.max())]}
+    shown = {"largest": float(drawn[WIDTHS[-1]][0]), "growth": apart[1] / apart[0]}
+    return Measured(values=values, near=lambda printed, got: abs(printed - got) <= 0.1, shown=shown)
+
+
+MEASURES.untested(
+    {
+        "albert_18x": "about the literature, not about these runs",
+        "skipless_5x": "about the literature, not about these runs",
+    }
+)

@@ -1,0 +1,95 @@
+"""Claims about an MLP with a skip that stands in for one in another basis: appendix 8.4 and Figure 2.
+
+Errors and cosines are read at every width; a range is met if all widths lie in it, up to half a unit of its ends.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from plumbline.audit.published import Claim
+from plumbline.results.claims.checkers import Measured, Verdict, factor, half_unit, near
+from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.runs.finished_runs import MISSING
+
+from ..transfer import ANGLE, COSINE, DISTANCE, ERROR, LINEAR, MLP, NAME, finals
+from .evidence import Evidence
+
+MEASURES = Measures()
+
+#: An error grows with the width if at the largest it is more than this much above that at the smallest.
+GROWN = 0.1
+
+
+def _read(e: Evidence) -> pd.DataFrame:
+    """The measurement's end, by width.
+
+    Raises:
+        Absent: it was not made.
+    """
+    found, key = finals(e.frames), e.frames.measured_key(NAME)
+    if found is None:
+        raise Absent(MISSING, key)
+    e.used.add(key)
+    return found
+
+
+def _values(e: Evidence, arm: str, quantity: str) -> list[float]:
+    return [float(value) for value in _read(e)[arm, quantity]]
+
+
+def within(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    """Every width inside the printed range, for each of the arms."""
+    apart = []
+    for arm, (low, high) in claim.values.items():
+        room = half_unit(low)
+        if not all(low - room <= value <= high + room for value in measured.values[arm]):
+            apart.append(arm)
+    if not apart:
+        return "reproduced", "both in the printed ranges"
+    return ("partly" if len(apart) == 1 else "not reproduced"), f"outside its range: {', '.join(apart)}"
+
+
+@MEASURES.of("mlp_transfer_error", compare=within)
+def mlp_transfer_error(e: Evidence, claim: Claim) -> Values:
+    return Measured(values={arm: [100 * value for value in _values(e, arm, ERROR)] for arm in (MLP, LINEAR)})
+
+
+@MEASURES.of("mlp_transfer_cos")
+def mlp_transfer_cos(e: Evidence, claim: Claim) -> Values:
+    cosine, angle = (_mean(_values(e, MLP, quantity)) for quantity in (COSINE, ANGLE))
+    return Measured(values={"cos": cosine, "deg": angle}, near={"cos": near(0.0005), "deg": factor(1.25)})
+
+
+def about_and_above(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    """The MLP's distance about the printed one, the linear map's above its."""
+    about = all(near(half_unit(claim.values[MLP]))(claim.values[MLP], value) for value in measured.values[MLP])
+    above = all(value > claim.values[LINEAR] for value in measured.values[LINEAR])
+    why = (
+        f"{MLP} {'about' if about else 'not about'}, {LINEAR} {'above' if above else 'not above'} the printed distance"
+    )
+    return ("reproduced" if about and above else "partly" if about or above else "not reproduced"), why
+
+
+@MEASURES.of("mlp_transfer_cosdist", compare=about_and_above)
+def mlp_transfer_cosdist(e: Evidence, claim: Claim) -> Values:
+    return Measured(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)})
+
+
+@MEASURES.of("mlp_transfer_factor")
+def mlp_transfer_factor(e: Evidence, claim: Claim) -> Values:
+    """The mean over widths of one error over the other."""
+    pairs = zip(_values(e, LINEAR, ERROR), _values(e, MLP, ERROR), strict=True)
+    return {"ratio": _mean([linear / mlp for linear, mlp in pairs])}
+
+
+@MEASURES.of("mlp_transfer_dim")
+def mlp_transfer_dim(e: Evidence, claim: Claim) -> Values:
+    """The error at the largest width against that at the smallest; the widths are the printed ones."""
+    errors, widths = _values(e, MLP, ERROR), [int(width) for width in _read(e).index]
+    holds = widths == claim.values["h"] and errors[-1] <= (1 + GROWN) * errors[0]
+    return Measured(holds=holds, shown={"h": widths, "error_pct": [100 * error for error in errors]})
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,138 @@
+"""Figure 1: held-out loss over training, and how far each configuration is from the baseline at every evaluation.
+
+Source: query_free study, Figure 1 (section 5.1), which has the first of the two panels. Printed are the final losses
+alone.
+"""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
+from plumbline.specs.study_config import Study
+
+from ..losses import (
+    BASELINE,
+    IDENTITY,
+    LARGE_MLP,
+    SCALE,
+    SMALL_D,
+    SMALL_MLP,
+    Losses,
+    counts,
+    spec_of,
+)
+
+#: The baselines warm and black, the reduced models cold.
+COLOURS = {
+    SMALL_MLP: style.ORANGE,
+    SMALL_D: style.RED,
+    BASELINE: style.BLACK,
+    IDENTITY: style.BLUE,
+    LARGE_MLP: style.GREEN,
+}
+
+#: The share of training from which on there is room for the curves.
+SHOWN = 0.1
+
+
+@styled
+def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
+    """Left the losses, right their distance from the baseline's in percent; diamonds are the printed final losses."""
+    losses = Losses(frames, study)
+    printed = published.table("table2", key="config_id")["val_loss_60k"].astype(float)
+    curves = {method: held_out(losses, method) for method in COLOURS}
+    figure = Figure(figsize=(style.PAGE, 3.6))
+    left, right = figure.subplots(1, 2)
+    steps = spec_of(study, BASELINE).train.steps
+    absent, rows = [], []
+    for method, curve in curves.items():
+        if curve.empty:
+            outcome = losses.outcome(method)
+            words = outcome if outcome == MISSING else f"{outcome} before a held-out loss"
+            absent.append(f"{study.label(method)} ({words})")
+        apart = 100 * (curve / curves[BASELINE].reindex(curve.index) - 1)
+        for axes, line in ((left, curve), (right, apart)):
+            _draw(axes, line, method, diverged=losses.outcome(method) == DIVERGED)
+        rows += [
+            {"run": losses.key(method), "config": method, "source": "reproduced", "step": int(step)}
+            | {"validation_loss": float(loss), "percent": float(apart[step])}
+            for step, loss in curve.items()
+        ]
+        final = {"validation_loss": printed[method], "percent": 100 * (printed[method] / printed[BASELINE] - 1)}
+        rows.append({"run": "", "config": method, "source": "published", "step": steps} | final)
+    frame = pd.DataFrame(rows)
+    # Losses of another text and tokenizer are no neighbours of the printed ones; distances in percent may be.
+    ours, printed_rows = frame[frame["source"] == "reproduced"], frame[frame["source"] == "published"]
+    _limits(left, ours if len(ours) else frame, "validation_loss", SHOWN * steps)
+    _limits(right, frame, "percent", SHOWN * steps)
+    for axes, column in ((left, "validation_loss"), (right, "percent")):
+        _marks(axes, printed_rows, column)
+    right.axhline(0, color=style.GREY, linewidth=0.6, zorder=1)
+    left.set_ylabel("validation loss (nats per token)")
+    right.set_ylabel("loss against the baseline's (%)")
+    for axes in (left, right):
+        axes.set_xlim(0, steps)
+        axes.set_xlabel("training step")
+        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
+    style.name_preset(left, study, "Validation loss over training", SCALE)
+    right.set_title("The same, against the baseline\n", fontsize=8.5)
+    style.note_absent(left, absent)
+    _legend(figure, study)
+    return Picture(figure, frame.assign(preset=study.preset_named))
+
+
+def held_out(losses: Losses, method: str) -> pd.Series:
+    """Step -> held-out loss of a run's evaluations that gave a number."""
+    key = losses.key(method)
+    if key is None:
+        return pd.Series(dtype=float)
+    metrics = losses.frames.metrics(key)
+    mine = metrics[metrics["split"] == "validation"].set_index("step")["loss"].astype(float)
+    return mine[np.isfinite(mine)].sort_index()
+
+
+def _draw(axes: Axes, line: pd.Series, method: str, *, diverged: bool) -> None:
+    zorder = 4 if method == BASELINE else 3
+    axes.plot(line.index, line.to_numpy(), color=COLOURS[method], zorder=zorder)
+    if diverged and len(line):
+        mark = {"markersize": 8, "markeredgewidth": 2, "zorder": 5}
+        axes.plot(line.index[-1], line.iloc[-1], "x", color=COLOURS[method], **mark)
+
+
+def _marks(axes: Axes, printed: pd.DataFrame, column: str) -> None:
+    """What is printed, where the axes reach it."""
+    low, high = axes.get_ylim()
+    for row in printed[printed[column].between(low, high)].itertuples():
+        mark = {"mfc": "none", "mec": COLOURS[row.config], "ms": 5, "clip_on": False, "zorder": 6}
+        axes.plot(row.step, getattr(row, column), "D", **mark)
+
+
+def _limits(axes: Axes, frame: pd.DataFrame, column: str, start: float) -> None:
+    """Room for what comes after `start`: a long run's steep beginning is alike for all."""
+    late = frame[(frame["step"] >= start) & frame[column].notna()]
+    low, high = late[column].min(), late[column].max()
+    room = 0.06 * (high - low) or 0.1
+    axes.set_ylim(low - room, high + room)
+
+
+def _legend(figure: Figure, study: Study) -> None:
+    handles = []
+    for method, colour in COLOURS.items():
+        body = counts(spec_of(study, method).model).body
+        handles.append(Line2D([], [], color=colour, label=f"{study.label(method)} ({_millions(body)})"))
+    hollow = {"marker": "D", "linestyle": "none", "mfc": "none", "mec": style.GREY, "ms": 5}
+    handles.append(Line2D([], [], label="printed, at 60k steps of the document's sizes", **hollow))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7)
+
+
+def _millions(count: int) -> str:
+    return f"{count / 1e6:.2f}M"

@@ -1,0 +1,100 @@
+"""Figure 2: how well an MLP with a skip stands in for one in another basis, beside the best linear map, by width.
+
+Source: query_free study, Figure 2 (appendix 8.4), of which ranges and two distances are printed.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.specs.study_config import Study
+
+from ..transfer import DISTANCE, ERROR, LINEAR, MLP, finals
+
+COLOURS = {MLP: style.BLUE, LINEAR: style.ORANGE}
+LABELS = {MLP: "MLP with a skip, fitted", LINEAR: "linear map, ridge regression"}
+
+#: Panel -> quantity, by what it is multiplied, title and axis.
+PANELS = {
+    "error": (ERROR, 100.0, "Relative L2 error", "relative L2 error (%)"),
+    "distance": (DISTANCE, 1.0, "Mean cosine distance", "1 - mean cosine"),
+}
+
+#: The linear map's error without a sample, by its closed form.
+EXACT = "exact_relative_l2"
+
+
+@styled
+def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
+    """Errors left, cosine distances right; bands and dashes are printed, hollow marks the best linear map of all."""
+    found = finals(frames)
+    figure = Figure(figsize=(style.PAGE, 3.3))
+    axes = dict(zip(PANELS, figure.subplots(1, 2), strict=True))
+    rows = []
+    for panel, (quantity, times, title, label) in PANELS.items():
+        one = axes[panel]
+        if found is None:
+            style.note_absent(one, [f"the measurement ({MISSING})"])
+        else:
+            for arm, colour in COLOURS.items():
+                line = times * found[arm, quantity]
+                one.plot(line.index, line.to_numpy(), "o-", color=colour, ms=4.5, zorder=4)
+                rows += [_point(panel, arm, "reproduced", h, value) for h, value in line.items()]
+        one.set_title(title + "\n", fontsize=8.5)
+        one.set_xlabel("width h")
+        one.set_ylabel(label)
+    if found is not None:
+        exact = 100 * found[LINEAR, EXACT]
+        mark = {"mfc": "none", "mec": style.BLACK, "ms": 8, "zorder": 3}
+        axes["error"].plot(exact.index, exact.to_numpy(), "s", label="best linear map, closed form", **mark)
+        rows += [_point("error", "best linear map", "closed form", h, value) for h, value in exact.items()]
+        for one in axes.values():
+            one.set_xticks(list(found.index))
+            one.margins(x=0.12)
+    rows += _printed(axes, published)
+    for one in axes.values():
+        one.set_ylim(0, 1.04 * one.get_ylim()[1])
+    axes["error"].set_title(f"{PANELS['error'][2]}\npreset {study.preset}{_sizes(study)}", fontsize=8.5)
+    _legend(figure, axes["error"])
+    columns = ["panel", "line", "source", "h", "value"]
+    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset))
+
+
+def _point(panel: str, line: str, source: str, h: object, value: float) -> dict[str, object]:
+    return {"panel": panel, "line": line, "source": source, "h": h, "value": float(value)}
+
+
+def _printed(axes: dict[str, Axes], published: Published) -> list[dict[str, object]]:
+    """The printed ranges of errors as bands, the printed distances as dashes; of no single width."""
+    rows = []
+    errors, distances = published.claim("mlp_transfer_error"), published.claim("mlp_transfer_cosdist")
+    for arm, colour in COLOURS.items():
+        low, high = errors[arm]
+        axes["error"].axhspan(low, high, color=colour, alpha=0.15, linewidth=0, zorder=1)
+        axes["distance"].axhline(distances[arm], color=colour, linestyle=(0, (4, 2)), linewidth=1.0, zorder=2.5)
+        rows += [_point("error", arm, "published", None, end) for end in (low, high)]
+        rows.append(_point("distance", arm, "published", None, distances[arm]))
+    place = {"transform": axes["distance"].get_yaxis_transform(), "fontsize": 7, "va": "bottom", "ha": "right"}
+    axes["distance"].text(0.99, distances[LINEAR], "printed: above", color=COLOURS[LINEAR], **place)
+    axes["distance"].text(0.99, distances[MLP], "printed: about", color=COLOURS[MLP], **place)
+    return rows
+
+
+def _sizes(study: Study) -> str:
+    """How the experiment was cut down, where it was."""
+    options = study.sheet.get("measurements", {}).get("basis_transfer", {}).get(study.preset)
+    return f" · {options['steps']:,} steps of {options['batch']:,}" if options else ""
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    drawn, _ = axes.get_legend_handles_labels()
+    lines = [axes.plot([], [], "o-", color=colour, ms=4.5, label=LABELS[arm])[0] for arm, colour in COLOURS.items()]
+    bands = [Patch(color=style.GREY, alpha=0.25, linewidth=0, label="printed range")]
+    figure.legend(handles=[*lines, *drawn, *bands], loc="outside lower center", ncols=4, fontsize=7)

@@ -1,0 +1,108 @@
+"""Figure 2's experiment: an MLP with a skip fitted to one in another basis, and the best linear map beside it.
+
+Source: query_free study, appendix 8.4. What is fitted to what: `plumbline.theory.basis_transfer`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import pandas as pd
+import torch
+from msgspec import Meta, Struct
+
+from plumbline.specs.spec import Count, Fraction, Positive, convert
+from plumbline.specs.study_config import Study
+from plumbline.theory.basis_transfer import Fit, Target, best_linear, draw_target, fit_mlp, inputs, readings, ridge
+
+#: arm, step (None: it has none), quantity, value.
+Row = tuple[str, int | None, str, float]
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of `measurements.basis_transfer` in the study's YAML, by preset.
+
+    `widths` are the document's h. `samples` held-out points are what everything is read on; `ridge_samples` points are
+    what the linear map is fitted on, with strength `ridge`. The others are those of `Fit`.
+    """
+
+    widths: Annotated[tuple[Count, ...], Meta(min_length=1)]
+    seeds: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)]
+    steps: Count
+    batch: Count
+    learning_rate: Positive
+    weight_decay: Fraction
+    gradient_clip: Positive
+    ridge: Fraction
+    ridge_samples: Count
+    samples: Count
+    readings: Count = 10
+    tf32: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("widths", "seeds"):
+            given = getattr(self, name)
+            if len(set(given)) < len(given):
+                raise ValueError(f"`{name}` names one of {list(given)} twice")
+
+    @property
+    def fit(self) -> Fit:
+        """How the MLP is fitted."""
+        return Fit(
+            steps=self.steps,
+            batch=self.batch,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            gradient_clip=self.gradient_clip,
+            readings=min(self.readings, self.steps),
+            tf32=self.tf32,
+        )
+
+
+def basis_transfer(study: Study, options: dict[str, Any], say: Callable[[str], None]) -> pd.DataFrame:
+    """One row for each quantity that was read: h, seed, arm (mlp or linear), step, quantity, value.
+
+    Quantities are those of `plumbline.theory.basis_transfer.Readings`. The linear map has no step; beside what is read
+    of it on the held-out points stand `exact_relative_l2`, `exact_relative_l2_intercept` and `exact_cosine_population`:
+    those of the best linear map, by its closed form.
+
+    Raises:
+        PlumblineError: an option is unknown, missing or cannot be meant; the fit diverged.
+    """
+    where = f"studies/{study.name}/study.yaml: measurements.basis_transfer.{study.preset}"
+    chosen: Options = convert(Options, options, where)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    rows: list[tuple[int, int, *Row]] = []
+    for width, seed in itertools.product(chosen.widths, chosen.seeds):
+        target = draw_target(width, seed, device)
+        held = list(inputs(width, seed, "held out", device, samples=chosen.samples))
+        for row in itertools.chain(_linear(target, chosen, seed, held), _mlp(target, chosen, seed, held)):
+            rows.append((width, seed, *row))
+            arm, step, quantity, value = row
+            if quantity == "relative_l2":
+                at = "" if step is None else f", step {step}/{chosen.steps}"
+                say(f"h {width}, seed {seed}, {arm} on {device}{at}: relative L2 error {value:.4f}")
+    frame = pd.DataFrame.from_records(rows, columns=["h", "seed", "arm", "step", "quantity", "value"])
+    return frame.astype({"step": "Int64"})
+
+
+def _linear(target: Target, chosen: Options, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
+    points = inputs(target.width, seed, "ridge", held[0].device, samples=chosen.ridge_samples)
+    map_DD = ridge(((x_ND, target(x_ND)) for x_ND in points), chosen.ridge)
+    found = asdict(readings((x_ND.double() @ map_DD.T, target(x_ND)) for x_ND in held))
+    yield from _rows("linear", None, found.items())
+    exact = best_linear(target)
+    for name in ("relative_l2", "relative_l2_intercept", "cosine_population"):
+        yield "linear", None, f"exact_{name}", getattr(exact, name)
+
+
+def _mlp(target: Target, chosen: Options, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
+    for step, found in fit_mlp(target, chosen.fit, seed, held):
+        yield from _rows("mlp", step, asdict(found).items())
+
+
+def _rows(arm: str, step: int | None, found: Iterable[tuple[str, float]]) -> Iterator[Row]:
+    return ((arm, step, quantity, value) for quantity, value in found)

@@ -1,0 +1,102 @@
+"""Initial scores: how far they spread before training, as the document derives it and as its models start.
+
+Source: query_free study, section 5.1 and appendix 8.2. Not a table of the document.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import beside, labels, ours
+from plumbline.results.tables.table import Cell, Column, Table, from_print
+from plumbline.specs.study_config import Study
+
+from .. import checks
+from ..layout import finished
+from ..losses import BASELINE, IDENTITY, divisor
+
+SOURCE = "plumbline.studies.query_free.checks, at the sizes of the paper preset"
+
+#: The baseline, the reduced model, and the two other readings of its scale.
+METHODS = (BASELINE, "wq_identity_unscaled", IDENTITY, "wq_identity_matched")
+
+COLUMNS = [
+    *labels("scores", "Scores"),
+    Column(name="inputs", header="inputs", kind="label"),
+    *beside("formula", "by the formula", ".4f", narrow=True),
+    ours("drawn", "of drawn weights", ".4f"),
+    ours("layer", "of a first layer", ".4f", narrow=True),
+    Column(name="preset", header="preset", kind="fact", readable=False),
+]
+
+
+def initial_scores(frames: RunFrames, study: Study, published: Published) -> Table:
+    """The document's derivation, then the scores of its models, at its sizes whatever the preset."""
+    rows = [*_derived(study, published), *_of_models(study)]
+    return finished(
+        "initial_scores",
+        "Standard deviation of attention scores before training, at the document's sizes.",
+        study,
+        published,
+        key="scores",
+        columns=COLUMNS,
+        rows=[row | {"preset": Cell(study.preset)} for row in rows],
+        notes=[
+            "The document derives its factor for rows of norm 1 and before the division by √d_k; behind a LayerNorm a "
+            "row has the norm √d, and scores are those of the lower rows. The ratio is the same, 1 / (σ √d): it "
+            "belongs to a width and a start, and is 1 at d = 2,500 for σ = 0.02.",
+            "With half the scale the reduced model starts flatter than the baseline, by the tenth that rounding 1.8 to "
+            "2 makes. First layers start a hundredth below the formula: LayerNorm's epsilon beside small embeddings.",
+        ],
+        printed=published.shown("prose"),
+        exact=True,
+    )
+
+
+def _derived(study: Study, published: Published) -> Iterator[dict[str, Cell]]:
+    model, prose = checks.model_of(study.code), published.prose()
+    said, seen = checks.by_formula(model), checks.drawn(model)
+    inputs = "‖x‖ = 1, not divided"
+    yield _row("standard", "learned query", inputs, said.standard, seen.standard, prose["score_std_standard"].text)
+    yield _row("reduced", "W_Q = I", inputs, said.reduced, seen.reduced, prose["score_std_reduced"].text)
+    yield _row("ratio", "W_Q = I over learned", inputs, said.ratio, seen.ratio, prose["score_ratio"].text)
+    inverse = prose["score_ratio_inverse"].text
+    yield _row("inverse", "learned over W_Q = I", inputs, 1 / said.ratio, 1 / seen.ratio, inverse)
+
+
+def _of_models(study: Study) -> Iterator[dict[str, Cell]]:
+    """What a method's first layer starts with; by the formula with rows as long as a LayerNorm makes them."""
+    for method in METHODS:
+        model = checks.model_of(study.code, method)
+        by, length = math.sqrt(model.head_width) * divisor(model), math.sqrt(model.width)
+        learned = method == BASELINE
+        said, seen = (
+            spread.divided(by).standard if learned else spread.divided(by).reduced
+            for spread in (checks.by_formula(model, length), checks.drawn(model, length))
+        )
+        label = study.label(method) + (", scale 1/(2√d_k)" if method == IDENTITY else "")
+        yield _row(method, label, "LayerNorm, divided", said, seen, layer=checks.first_spread(model))
+
+
+def _row(
+    name: str,
+    label: str,
+    inputs: str,
+    said: float,
+    seen: float,
+    printed: str = "not printed",
+    layer: float | None = None,
+) -> dict[str, Cell]:
+    word = "" if layer is not None else "no such layer"
+    return {
+        "scores": Cell(name),
+        "label": Cell(label),
+        "inputs": Cell(inputs),
+        "formula": Cell(said, source=SOURCE),
+        "formula_published": from_print(printed),
+        "drawn": Cell(seen, source=SOURCE),
+        "layer": Cell(layer, source=SOURCE, word=word),
+    }

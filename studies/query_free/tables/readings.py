@@ -1,0 +1,101 @@
+"""Readings: every run beside the baseline and beside the run that it is a variant of.
+
+Not a table of the document, which reports of most of these in words (sections 5.1 and 6) and has not run the others.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, labels, ours
+from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, printed_cells, published_column
+from plumbline.specs.study_config import Study
+
+from ..layout import facts, finished, value
+from ..losses import (
+    BASELINE,
+    SAME,
+    SCALE,
+    Losses,
+    counts,
+    divisor,
+    smallest_rate,
+    spec_of,
+)
+
+#: Group of runs in the study's YAML -> what its runs are beside the five.
+KINDS = {
+    "table2": "Table 2",
+    "nonlinear": "proposed",
+    "readings": "reading",
+    "rates": "rate",
+    "norm_free": "theory",
+}
+
+COLUMNS = [
+    *labels("run", "Run"),
+    Column(name="kind", header="kind", kind="label"),
+    ours("val_loss", "loss", ".4f", narrow=True),
+    published_column("val_loss", "loss", narrow=True),
+    ours("percent", "vs baseline (%)", "+.2f", narrow=True),
+    Column(name="of", header="variant of", kind="label"),
+    ours("percent_of", "vs that (%)", "+.2f", narrow=True),
+    ours("body", "non-embedding (M)", ".3f"),
+    ours("peak_rate", "peak rate", ".3g"),
+    ours("smallest_rate", "smallest rate", ".2g"),
+    ours("weight_decay", "weight decay", ".3g"),
+    ours("divisor", "scores / √d_k over", ".4g"),
+    Column(name="says", header="what it is", kind="label"),
+    *FACTS,
+]
+
+
+def readings(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each run, in the order of the study's groups."""
+    losses, printed = Losses(frames, study), published.table("table2", key="config_id")
+    rows = []
+    for method, kind in _methods(study).items():
+        arm = study.sheet.get("arms", {}).get(method, {})
+        of = arm.get("of", "")
+        row = {"run": Cell(method), "label": Cell(study.label(method)), "kind": Cell(kind), "of": Cell(of)}
+        row |= {"says": Cell(arm.get("note", "Table 2.").strip()), **_settings(study, method)}
+        row |= {"val_loss": value(losses, losses.loss(method), method)}
+        row |= {"percent": _against(losses, method, BASELINE), "percent_of": _against(losses, method, of)}
+        rows.append(row | printed_cells(printed, method, {"val_loss": "val_loss_60k"}) | facts(losses, method))
+    return finished(
+        "readings",
+        f"All runs at {study.scale_label(SCALE)}: other schedules, scales, decays and queries.",
+        study,
+        published,
+        key="run",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            f"One seed: differences below {SAME:.2g} % count as none (ruling same_loss).",
+            "The document compares reduced models at rates that were searched for with baselines at a rate that was "
+            "not; rows of the kind `rate` have both under the same schedules.",
+        ],
+        printed=published.shown("table2"),
+    )
+
+
+def _methods(study: Study) -> dict[str, str]:
+    """Method -> kind, in the order of the groups."""
+    return {run.spec.method: KINDS[group] for group in KINDS for run in study.group(group)}
+
+
+def _against(losses: Losses, method: str, other: str) -> Cell:
+    if not other or method == other:
+        return Cell(None, losses.keys(method), word=REFERENCE)
+    return value(losses, losses.percent(method, other), method, other)
+
+
+def _settings(study: Study, method: str) -> dict[str, Cell]:
+    spec = spec_of(study, method)
+    return {
+        "body": Cell(counts(spec.model).body / 1e6),
+        "peak_rate": Cell(spec.optimizer.learning_rate),
+        "smallest_rate": Cell(smallest_rate(spec)),
+        "weight_decay": Cell(spec.optimizer.weight_decay),
+        "divisor": Cell(divisor(spec.model)),
+    }

@@ -1,0 +1,125 @@
+"""Table 1: what each result covers, as printed, beside its numerical check, with its premises and without each of them.
+
+Source: query_free study, Table 1; sections 4.1 to 4.4 and 6, appendices 8.3 to 8.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import ours
+from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.specs.study_config import Study
+from plumbline.theory.theorem_check import FAILURE, PREMISES, ROUNDING, TheoremCheck
+
+from .. import checks
+from ..layout import finished
+
+SOURCE = "plumbline.studies.query_free.checks, on random weights"
+
+#: Words of the printed table, as it spells them.
+SIGNS = {
+    "yes": "✓",
+    "no": "×",
+    "indep": "Indep.",
+    "post_training_yes_during_training_no": "✓ post-training, × during training",
+}
+
+#: Sections whose row is of an experiment -> where that is.
+ELSEWHERE = {"8.4": "figure 2", "5.1": "table 2"}
+
+#: Why a row without a check has no residual.
+NO_ROW = "no row"
+
+HEADERS = ("norm", "skips", "heads", "layers", "weight decay")
+
+COLUMNS = [
+    Column(name="check", header="Result", kind="label", readable=False, narrow=True),
+    Column(name="label", header="Result", kind="label", once=True),
+    Column(name="section", header="section", kind="label", once=True),
+    Column(name="source", header="source", kind="label", once=True),
+    Column(name="without", header="without", kind="label"),
+    ours("residual", "residual", ".1e", narrow=True),
+    Column(name="verdict", header="outputs", kind="reproduced", narrow=True),
+    *(
+        Column(name=f"{name}_published", header=header, kind="published")
+        for name, header in zip(PREMISES, HEADERS, strict=True)
+    ),
+    Column(name="tried", header="tried on", kind="fact", readable=False),
+    Column(name="preset", header="preset", kind="fact", readable=False),
+]
+
+
+def table1(frames: RunFrames, study: Study, published: Published) -> Table:
+    """The printed rows in order, each with the statements of its section; then those that have no row."""
+    printed = published.table("table1", key="section")
+    found = list(checks.theorems().values())
+    rows: list[dict[str, Cell]] = []
+    for section, row in printed.iterrows():
+        covers = {name: _sign(row[name]) for name in PREMISES}
+        mine = [one for one in found if one.section == section]
+        for one in mine:
+            rows += _rows(one, covers)
+        if not mine:
+            rows.append(_elsewhere(str(section), row["result_type"], covers))
+    for one in found:
+        if one.section not in printed.index:
+            rows += _rows(one, dict.fromkeys(PREMISES, NO_ROW))
+    return finished(
+        "table1",
+        "What each result covers, and its check on random weights.",
+        study,
+        published,
+        key="check",
+        columns=COLUMNS,
+        rows=[row | {"preset": Cell(study.preset)} for row in rows],
+        notes=[
+            "A residual is |found - stated| / |stated| of outputs in float64: the largest over shapes and seeds with "
+            f"all premises kept (equal: at most {ROUNDING:g}), the smallest without the one that is named (apart: at "
+            f"least {FAILURE:g}). It is the same at every preset; no model is trained for it.",
+            "Sections, not theorems, name the printed rows: 4.1 holds Propositions 4.1 (one head) and 4.2 (several), "
+            "4.2 to 4.4 hold Theorems 4.1 to 4.3 (ruling table_1_rows).",
+        ],
+        exact=True,
+    )
+
+
+def _sign(word: str) -> str:
+    return SIGNS.get(word, word.replace("_", " "))
+
+
+def _rows(one: TheoremCheck, covers: dict[str, str]) -> Iterator[dict[str, Cell]]:
+    """One row with all premises, and one without each."""
+    holds = one.residual <= one.tolerance
+    yield _row(one.id, one, "", one.residual, "equal" if holds else "NOT EQUAL", covers)
+    for number, broken in enumerate(one.broken, 1):
+        verdict = "apart" if broken.fails else "NOT APART"
+        nothing = dict.fromkeys(PREMISES, "")
+        yield _row(f"{one.id}_without_{number}", one, broken.premise, broken.residual, verdict, nothing)
+
+
+def _row(
+    name: str, one: TheoremCheck, without: str, residual: float, verdict: str, covers: dict[str, str]
+) -> dict[str, Cell]:
+    cells = {
+        "check": Cell(name),
+        "label": Cell(one.statement),
+        "section": Cell(one.section),
+        "source": Cell(one.source),
+        "without": Cell(without),
+        "residual": Cell(residual, source=SOURCE),
+        "verdict": Cell(verdict, source=SOURCE),
+        "tried": Cell(one.tried),
+    }
+    return cells | {f"{premise}_published": Cell(covers[premise]) for premise in PREMISES}
+
+
+def _elsewhere(section: str, kind: str, covers: dict[str, str]) -> dict[str, Cell]:
+    """A printed row of an experiment, which another target is about."""
+    where = ELSEWHERE.get(section, "not checked")
+    cells = {"check": Cell(f"section_{section.replace('.', '_')}"), "label": Cell(f"{kind}, see {where}")}
+    cells |= {"section": Cell(section), "source": Cell(f"sec {section}"), "without": Cell("")}
+    cells |= {"residual": Cell(None, word=where), "verdict": Cell(""), "tried": Cell("")}
+    return cells | {f"{premise}_published": Cell(covers[premise]) for premise in PREMISES}

@@ -1,0 +1,135 @@
+"""Table 2: the five configurations, with their losses, sizes and times, and the queries that section 6 proposes.
+
+Source: query_free study, Table 2 (section 5.1) and section 6.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, printed_cells
+from plumbline.specs.study_config import Study
+
+from ..layout import facts, finished, value
+from ..losses import (
+    BASELINE,
+    CONFIGURATIONS,
+    NONLINEAR,
+    SAME,
+    SCALE,
+    Losses,
+    counts,
+    divisor,
+    smallest_rate,
+    spec_of,
+)
+
+#: Our columns -> the printed table's.
+PRINTED = {
+    "val_loss": "val_loss_60k",
+    "percent": "vs_baseline_pct",
+    "total": "total_params_m",
+    "body": "non_emb_params_m",
+    "ffn_multiple": "mlp_mult",
+    "divisor": "attn_scale_extra_divisor",
+    "head_width": "attn_scale_dk",
+    "weight_decay": "weight_decay",
+    "peak_rate": "peak_lr",
+    "smallest_rate": "min_lr",
+}
+
+COLUMNS = [
+    *labels("config", "Configuration"),
+    *beside("val_loss", "loss", ".4f", narrow=True),
+    *beside("percent", "Δ (%)", "+.2f", narrow=True),
+    *beside("total", "parameters (M)", ".3f"),
+    *beside("body", "non-embedding (M)", ".3f"),
+    ours("body_ratio", "non-embedding / baseline's", ".4f"),
+    ours("step_seconds", "s a step", ".4f"),
+    ours("time_ratio", "time / baseline's", ".3f"),
+    *beside("ffn_multiple", "FFN multiple", ".2f"),
+    *beside("divisor", "scores / √d_k over", ".3g"),
+    *beside("head_width", "d_k", "d"),
+    *beside("weight_decay", "weight decay", ".3g"),
+    *beside("peak_rate", "peak rate", ".3g"),
+    *beside("smallest_rate", "smallest rate", ".3g"),
+    Column(name="learned_query", header="W_Q", kind="fact"),
+    ours("parameters", "parameters", "d", readable=False),
+    ours("wall_seconds", "wall time (s)", ".1f", readable=False),
+    Column(name="device", header="device", kind="fact", readable=False),
+    *FACTS,
+]
+
+
+def table2(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each configuration as printed, then one for each query that the document proposes."""
+    losses, printed = Losses(frames, study), published.table("table2", key="config_id")
+    rows = []
+    for method in (*CONFIGURATIONS, *NONLINEAR):
+        cells = {"config": Cell(method), "label": Cell(study.label(method))}
+        cells |= measured(losses, method) | sizes(study, method)
+        rows.append(cells | printed_cells(printed, method, PRINTED) | facts(losses, method))
+    return finished(
+        "table2",
+        f"The five configurations at {study.scale_label(SCALE)}, and the queries of section 6.",
+        study,
+        published,
+        key="config",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            "Parameters are counted on the modules; non-embedding ones leave out tokens and positions. Δ is the loss "
+            f"over the baseline's, less one. One seed: differences below {SAME:.2g} % count as none (ruling "
+            "same_loss).",
+            "The last two rows are no rows of the document: it proposes such queries and does not run them.",
+            _timed(losses),
+        ],
+    )
+
+
+def measured(losses: Losses, method: str) -> dict[str, Cell]:
+    """What a run gave, itself and against the baseline."""
+    both = (method, BASELINE)
+    seconds, of_baseline = losses.step_seconds(method), losses.step_seconds(BASELINE)
+    alone = {
+        "val_loss": value(losses, losses.loss(method), method),
+        "step_seconds": value(losses, seconds, method),
+        "wall_seconds": value(losses, losses.seconds(method), method),
+        "device": Cell(" and ".join(losses.devices(method)), losses.keys(method)),
+    }
+    if method == BASELINE:
+        reference = Cell(None, losses.keys(method), word=REFERENCE)
+        return alone | {"percent": reference, "time_ratio": reference}
+    return alone | {
+        "percent": value(losses, losses.percent(method), *both),
+        "time_ratio": value(losses, seconds / of_baseline, *both),
+    }
+
+
+def sizes(study: Study, method: str) -> dict[str, Cell]:
+    """What a configuration is, by its spec and its modules."""
+    spec = spec_of(study, method)
+    mine, baseline = counts(spec.model), counts(spec_of(study, BASELINE).model)
+    return {
+        "total": Cell(mine.total / 1e6),
+        "body": Cell(mine.body / 1e6),
+        "body_ratio": Cell(mine.body / baseline.body),
+        "parameters": Cell(mine.total),
+        "ffn_multiple": Cell(spec.model.ffn_width / spec.model.width),
+        "divisor": Cell(divisor(spec.model)),
+        "head_width": Cell(spec.model.head_width),
+        "weight_decay": Cell(spec.optimizer.weight_decay),
+        "peak_rate": Cell(spec.optimizer.learning_rate),
+        "smallest_rate": Cell(smallest_rate(spec)),
+        "learned_query": Cell("yes" if mine.of("query") else "no"),
+    }
+
+
+def _timed(losses: Losses) -> str:
+    """On what runs were timed, and what that is worth."""
+    devices = " and ".join(losses.devices(*CONFIGURATIONS, *NONLINEAR)) or "nothing yet"
+    return (
+        f"Times are each run's own, evaluations and checkpoints included (on {devices}); where runs shared a machine, "
+        "a ratio of two times says little. The document prints none."
+    )

@@ -1,0 +1,20 @@
+"""The transfer study's audit rows: what of its printed numbers follows from others."""
+
+from __future__ import annotations
+
+from plumbline.audit.rows import Ledger
+
+from . import (
+    base_scale,
+    compute,
+    configuration,
+    diagnostics,
+    scales,
+    taxonomy,
+)
+
+
+def audit(ledger: Ledger) -> None:
+    """All rows of the document."""
+    for part in (base_scale, taxonomy, scales, compute, configuration, diagnostics):
+        part.audit(ledger)

@@ -1,0 +1,105 @@
+"""Transfer study: heads and scales, token and pack counts, and the constants of appendix B."""
+
+from __future__ import annotations
+
+import math
+
+from mpmath import iv
+
+from plumbline.audit.expression import function
+from plumbline.audit.functions import between, exp, log, sqrt
+from plumbline.audit.interval import Interval, low
+from plumbline.audit.number import BILLION, exact
+from plumbline.audit.rows import Ledger
+
+from . import sizes
+
+
+def audit(ledger: Ledger) -> None:
+    """All rows that follow from the stated configuration."""
+    heads_and_scales(ledger)
+    tokens(ledger)
+    initial_values(ledger)
+
+
+def heads_and_scales(ledger: Ledger) -> None:
+    """Head counts that two sections print differently, and what "3B" means."""
+    check, copy, prose = ledger.check, ledger.copy, ledger.prose
+    heads = prose("heads")
+    check("head_width", f"head width at {heads} heads", "B.6", prose("head_width"), prose("hidden") / heads)
+    what, where = "{} in appendix D are those of section 3.2", "sec 3.2, App D"
+    copy("heads", what.format("heads"), where, prose("heads_app_d"), heads)
+    printed, original = prose("key_value_groups_app_d"), prose("key_value_heads")
+    copy("key_value_groups", what.format("key/value groups"), where, printed, original)
+    base, large, literal = (make(ledger.settings) for make in (sizes.base, sizes.large, sizes.large_as_printed))
+    billions = prose("parameters_large_b")
+    what = (
+        f"{literal.layers} layers of width {literal.width} with all else identical (FFN {literal.ffn_width}), billions"
+    )
+    check("size_3b_as_printed", what, "sec 3.2", billions, exact(literal.total(), "counted_parameters") / BILLION)
+    what, total = f"the same with the FFN scaled to {large.ffn_width}", exact(large.total(), "counted_parameters")
+    check("size_3b_scaled", what, "sec 3.2", billions, total / BILLION, basis="other reading")
+    what = f"cost of 3B over 1.2B at equal tokens, by parameters (FFN {large.ffn_width})"
+    ratio = exact(large.total(), "counted_large") / exact(base.total(), "counted_base")
+    check("cost_parameters", what, "sec 5.1", prose("sweep_cost_ratio"), ratio, basis="other reading")
+
+
+def tokens(ledger: Ledger) -> None:
+    """Training tokens and packs."""
+    check, prose, packs = ledger.check, ledger.prose, ledger.table("data_packs")
+    steps, exponent, context = prose("steps"), prose("log2_tokens_per_step"), prose("context")
+    consistent = ledger.settings.whole("budget", "tokens_per_step_consistent_log2")
+    for name, where in (("tokens_b", "sec 3.2"), ("tokens_3b_b", "sec 5.1")):
+        what = f"{int(steps.text):,} steps of 2^{{}} tokens, in billions"
+        check(name, what.format(exponent), where, prose(name), steps * 2**exponent / BILLION)
+        half = steps * exact(2**consistent, "per_step") / BILLION
+        check(f"{name}_half", what.format(consistent), where, prose(name), half, basis="other reading")
+    for pack in packs.rows:
+        sequences, shards = packs[pack, "sequences"].exactly(), packs[pack, "shards"].exactly()
+        what, total = f"tokens of the pack {pack}, in billions", sequences * context / BILLION
+        check(f"pack_{pack}", what, "App A", packs[pack, "tokens_b"], total)
+        check(
+            f"discarded_{pack}",
+            f"share of {pack} that packing trims, if each shard loses less than a sequence",
+            "App A",
+            packs[pack, "discarded_pct"],
+            between(0, 100 * shards * (context - 1) / (sequences * context)),
+            basis="other reading",
+        )
+    subset, superset = packs.rows
+    # That all shards but a pack's last are of one length is the usual form of a pack; the text does not say it.
+    sequences, others, shards = (
+        packs[pack, column].exactly()
+        for pack, column in ((superset, "sequences"), (subset, "sequences"), (subset, "shards"))
+    )
+    check(
+        "shards_superset",
+        f"shards of {superset}, if its shards are as long as those of {subset}",
+        "App A",
+        packs[superset, "shards"].exactly(),
+        shards_at_one_length(sequences, others, shards),
+        basis="other reading",
+    )
+
+
+@function("ceil(s / length), length = ceil(s' / n'): the least that n' shards need")
+def shards_at_one_length(sequences: Interval, other_sequences: Interval, other_shards: Interval) -> Interval:
+    length = math.ceil(low(other_sequences) / low(other_shards))
+    return iv.mpf(math.ceil(low(sequences) / length))
+
+
+def initial_values(ledger: Ledger) -> None:
+    """Appendix B's values at step 0."""
+    check, prose = ledger.check, ledger.prose
+    n, reference = prose("context"), prose("ssmax_reference")
+    scale = log(1 + exp(0)) + prose("ssmax_offset")
+    temperature = 1 / (scale * log(n))
+    check("ssmax_scale", "SSMax's s at init", "B.6", prose("ssmax_scale"), scale)
+    check("ssmax_log_n", "log of the context", "B.6", prose("ssmax_log_n"), log(n))
+    check("ssmax_temperature", "1 / (s log n) at init", "B.6", prose("ssmax_temperature"), temperature)
+    check("ssmax_reference", "1 / sqrt(d_k)", "B.6", reference, 1 / sqrt(prose("head_width")))
+    gap = 100 * abs(temperature / reference.exactly() - 1)
+    what, printed = "distance of the two, per cent at most", prose("ssmax_within_pct").as_bound()
+    check("ssmax_within", what, "B.6", printed, gap)
+    rate = 1 / (1 + exp(-prose("hyper_beta_logit").exactly()))
+    check("hyper_beta", "slow lane's rate at init", "B.11", prose("hyper_beta"), rate)

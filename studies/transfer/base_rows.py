@@ -1,0 +1,86 @@
+"""Each method's row at the base scale: its value, its distance from the reference in the spread of seeds, its runs.
+
+Source: transfer study, sections 3.3 and 4.1. Tables 2 and 7 show of it what they print.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import pandas as pd
+
+from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
+from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, absent, context, joint_outcome, number
+from plumbline.specs.study_config import Study
+from plumbline.stats import NoiseFloor, noise_floor, verdicts
+
+from .headline import BASE, base_values, best_first, headline_runs
+
+#: Numbers of `plumbline.stats.verdicts` by what a row without them says, and by the runs that are behind them.
+DISTANCES = ("delta", "z", "prediction_t")
+TESTS = ("p", "p_bonferroni", "p_prediction", "p_prediction_bonferroni")
+STEPPED = ("p_holm", "p_bh", "p_prediction_holm", "p_prediction_bh")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaseRows:
+    """Method -> cells, best CLIMB-avg first, those without a value last; the floor and the reference's runs behind it;
+    and the numbers of `plumbline.stats.verdicts`."""
+
+    cells: dict[str, dict[str, Cell]]
+    floor: NoiseFloor
+    floor_runs: pd.DataFrame
+    judged: pd.DataFrame
+
+
+def base_rows(frames: RunFrames, study: Study, reference: str) -> BaseRows:
+    """The rows of all methods of the study."""
+    runs = frames.select(BASE, study.methods)
+    floor_runs = headline_runs(runs, reference, reference)
+    floor = noise_floor(floor_runs["average"]) if len(floor_runs) else noise_floor([math.nan])
+    values = base_values(frames, study, reference)
+    with warnings.catch_warnings():
+        # A missing floor is a word in every cell that needs it.
+        warnings.filterwarnings("ignore", message="no noise floor")
+        judged = verdicts(values, floor, m=study.m, baseline=reference)
+    cells = {}
+    for method in best_first(values):
+        mine, behind = runs[runs["method"] == method], headline_runs(runs, method, reference)
+        own = tuple(behind.index)
+        word = absent(behind["outcome"])
+        compared = tuple(dict.fromkeys((*own, *floor_runs.index)))
+        no_z = word if math.isnan(values[method]) else NO_FLOOR
+        no_p = REFERENCE if method == reference else no_z
+        verdict = judged.loc[method].astype(float)
+        cells[method] = (
+            {
+                "method": Cell(method),
+                "label": Cell(study.label(method)),
+                "climb_avg": number(float(values[method]), word, own),
+                "validation_loss": number(float(behind["validation_loss"].mean()), word, own),
+                "outcome": Cell(joint_outcome(mine["outcome"]), tuple(mine.index)),
+                "n_seeds": Cell(int((mine["outcome"] == COMPLETED).sum()), tuple(mine.index)),
+                "value_of": Cell(_value_of(behind)),
+                "climb_avg_all_seeds": number(float(mine["average"].mean()), word, mine.index),
+                "sigma_all_seeds": number(
+                    float(mine["average"].std()), absent(mine["outcome"]) if len(mine) > 1 else "one seed", mine.index
+                ),
+                "run_ids": Cell(" ".join(mine["run_id"]), tuple(mine.index)),
+                "category": Cell(study.methods[method].get("category", "none")),
+            }
+            | {name: number(verdict[name], no_z, compared) for name in DISTANCES}
+            | {name: number(verdict[name], no_p, compared) for name in TESTS}
+            | {name: number(verdict[name], no_p, runs.index) for name in STEPPED}
+            | context(study, BASE, frames)
+        )
+    return BaseRows(cells=cells, floor=floor, floor_runs=floor_runs, judged=judged)
+
+
+def _value_of(behind: pd.DataFrame) -> str:
+    there = behind[behind["average"].notna()]
+    seeds = ", ".join(str(seed) for seed in there["seed"])
+    if there.empty:
+        return "no run"
+    return f"mean of seeds {seeds}" if len(behind) > 1 else f"seed {seeds}"

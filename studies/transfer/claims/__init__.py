@@ -1,0 +1,19 @@
+"""The transfer study's claims: which id is measured how."""
+
+from plumbline.results.claims.measures import Measures
+
+from . import (
+    attention,
+    base_scale,
+    large_scale,
+    losses_and_tasks,
+    modules,
+    structure,
+)
+from .evidence import Evidence
+
+MEASURES = Measures().merged(
+    part.MEASURES for part in (base_scale, modules, large_scale, losses_and_tasks, attention, structure)
+)
+
+__all__ = ["MEASURES", "Evidence"]

@@ -1,0 +1,316 @@
+"""Claims about sizes, costs, definitions and starts: exact, without training, at the document's size.
+
+One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+from plumbline.audit.published import Claim, Published
+from plumbline.model.flops import counted
+from plumbline.results.claims.checkers import Measured, at_most_partly, in_turn, near, number, parts, said
+from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.runs.finished_runs import load
+from plumbline.results.tables.table import Table
+from plumbline.specs import study_config
+from plumbline.specs.spec import ModelSpec, RunSpec
+from plumbline.stats import family_wise_error_rate
+
+from ..headline import BASE, LARGE
+from .evidence import Evidence
+
+MEASURES = Measures()
+
+ARITHMETIC = {"scope": "arithmetic"}
+
+
+@cache
+def _paper(study: str) -> study_config.Study:
+    return study_config.load(study, "paper")
+
+
+def _document(e: Evidence) -> study_config.Study:
+    """The document's study at its own size; that of the extended one, where a study extends another."""
+    return _paper(e.study.code)
+
+
+def _spec(e: Evidence, method: str, scale: str = BASE) -> RunSpec:
+    specs = (run.spec for run in _document(e).runs.values())
+    return next(spec for spec in specs if (spec.scale, spec.method) == (scale, method))
+
+
+@cache
+def _decoder(study: str, method: str) -> Any:
+    """A method's modules at paper size, without memory."""
+    from plumbline.model.decoder import on_meta
+
+    return on_meta(_paper(study).runs[f"{study}/{BASE}/{method}/s42"].spec.model)
+
+
+def _roles(e: Evidence, method: str) -> dict[str, Any]:
+    """The roles of a method's parameters, with their starts, at paper size."""
+    return _decoder(e.study.code, method).parameter_roles
+
+
+def _inner_width(e: Evidence, method: str) -> int:
+    """The rows of the matrix that widens a method's FFN."""
+    shapes = {name: value.shape for name, value in _decoder(e.study.code, method).named_parameters()}
+    return next(shapes[name][0] for name, entry in _roles(e, method).items() if entry.role == "up")
+
+
+def _model(e: Evidence, method: str) -> ModelSpec:
+    return _spec(e, method).model
+
+
+@cache
+def _table4(study: str, published: str) -> Table:
+    """Table 4, which depends on no run."""
+    from ..tables.table4 import table4
+
+    return table4(load([], "."), _paper(study), Published(published))
+
+
+def _cell(e: Evidence, method: str, column: str) -> Any:
+    """A number of Table 4."""
+    return _table4(e.study.code, str(e.published.directory)).cell(method, column).value
+
+
+def _extra(e: Evidence, method: str) -> int:
+    return _cell(e, method, "parameters") - _cell(e, e.reference, "parameters")
+
+
+def _starts(e: Evidence, method: str, role: str | None = None) -> list[Any]:
+    """The distinct starts of the parameters that a method has and the baseline has not."""
+    known = _roles(e, e.reference)
+    own = _roles(e, method)
+    starts = [entry.init for name, entry in own.items() if name not in known and role in (None, entry.role)]
+    return [one for i, one in enumerate(starts) if one not in starts[:i]]
+
+
+def _constants(e: Evidence, method: str) -> list[float]:
+    from plumbline.model.roles import Constant
+
+    return [start.value for start in _starts(e, method) if isinstance(start, Constant)]
+
+
+@MEASURES.of("fwer", **ARITHMETIC)
+def fwer(e: Evidence, claim: Claim) -> Values:
+    m, alpha = _document(e).m, claim.values["alpha"]
+    return Measured(values={"m": m, "fwer_pct": 100 * family_wise_error_rate(alpha, m)}, shown={"alpha": alpha})
+
+
+@MEASURES.of("params_baseline", **ARITHMETIC)
+def params_baseline(e: Evidence, claim: Claim) -> Values:
+    return {"params_b": _cell(e, e.reference, "params_b")}
+
+
+@MEASURES.of("params_band", **ARITHMETIC)
+def params_band(e: Evidence, claim: Claim) -> Values:
+    """The band is that of every method but the two Selective ones, on parameters and on the document's FLOPs; both to
+    the printed rounding."""
+    others = [m for m in _document(e).methods if not m.startswith("selective")]
+    parameters, flops = (max(abs(_cell(e, m, f"delta_{what}_pct")) for m in others) for what in ("params", "flops"))
+    selective = -_cell(e, "selective_attn", "delta_params_pct")
+    return Measured(
+        values={"band_pct": max(parameters, flops), "selective_pct": selective},
+        shown={"band_of_parameters": parameters, "band_of_flops": flops},
+    )
+
+
+@MEASURES.of("gated_overhead", **ARITHMETIC)
+def gated_overhead(e: Evidence, claim: Claim) -> Values:
+    """Parameters and FLOPs: the one that is farther from the printed share, to its rounding."""
+    shares = [_cell(e, "gated_attn_qknorm", f"delta_{what}_pct") for what in ("params", "flops")]
+    return {"pct": max(shares, key=lambda share: abs(share - claim.values["pct"]))}
+
+
+@MEASURES.of("selective_zero_params", **ARITHMETIC)
+def selective_zero_params(e: Evidence, claim: Claim) -> Values:
+    new = set(_roles(e, "selective_attn")) - set(_roles(e, e.reference))
+    return Measured(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
+
+
+@MEASURES.of("denseformer_params", compare=in_turn(number, at_most_partly(said("same_flops"))), **ARITHMETIC)
+def denseformer_params(e: Evidence, claim: Claim) -> Values:
+    same = _cell(e, "denseformer", "flops_formula") == _cell(e, e.reference, "flops_formula")
+    values = {"extra": _extra(e, "denseformer"), "same_flops": same}
+    return Measured(values=values, shown={"layers": _model(e, "denseformer").layers})
+
+
+@MEASURES.of("sandwich_params", **ARITHMETIC)
+def sandwich_params(e: Evidence, claim: Claim) -> Values:
+    known = _roles(e, e.reference)
+    new = [entry for name, entry in _roles(e, "sandwich_norm").items() if name not in known]
+    holds = bool(new) and all(entry.role == "norm" for entry in new)
+    return Measured(holds=holds, shown={"extra": _extra(e, "sandwich_norm")})
+
+
+def _same_cost(e: Evidence, method: str) -> bool:
+    return _extra(e, method) == 0 and _cell(e, method, "delta_flops_counted_pct") == 0
+
+
+@MEASURES.of("geglu_same_cost", compare=in_turn(said("same_cost"), number), **ARITHMETIC)
+def geglu_same_cost(e: Evidence, claim: Claim) -> Values:
+    return {"inter": _inner_width(e, "geglu_ffn"), "same_cost": _same_cost(e, "geglu_ffn")}
+
+
+#: The ratio is one of whole numbers: exact.
+@MEASURES.of("relu2_width", near=near(0.0), compare=in_turn(said("same_cost"), number), **ARITHMETIC)
+def relu2_width(e: Evidence, claim: Claim) -> Values:
+    """Of the modules' own matrices."""
+    ratio = _inner_width(e, "relu_squared") / _inner_width(e, e.reference)
+    return {"ratio": ratio, "same_cost": _same_cost(e, "relu_squared")}
+
+
+@MEASURES.of("flops_formula", compare=parts("gated", "relu_squared"), **ARITHMETIC)
+def flops_formula(e: Evidence, claim: Claim) -> Values:
+    """The formula against the operations of the real modules, for three matrices in the FFN and for two: the same but
+    for what it leaves out, the head and the weighted values."""
+    values, shown = {}, {}
+    for name, method in (("gated", e.reference), ("relu_squared", "relu_squared")):
+        formula, operations = (_cell(e, method, column) for column in ("flops_formula", "flops_counted"))
+        spec = _spec(e, method)
+        model, tokens = spec.model, spec.train.batch_tokens
+        head = 3 * 2 * model.width * model.vocabulary * tokens
+        weighted = 3 * 2 * model.layers * model.context * model.width * tokens
+        values[name] = operations - head - weighted == formula
+        shown[f"share_of_counted_{name}"] = formula / operations
+    return Measured(values=values, shown=shown | {"left_out": "the head, the weighted values"})
+
+
+@MEASURES.of("cost_3b", **ARITHMETIC)
+def cost_3b(e: Evidence, claim: Claim) -> Values:
+    large, base = (_spec(e, e.reference, scale).model for scale in (LARGE, BASE))
+    return {"ratio": (counted(large) / large.context) / (counted(base) / base.context)}
+
+
+def _tokens_b(e: Evidence, claim: Claim) -> Values:
+    """The printed steps times the printed tokens a step (section 3.2, again in 5.1); what is run here is a ruling."""
+    here = _spec(e, e.reference, LARGE if claim.id == "tokens_3b" else BASE).train
+    log2 = claim.values.get("log2_batch", e.published.claim("tokens_1p2b")["log2_batch"])
+    tokens = claim.values["steps"] * 2**log2 / 1e9
+    return Measured(values={"tokens_b": tokens}, shown={"run_here_b": here.steps * here.batch_tokens / 1e9})
+
+
+MEASURES.of("tokens_1p2b", "tokens_3b", **ARITHMETIC)(_tokens_b)
+
+
+@MEASURES.of("ssmax_init", **ARITHMETIC)
+def ssmax_init(e: Evidence, claim: Claim) -> Values:
+    """The scale at the start of its parameter, by the printed formula; "about" is the printed tolerance."""
+    model = _model(e, "ssmax")
+    s = math.log1p(math.e ** _constants(e, "ssmax")[0]) + 0.5
+    log_n = math.log(model.context)
+    temperature, reference = 1 / (s * log_n), 1 / math.sqrt(model.head_width)
+    within = 100 * abs(temperature / reference - 1)
+    return Measured(
+        values={"s": s, "temperature": temperature, "within_pct": within},
+        near={"within_pct": lambda printed, got: got <= printed},
+        shown={"log_n": log_n, "reference": reference},
+    )
+
+
+@MEASURES.of("layer0_value_residual", compare=in_turn(said("first_layer_is_plain"), number), **ARITHMETIC)
+def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
+    known = _roles(e, e.reference)
+    new = [entry for name, entry in _roles(e, "value_residual").items() if name not in known]
+    plain = all(entry.layer != 0 for entry in new)
+    return {"lam": _constants(e, "value_residual")[0], "first_layer_is_plain": plain}
+
+
+@MEASURES.of("layerscale_init", **ARITHMETIC)
+def layerscale_init(e: Evidence, claim: Claim) -> Values:
+    return {"gamma": _constants(e, "layerscale")[0]}
+
+
+@MEASURES.of("attnres_init", **ARITHMETIC)
+def attnres_init(e: Evidence, claim: Claim) -> Values:
+    model = _model(e, "attnres")
+    start = _starts(e, "attnres", "pseudo_query")[0]
+    return {"std": start.std, "eps": model.norm_eps}
+
+
+def _smallest(e: Evidence, method: str) -> ModelSpec:
+    """A method's model at the size of tests."""
+    return study_config.load(e.study.code, "smoke").runs[f"{e.study.code}/{BASE}/{method}/s42"].spec.model
+
+
+@MEASURES.of("softpick_zeros", **ARITHMETIC)
+def softpick_zeros(e: Evidence, claim: Claim) -> Values:
+    """On random queries and keys of the real mixer: zero exactly where softmax is at most 1/n; rows below one."""
+    import torch
+
+    from plumbline.model.attention_mask import Visibility
+    from plumbline.model.decoder import create
+
+    model = _smallest(e, "softpick")
+    mixer = create(model, init_seed=0).blocks[0].attention.mixer
+    generator, time = torch.Generator().manual_seed(0), model.context
+    q_BHQW = 4 * torch.randn(1, model.heads, time, model.head_width, generator=generator)
+    k_BGKW = torch.randn(1, model.key_value_heads, time, model.head_width, generator=generator)
+    visibility = Visibility.of(torch.zeros(1, time, dtype=torch.long), None, None)
+    with torch.no_grad():
+        weights_BHQK, scores_BHQK = mixer.weights(q_BHQW, k_BGKW, visibility), mixer.scores(q_BHQW, k_BGKW)
+    soft_BHQK = (scores_BHQK + visibility.bias_B1QK(scores_BHQK.dtype)).softmax(-1)
+    below_BHQK = soft_BHQK < 1 / visibility.visible_B1Q1 - 1e-6
+    share = float((weights_BHQK[below_BHQK] == 0).float().mean())
+    largest = float(weights_BHQK.sum(-1).max())
+    return Measured(holds=share == 1.0 and largest < 1, shown={"zeros_below": share, "largest_row_sum": largest})
+
+
+#: 0.0998 is printed as 0.1; the other two are exact.
+@MEASURES.of("hyper_identity_init", near=near(0.005), compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
+def hyper_identity_init(e: Evidence, claim: Claim) -> Values:
+    """By the parameters at paper size, and by a forward pass of the real residual stream."""
+    constants = _constants(e, "hyper")
+    logit = min(constants)
+    values = {"beta_logit": logit, "beta": 1 / (1 + math.exp(-logit)), "alpha": max(constants)}
+    return values | {"standard_at_first": _standard_at_first(e, "hyper")}
+
+
+def _standard_at_first(e: Evidence, method: str) -> bool:
+    """Whether a stream begins as the sum of what its sublayers write, at the smallest size."""
+    import torch
+
+    from plumbline.model.decoder import create
+
+    model = _smallest(e, method)
+    residual = create(model, init_seed=0).residual
+    generator = torch.Generator().manual_seed(0)
+    x_BTD, *branches = torch.randn(2 * model.layers + 1, 1, 3, model.width, generator=generator)
+    with torch.no_grad():
+        state = residual.start(x_BTD)
+        for sublayer, branch_BTD in enumerate(branches):
+            state = residual.write(state, sublayer, branch_BTD)
+        return bool(torch.allclose(residual.finish(state), x_BTD + sum(branches), atol=1e-6))
+
+
+@MEASURES.of("diff_lambda", near=near(0.0005), **ARITHMETIC)
+def diff_lambda(e: Evidence, claim: Claim) -> Values:
+    """a, b and k from lambda_init of the real mixers: it rises from a - b in the first layer towards a. To three
+    digits, which 24 layers allow."""
+    starts = [block.attention.mixer.lambda_init for block in _decoder(e.study.code, "diff_attn").blocks]
+    first, second, third = starts[:3]
+    ratio = (third - second) / (second - first)
+    b = (second - first) / (1 - ratio)
+    return {"a": first + b, "b": b, "k": -math.log(ratio)}
+
+
+#: Why no count of a pack is compared.
+PACKS = (
+    "manifests of packs are not among what claims read (runs, scores, probes), and only packs of the document's corpus "
+    "at paper size could have its counts; there, see work/paper/corpora/*/packs/*/train/*.json"
+)
+
+MEASURES.untested(
+    {
+        "pack_1p2b": PACKS,
+        "pack_3b": PACKS,
+        "shuffle_policy": "the document says both; see the ruling `seeds` in deviations.md",
+        "heads_policy": "the document says both of one model, and no run tells; see the ruling `heads`",
+        "val_pack": "a setting of the document's own; here it is smaller by the ruling `validation_size`",
+    }
+)

@@ -1,0 +1,85 @@
+"""Figure 1: gradient norms of the baseline and of HybridNorm's seeds at the large scale.
+
+Source: transfer study, Figure 1 (section 5.3).
+"""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, label_of, styled
+from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
+from plumbline.specs.study_config import Study
+
+from ..headline import LARGE
+
+#: Figure 1's runs at the large scale: method, seed, colour, line.
+GRADIENTS = [
+    ("baseline", 42, style.BLUE, "-"),
+    ("hybrid_norm", 42, style.RED, "-"),
+    ("hybrid_norm", 43, style.ORANGE, (0, (5, 2))),
+    ("hybrid_norm", 44, style.VIOLET, (0, (1, 1.5))),
+]
+
+
+@styled
+def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
+    """Gradient norm before clipping of the baseline and of HybridNorm's seeds at the large scale.
+
+    A cross marks the last finite step of a run that diverged.
+    """
+    figure, axes = style.canvas(style.PAGE, 3.1)
+    curves, absent = [], []
+    for method, seed, colour, line in GRADIENTS:
+        key = frames.key(LARGE, method, seed)
+        if key is None:
+            absent.append(f"{method}, seed {seed} (no run of this study)")
+            continue
+        label = f"{label_of(study, method)}, seed {seed}"
+        if frames.runs.loc[key, "outcome"] == MISSING:
+            absent.append(f"{label} (missing)")
+            continue
+        train = frames.metrics(key).query("split == 'train'")
+        finite = np.isfinite(train["grad_norm"].to_numpy())
+        steps, norms = train["step"].to_numpy()[finite], train["grad_norm"].to_numpy()[finite]
+        curves.append((key, label, frames.runs.loc[key, "outcome"], colour, line, steps, norms))
+    lost = [steps[-1] for _, _, outcome, _, _, steps, _ in curves if outcome == DIVERGED and len(steps)]
+    # As in the document, the stretch in which the runs diverge; the whole of training where none does.
+    until = max(lost) * 1.06 if lost else max((steps[-1] for *_, steps, _ in curves if len(steps)), default=1)
+    rows = []
+    for key, label, outcome, colour, line, steps, norms in curves:
+        kept = steps <= until
+        x, y = style.thin(steps[kept], norms[kept])
+        if not len(x):
+            absent.append(f"{label} (no finite step)")
+            continue
+        note = ""
+        if outcome == DIVERGED:
+            axes.plot(x[-1], y[-1], "x", color=colour, markersize=8, markeredgewidth=2, zorder=4)
+            note = f": diverged at step {int(frames.runs.loc[key, 'step']):,}"
+        axes.plot(x, y, color=colour, linestyle=line, label=label + note, zorder=3)
+        marks = [outcome == DIVERGED and step == x[-1] for step in x]
+        rows += [
+            {"run": key, "label": label, "step": int(a), "grad_norm": float(b), "terminal": bool(mark)}
+            for a, b, mark in zip(x, y, marks, strict=True)
+        ]
+    if rows:
+        values = pd.DataFrame(rows)["grad_norm"]
+        if values.max() > 20 * values.min() > 0:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(0, values.max() * 1.15)
+    axes.set_xlim(0, until)
+    axes.set_xlabel("training step")
+    axes.set_ylabel("gradient norm before clipping")
+    axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
+    style.name_preset(axes, study, "Gradient norm; a cross is the last finite step before a divergence", LARGE)
+    if rows:
+        figure.legend(loc="outside lower center", ncols=2, fontsize=7.5)
+    style.note_absent(axes, absent)
+    columns = ["run", "label", "step", "grad_norm", "terminal"]
+    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))

@@ -1,0 +1,91 @@
+"""What the protocol itself is worth, drawn: winners where nothing works, and gains found.
+
+Source: transfer study, section 3.3. Not a figure of the document.
+"""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from plumbline.audit.published import Published
+from plumbline.results.figures import style
+from plumbline.results.figures.style import Picture, styled
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
+from plumbline.stats.protocol_error import ALPHA
+
+from ..headline import BASE
+from ..protocol import CORRECTIONS, COUNTS, GAINS, STATISTICS, worth
+
+COLOURS = {"normal": style.RED, "prediction": style.BLUE}
+LINES: dict[str, tuple[str | tuple[int, tuple[int, ...]], str]] = {
+    "bonferroni": ("-", "o"),
+    "holm": ((0, (4, 2)), "s"),
+    "bh": ((0, (1, 1)), "^"),
+}
+
+#: Numbers of reference seeds whose gains are drawn: the document's and the most.
+DRAWN = (3, max(COUNTS))
+
+
+#: Shares have a little room at both ends.
+LIMITS = (-0.02, 1.02)
+
+
+@styled
+def protocol_power(frames: RunFrames, study: Study, published: Published) -> Picture:
+    """Left: worlds with a survivor by number of reference seeds. Right: gains found, at two numbers of seeds."""
+    figure = Figure(figsize=(style.PAGE, 3.4))
+    left, right = figure.subplots(1, 2)
+    rows = [*_nothing_works(left, study), *_one_works(right, study)]
+    for axes in (left, right):
+        axes.set_ylim(*LIMITS)
+        axes.yaxis.set_major_formatter(mpl.ticker.PercentFormatter(1))
+    style.name_preset(left, study, "A survivor where no method does anything", BASE)
+    right.set_title("The one real gain among the methods, found\nBonferroni", fontsize=8.5)
+    handles = [
+        mpl.lines.Line2D([], [], color=COLOURS[statistic], linestyle=LINES[correction][0], marker=LINES[correction][1])
+        for statistic in STATISTICS
+        for correction in CORRECTIONS
+    ]
+    names = [f"{one}, {other}" for one in STATISTICS.values() for other in CORRECTIONS.values()]
+    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=7.5)
+    return Picture(figure, pd.DataFrame(rows).assign(preset=study.preset_named))
+
+
+def _nothing_works(axes: Axes, study: Study) -> list[dict[str, object]]:
+    rows = []
+    for statistic in STATISTICS:
+        for correction, (line, mark) in LINES.items():
+            drawn = [worth(statistic, correction, study.m, n).survivor for n in COUNTS]
+            axes.plot(COUNTS, drawn, color=COLOURS[statistic], linestyle=line, marker=mark, markersize=3.5)
+            entry = {"panel": "survivor", "statistic": statistic, "correction": correction}
+            rows += [entry | {"n": n, "gain": 0.0, "share": share} for n, share in zip(COUNTS, drawn, strict=True)]
+    axes.axhline(ALPHA, color=style.GREY, linewidth=0.8)
+    axes.annotate(
+        f"{ALPHA:.0%}, as promised", (max(COUNTS), ALPHA), (0, 3), textcoords="offset points", ha="right", fontsize=7
+    )
+    axes.set_xlabel("seeds of the reference")
+    axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
+    return rows
+
+
+def _one_works(axes: Axes, study: Study) -> list[dict[str, object]]:
+    rows = []
+    ends = []
+    for statistic in STATISTICS:
+        for n in DRAWN:
+            found = worth(statistic, "bonferroni", study.m, n).found
+            width = 0.9 if n == min(DRAWN) else 2.0
+            axes.plot(GAINS, [found[gain] for gain in GAINS], color=COLOURS[statistic], linewidth=width, marker=".")
+            ends.append((found[GAINS[-1]], f"{n} seeds", COLOURS[statistic]))
+            entry = {"panel": "found", "statistic": statistic, "correction": "bonferroni", "n": n}
+            rows += [entry | {"gain": gain, "share": found[gain]} for gain in GAINS]
+    axes.set_xlabel("gain, in units of the spread of seeds")
+    axes.set_xlim(0, GAINS[-1])
+    axes.set_ylim(*LIMITS)
+    style.direct_labels(axes, ends)
+    return rows

@@ -1,0 +1,142 @@
+"""Section B of Table 6, which the document does not have: what a probe says of the attention of the runs that it lists.
+
+Beside them the large runs that it does not list, and at the base scale the methods of which appendix E.3 says that they
+keep or reduce attention to a single key, and the one whose cap appendix B.13 calls almost never active.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
+from plumbline.results.tables.layout import CONTEXT_ALONE, ours, surrounded
+from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, Column, Table, context, number, reference_of
+from plumbline.specs.study_config import Study
+from plumbline.stats import noise_floor
+
+from ..concentration import Point, before, points
+from ..headline import BASE, LARGE
+from .table6 import ARM, PROVOKED, listed, name_of
+
+#: The group of runs at the base scale that it shows.
+GROUP = "concentration"
+#: Words where there is no number.
+NO_WEIGHTS, NO_NUMBER, NOT_READ = "no weights of keys", "no number", "baseline not read"
+
+COLUMNS = [
+    Column(name="run", header="Run", kind="label", narrow=True),
+    Column(name="label", header="Method", kind="label", readable=False),
+    Column(name="seed", header="seed", kind="fact", format="d", readable=False),
+    Column(name="section", header="spoken of in", kind="label"),
+    Column(name="outcome", header="outcome", kind="fact", narrow=True),
+    ours("step", "read at step", "d"),
+    ours("share", "share of training", ".3f", narrow=True),
+    ours("concentration", "concentration", ".4f", narrow=True),
+    ours("uniform", "of uniform attention", ".4f"),
+    ours("baseline", "baseline then", ".4f"),
+    ours("baseline_share", "baseline read at", ".3f", readable=False),
+    ours("difference", "difference", "+.4f", narrow=True),
+    ours("sigmas", "in sigmas", "+.2f"),
+    ours("largest_weight", "largest weight", ".4f"),
+    ours("weight_sum", "sum of weights", ".4f"),
+    ours("beyond_percent", "% of logits > 50", ".4g", narrow=True),
+    *CONTEXT_ALONE,
+]
+NUMBERS = [column.name for column in COLUMNS if column.kind == "reproduced"]
+
+NOTES = [
+    "Concentration: the largest absolute weight's share of the sum of absolute weights of a query's visible keys, mean "
+    "over queries that see more than one key, heads, layers and 8 held-out sequences; 1 is attention to one key. The "
+    "largest weight and the sum stand beside it as they are: where rows keep little of their weight (Softpick, "
+    "Sigmoid) a high share concentrates little.",
+    "Read at the end of training, of a run that diverged at its last finite weights; beside the baseline's latest "
+    "point at or before the same share of training (base scale: mean of its seeds). Sigmas are of these seeds.",
+    "Logits: scores as they enter the softmax or sigmoid, before any cap; of Softmax-Cap what its cap clips.",
+]
+
+
+def attention_concentration(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each run: the baseline first, Table 6's, other large ones, then the base scale."""
+    reference = reference_of(study, "attention_concentration")
+    print6 = published.table("table6", key=["method_id", "seed"])
+    chosen = _chosen(frames, print6, reference)
+    read = {str(key): points(frames, str(key)) for key in chosen.index}
+    rows = []
+    for key, run in chosen.iterrows():
+        row = {
+            "run": Cell(name_of(run), (str(key),)),
+            "label": Cell(study.label(run["method"])),
+            "seed": Cell(int(run["seed"])),
+            "section": Cell(run["section"]),
+            "outcome": Cell(run["outcome"], (str(key),)),
+        }
+        rows.append(row | _numbers(chosen, read, str(key), reference) | context(study, run["scale"]))
+    return surrounded(
+        "attention_concentration",
+        "What a probe says of attention where runs ended (section B of Table 6; not in the document).",
+        study,
+        key="run",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[*NOTES, *([f"{ARM}: {PROVOKED}"] if ARM in study.sheet.get("arms", {}) else [])],
+        published=None,
+    )
+
+
+def _chosen(frames: RunFrames, print6: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """The runs with their section: what Table 6 lists, then the rest of the large scale and the base scale."""
+    six = listed(frames, print6)
+    rest = frames.runs.drop(index=six.index)
+    baseline = rest[(rest["method"] == reference) & (rest["scale"] == LARGE)]
+    large = rest[rest["scale"] == LARGE].drop(index=baseline.index)
+    base = rest[(rest["scale"] == BASE) & rest["groups"].map(lambda groups: GROUP in groups)]
+    first = base["method"] == reference
+    parts = {
+        "Table 6": pd.concat([baseline, six]),
+        "large scale": large,
+        "E.3, B.13": pd.concat([base[first], base[~first]]),
+    }
+    return pd.concat([part.assign(section=section) for section, part in parts.items()])
+
+
+def _numbers(chosen: pd.DataFrame, read: dict[str, list[Point]], key: str, reference: str) -> dict[str, Cell]:
+    """A run's numbers, or the word for why it has none."""
+    run, own = chosen.loc[key], (key,)
+    if not read[key]:
+        word = MISSING if run["outcome"] == MISSING else NO_WEIGHTS
+        return {name: Cell(None, own, word=word) for name in NUMBERS}
+    end = read[key][-1]
+    found = {
+        "step": Cell(end.step, own),
+        "share": Cell(end.fraction, own),
+        "concentration": number(end.concentration, NO_NUMBER, own),
+        "uniform": number(end.null, NO_NUMBER, own),
+        "largest_weight": number(end.largest_weight, NO_NUMBER, own),
+        "weight_sum": number(end.weight_sum, NO_NUMBER, own),
+        "beyond_percent": number(100 * end.logits_beyond, NO_NUMBER, own),
+    }
+    there = (chosen["method"] == reference) & (chosen["scale"] == run["scale"])
+    seeds = {str(name): point for name in chosen.index[there] if (point := before(read[str(name)], end.fraction))}
+    if run["method"] == reference:
+        words = ("baseline", "baseline_share", "difference", "sigmas")
+        return found | {name: Cell(None, own, word=REFERENCE) for name in words}
+    both = (*own, *seeds)
+    mean = sum(point.concentration for point in seeds.values()) / len(seeds) if seeds else math.nan
+    at = min(point.fraction for point in seeds.values()) if seeds else math.nan
+    found["baseline"] = number(mean, NOT_READ, both)
+    found["baseline_share"] = number(at, NOT_READ, both)
+    found["difference"] = number(end.concentration - mean, NO_NUMBER if seeds else NOT_READ, both)
+    found["sigmas"] = _sigmas(run, end, [point.concentration for point in seeds.values()], both)
+    return found
+
+
+def _sigmas(run: pd.Series, end: Point, seeds: list[float], both: tuple[str, ...]) -> Cell:
+    """The distance from the baseline in the spread of its seeds, of which the large scale has one."""
+    if run["outcome"] == DIVERGED:
+        return Cell(None, both, word=DIVERGED)
+    if len(seeds) < 2 or not (floor := noise_floor(seeds)).usable:
+        return Cell(None, both, word=NO_FLOOR)
+    return number(float(floor.z(end.concentration)), NO_NUMBER, both)

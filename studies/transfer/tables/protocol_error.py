@@ -1,0 +1,62 @@
+"""What the protocol itself is worth: winners where nothing works, and gains found, by number of reference seeds.
+
+Source: transfer study, section 3.3. Not a table of the document.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import labels, ours, surrounded
+from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.specs.study_config import Study
+from plumbline.stats.protocol_error import WORLDS, protocols, standard_error
+
+from ..protocol import ASSUMED, CORRECTIONS, COUNTS, GAINS, STATISTICS, worth
+
+#: Where the numbers are from.
+SOURCE = "plumbline.stats.protocol_error"
+
+COLUMNS = [
+    *labels("protocol", "Statistic, correction"),
+    Column(name="n", header="seeds", kind="label", format="d", narrow=True),
+    Column(name="m", header="methods", kind="label", format="d", readable=False),
+    ours("survivor", "any survivor", ".1%", narrow=True),
+    ours("improver", "any improver", ".1%", narrow=True),
+    *(ours(f"found_{gain:g}", f"finds {gain:g}σ", ".1%", narrow=gain in (1, 3, 5)) for gain in GAINS),
+    Column(name="preset", header="preset", kind="fact", readable=False),
+]
+
+
+def protocol_error(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each number of reference seeds, statistic and correction."""
+    rows = []
+    for n, statistic, correction in protocols(COUNTS):
+        found = worth(statistic, correction, study.m, n)
+        row = {
+            "protocol": Cell(f"{statistic}_{correction}_{n}"),
+            "label": Cell(f"{STATISTICS[statistic]}, {CORRECTIONS[correction]}"),
+            "n": Cell(n),
+            "m": Cell(study.m),
+            "survivor": Cell(found.survivor, source=SOURCE),
+            "improver": Cell(found.improver, source=SOURCE),
+            "preset": Cell(study.preset),
+        }
+        rows.append(row | {f"found_{gain:g}": Cell(share, source=SOURCE) for gain, share in found.found.items()})
+    return surrounded(
+        "protocol_error",
+        f"What the protocol is worth: {study.m} methods, one seed each, against 2 to {max(COUNTS)} reference seeds.",
+        study,
+        key="protocol",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            f"{ASSUMED} A share's standard error is at most {standard_error(0.5, WORLDS):.2%}.",
+            "Any survivor, any improver: no method does anything, and at least one is called different, or better, at "
+            "a corrected p of at most 0.05. Finds: one method has the gain, in units of the true spread, the others "
+            "nothing, and that method is called better.",
+            "Normal z takes mean and spread of the reference as known; prediction t pays for their being estimates.",
+        ],
+        published=None,
+        exact=True,
+    )

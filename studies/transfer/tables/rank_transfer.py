@@ -1,0 +1,106 @@
+"""Section 5.2's numbers: what of the order at the base scale is left at the large one.
+
+Source: transfer study, section 5.2.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.formats import PROBABILITY
+from plumbline.results.tables.table import (
+    CONTEXT,
+    Cell,
+    Column,
+    Table,
+    context,
+    from_print,
+    notes_of,
+    published_column,
+    reference_of,
+    warnings_of,
+)
+from plumbline.specs.study_config import Study
+from plumbline.stats import signs_preserved
+
+from ..headline import BASE, LARGE
+from ..two_scales import failures, improvers, rank_correlation, two_scales
+
+COLUMNS = [
+    Column(name="statistic", header="Statistic", kind="label", narrow=True),
+    Column(name="value", header="value", kind="reproduced", format=".2f", narrow=True),
+    published_column("value", "value", narrow=True),
+    Column(name="n", header="n", kind="reproduced", format="d", narrow=True),
+    published_column("n", "n"),
+    Column(name="p_exact", header="p permutation", kind="reproduced", format=PROBABILITY, narrow=True),
+    Column(name="exact", header="all permutations", kind="fact"),
+    Column(name="p_t", header="p t approximation", kind="reproduced", format=PROBABILITY),
+    published_column("p_t", "p t approximation"),
+    Column(name="methods", header="methods", kind="fact", readable=False),
+    *CONTEXT,
+]
+
+
+def rank_transfer(frames: RunFrames, study: Study, published: Published) -> Table:
+    """Rank correlations with exact and approximate p, and how many signs stay."""
+    reference = reference_of(study, "rank_transfer")
+    values = two_scales(frames, study, reference)
+    up, down = improvers(values, reference), failures(values, reference)
+    others = values[(values.index != reference) & values[["base", "large"]].notna().all(axis=1)]
+    correlation, signs = published.claim("spearman_7"), published.claim("sign_preserved")
+    printed = {"value": str(correlation["rho"]), "n": str(correlation["n"]), "p_t": str(correlation["p"])}
+    rows = [
+        _correlation(frames, "spearman_improvers", up, reference) | _printed(printed),
+        _correlation(frames, "spearman_all", others, reference) | _printed({}),
+    ]
+    for name, part, print_ in (
+        ("signs_improvers", up, str(signs["improvers"])),
+        ("signs_failures", down, str(signs["failures"])),
+    ):
+        rows.append(_signs(frames, name, part, reference) | _printed({"value": print_, "n": print_}))
+    return Table(
+        name="rank_transfer",
+        title=f"What of the order at {study.scale_label(BASE)} is left at {study.scale_label(LARGE)}.",
+        study=study.name,
+        preset=study.preset,
+        key="statistic",
+        columns=COLUMNS,
+        rows=[row | context(study, LARGE, frames) for row in rows],
+        notes=[
+            "Improvers and failures: methods above and below the baseline at the base scale that complete the large.",
+            "Printed values: section 5.2.",
+            *notes_of(study),
+        ],
+        warnings=warnings_of(study, frames),
+        published=published.shown("claims", "yaml"),
+    )
+
+
+def _correlation(frames: RunFrames, name: str, part: pd.DataFrame, reference: str) -> dict[str, Cell]:
+    word = "too few methods"
+    found, runs = rank_correlation(part), _runs_of(frames, part.index, reference)
+    row = {"statistic": Cell(name), "n": Cell(len(part), runs), "methods": Cell(" ".join(part.index))}
+    if found is None or math.isnan(found.rho):
+        return row | {key: Cell(None, word=word) for key in ("value", "p_exact", "p_t")} | {"exact": Cell(word)}
+    row |= {"value": Cell(found.rho, runs), "p_exact": Cell(found.p_permutation, runs), "p_t": Cell(found.p_t, runs)}
+    return row | {"exact": Cell("yes" if found.exact else "no")}
+
+
+def _signs(frames: RunFrames, name: str, part: pd.DataFrame, reference: str) -> dict[str, Cell]:
+    kept, n = signs_preserved(part["delta_base"], part["delta_large"])
+    runs, no_test = _runs_of(frames, part.index, reference), Cell(None, word="no test")
+    row = {"statistic": Cell(name), "value": Cell(kept, runs), "n": Cell(n, runs)}
+    row |= {"p_exact": no_test, "exact": Cell("no test"), "p_t": no_test}
+    return row | {"methods": Cell(" ".join(part.index))}
+
+
+def _printed(texts: dict[str, str]) -> dict[str, Cell]:
+    return {f"{name}_published": from_print(texts.get(name, NOT_PRINTED)) for name in ("value", "n", "p_t")}
+
+
+def _runs_of(frames: RunFrames, methods: pd.Index, reference: str) -> tuple[str, ...]:
+    return tuple(frames.runs[frames.runs["method"].isin([*methods, reference])].index)

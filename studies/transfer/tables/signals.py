@@ -1,0 +1,233 @@
+"""Which measure tells methods apart: z and prediction t of each method by accuracy, log-probabilities and loss.
+
+Source: ours. The transfer study judges by CLIMB-avg alone (section 3.3) and prints losses beside it (Table 7). The
+measures of the same runs, each in units of its own spread over the reference's seeds.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
+from plumbline.results.tables.formats import PROBABILITY
+from plumbline.results.tables.layout import labels, ours
+from plumbline.results.tables.table import (
+    CONTEXT,
+    NO_FLOOR,
+    REFERENCE,
+    Cell,
+    Column,
+    Table,
+    absent,
+    context,
+    joint_outcome,
+    notes_of,
+    number,
+    reference_of,
+    warnings_of,
+)
+from plumbline.specs.study_config import Study
+from plumbline.stats import NoiseFloor, noise_floor, signal_of_noise, verdicts
+
+from ..headline import BASE, best_first, headline_runs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measure:
+    """What a run is judged by: `metric` of the scores, averaged over tasks, or a number of the run itself."""
+
+    name: str
+    label: str
+    better: Literal["higher", "lower"]
+    format: str
+    metric: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Its label, with the direction in which it is better."""
+        return f"{self.label} {'↑' if self.better == 'higher' else '↓'}"
+
+    def of(self, frames: RunFrames, runs: pd.DataFrame) -> pd.Series:
+        """Value of each run, on its key; NaN where it has none."""
+        if not self.metric:
+            return runs[self.name].astype(float)
+        values = {key: frames.metric_scores(str(key), self.metric).astype(float) for key in runs.index}
+        return pd.Series({key: one.mean() if len(one) else math.nan for key, one in values.items()}, dtype=float)
+
+
+MEASURES = [
+    Measure(name="average", label="CLIMB-avg", better="higher", format=".4f"),
+    Measure(name="logprob", label="log p", better="higher", format=".3f", metric="logprob_gold"),
+    Measure(name="bits", label="bits/byte", better="lower", format=".4f", metric="bits_per_byte"),
+    Measure(name="validation_loss", label="loss", better="lower", format=".4f"),
+]
+
+#: The spread of methods over that of seeds, how often noise alone gives more than which is said.
+BEYOND = 2
+
+#: What is said of a measure as a whole, in each row of the csv.
+WHOLE = {"sigma": "σ", "smallest": "smallest called", "spread": "spread", "signal": "spread/σ"}
+
+
+def _columns(measure: Measure) -> list[Column]:
+    name, heading = measure.name, measure.heading
+    return [
+        ours(name, heading, measure.format),
+        ours(f"{name}_delta", f"Δ {heading}", f"+{measure.format}", readable=False),
+        ours(f"{name}_z", f"z {heading}", "+.2f", narrow=True),
+        ours(f"{name}_t", f"t {heading}", "+.2f"),
+        ours(f"{name}_p", f"p Bonferroni {heading}", PROBABILITY, readable=False),
+        *(ours(f"{name}_{part}", f"{said} {heading}", ".5g", readable=False) for part, said in WHOLE.items()),
+    ]
+
+
+COLUMNS = [
+    *labels("method", "Method"),
+    *(column for measure in MEASURES for column in _columns(measure)),
+    Column(name="outcome", header="outcome", kind="fact"),
+    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+    *CONTEXT,
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """A measure of all methods: their values, `plumbline.stats.verdicts` of these, the reference's floor, the standard
+    deviation over the `methods` others that have a value, and half of these methods' |z| being beyond `middle`;
+    `called` is the share of repeats in which a true difference of `smallest` is called."""
+
+    values: pd.Series
+    verdicts: pd.DataFrame
+    floor: NoiseFloor
+    methods: int
+    spread: float
+    middle: float
+    smallest: float
+    called: float
+
+    @property
+    def signal(self) -> float:
+        """The methods' spread in units of the seeds'; for what noise alone gives see `signal_of_noise`."""
+        return self.spread / self.floor.sigma if self.floor.usable else math.nan
+
+
+def judge(frames: RunFrames, study: Study, reference: str, measure: Measure) -> Judged:
+    """All methods by one measure: the mean of the reference's seeds, the first seed of any other."""
+    runs = frames.select(BASE, study.methods)
+    of_runs = measure.of(frames, runs)
+    behind = {method: of_runs[headline_runs(runs, method, reference).index] for method in study.methods}
+    floor = noise_floor(behind[reference]) if len(behind[reference]) else noise_floor([math.nan])
+    values = pd.Series({method: own.mean() for method, own in behind.items()}, dtype=float)
+    others = values.drop(reference)
+    with warnings.catch_warnings():
+        # A missing floor is a word in every cell that needs it.
+        warnings.filterwarnings("ignore", message="no noise floor")
+        judged = verdicts(values, floor, m=study.m, baseline=reference)
+    return Judged(
+        values=values,
+        verdicts=judged,
+        floor=floor,
+        methods=int(others.notna().sum()),
+        spread=float(others.std()),
+        middle=float(judged["z"].drop(reference).abs().median()),
+        smallest=floor.smallest_called(m=study.m),
+        called=floor.called_share(m=study.m),
+    )
+
+
+def signals(frames: RunFrames, study: Study, published: Published) -> Table:
+    """All methods of the study, best CLIMB-avg first, the rows without a value last."""
+    reference = reference_of(study, "signals")
+    runs = frames.select(BASE, study.methods)
+    judged = {measure.name: judge(frames, study, reference, measure) for measure in MEASURES}
+    floor_runs = tuple(headline_runs(runs, reference, reference).index)
+    rows = []
+    for method in best_first(judged["average"].values):
+        mine, behind = runs[runs["method"] == method], headline_runs(runs, method, reference)
+        row = {
+            "method": Cell(method),
+            "label": Cell(study.label(method)),
+            "outcome": Cell(joint_outcome(mine["outcome"]), tuple(mine.index)),
+            "n_seeds": Cell(int((mine["outcome"] == COMPLETED).sum()), tuple(mine.index)),
+        }
+        for measure in MEASURES:
+            one = judged[measure.name]
+            said, value = one.verdicts.loc[method], float(one.values[method])
+            compared = tuple(dict.fromkeys((*behind.index, *floor_runs)))
+            word = absent(behind["outcome"])
+            no_z = word if math.isnan(value) else NO_FLOOR
+            no_p = REFERENCE if method == reference else no_z
+            row |= {
+                measure.name: number(value, word, behind.index),
+                f"{measure.name}_delta": number(float(said["delta"]), no_z, compared),
+                f"{measure.name}_z": number(float(said["z"]), no_z, compared),
+                f"{measure.name}_t": number(float(said["prediction_t"]), no_z, compared),
+                f"{measure.name}_p": number(float(said["p_prediction_bonferroni"]), no_p, compared),
+                f"{measure.name}_sigma": number(one.floor.sigma, NO_FLOOR, floor_runs),
+                f"{measure.name}_smallest": number(one.smallest, NO_FLOOR, floor_runs),
+                f"{measure.name}_spread": number(one.spread, "too few methods", runs.index),
+                f"{measure.name}_signal": number(one.signal, NO_FLOOR, runs.index),
+            }
+        rows.append(row | context(study, BASE, frames))
+    return Table(
+        name="signals",
+        title=f"What tells methods apart at {study.scale_label(BASE)}: z by four measures, sorted by CLIMB-avg.",
+        study=study.name,
+        preset=study.preset,
+        key="method",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[*_notes(study, judged, study.label(reference)), *notes_of(study)],
+        warnings=[*_lead(judged), *warnings_of(study, frames)],
+        published=None,
+    )
+
+
+def _lead(judged: dict[str, Judged]) -> list[str]:
+    told = [(measure, one) for measure in MEASURES if math.isfinite((one := judged[measure.name]).signal)]
+    if not told:
+        return []
+    alone = []
+    for methods, seeds in dict.fromkeys((one.methods, one.floor.n) for _, one in told):
+        middle, above = signal_of_noise(methods, seeds, BEYOND)
+        counts = f"{methods} methods against {seeds} seeds"
+        alone.append(f"{middle:.2f} in the middle and more than {BEYOND} in {100 * above:.0f} % of repeats ({counts})")
+    signal = ", ".join(f"{measure.heading} {one.signal:.1f}" for measure, one in told)
+    return [
+        f"Signal over noise, the spread of methods over that of seeds: {signal}. Noise alone gives {'; '.join(alone)}."
+    ]
+
+
+def _notes(study: Study, judged: dict[str, Judged], label: str) -> list[str]:
+    said = []
+    for measure in MEASURES:
+        one, how = judged[measure.name], measure.format
+        begin = f"{measure.label} ({measure.better} is better): "
+        if not one.floor.usable:
+            spread = f"σ {one.floor.sigma:g}, seeds with a value: {one.floor.n}"
+            said.append(f"{begin}{label} gives no noise floor ({spread}).")
+            continue
+        said.append(
+            f"{begin}{label} {one.floor.mean:{how}}, σ {one.floor.sigma:.2g} over {one.floor.n} seeds; the smallest "
+            f"difference that these call (prediction t, Bonferroni over {study.m} methods) is {one.smallest:.2g}, "
+            f"{one.smallest / one.floor.sigma:.1f}σ, and a method whose true difference is that is called in "
+            f"{100 * one.called:.0f} % of repeats, were σ the true one; "
+            f"methods are spread by {one.spread:.2g}, and half of them beyond |z| = {one.middle:.1f}."
+        )
+    floor = judged["average"].floor
+    low, high = floor.sigma_range()
+    return [
+        "↑: higher is better, ↓: lower is. z = Δ/σ and t = Δ/(σ√(1 + 1/n)) keep the sign of Δ = x − mean, each with "
+        "the measure's own σ over the reference's seeds. log p: log-probability in nats of the right answer, mean over "
+        "items and then tasks, so that tasks of long answers weigh most; bits/byte: bits of the right answers over "
+        "their bytes, mean over tasks; loss: validation loss.",
+        *said,
+        "Spread: standard deviation over the methods without the reference, one seed each, failures too."
+        + (f" The true σ is between {low:.2f} and {high:.2g} times one over {floor.n} seeds." if floor.usable else ""),
+    ]

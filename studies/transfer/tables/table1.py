@@ -1,0 +1,66 @@
+"""Table 1: the methods by the module they modify, from the study's YAML beside the printed taxonomy.
+
+Source: transfer study, section 3.1 and Table 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from plumbline.audit.published import Published, printed
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.specs.study_config import Study
+
+COLUMNS = [
+    Column(name="method", header="id", kind="label"),
+    Column(name="label", header="Method", kind="label", narrow=True),
+    Column(name="category", header="Category", kind="reproduced", narrow=True),
+    Column(name="category_published", header="Category", kind="published"),
+    Column(name="subcategory", header="Subcategory", kind="reproduced"),
+    Column(name="mixing", header="soft/hard", kind="reproduced", narrow=True),
+    Column(name="mixing_published", header="soft/hard", kind="published"),
+    Column(name="components", header="Components", kind="fact"),
+    Column(name="agrees", header="agrees", kind="fact", narrow=True),
+]
+
+
+def table1(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each method; `agrees` says whether category and label are the printed ones."""
+    print1 = published.table("table1")
+    source = f"studies/{study.name}/study.yaml: methods"
+    rows = []
+    for method, entry in study.methods.items():
+        mixing, category = entry.get("mixing", "no label"), entry.get("category", "none")
+        category_print, mixing_print = printed(print1, method, "category"), printed(print1, method, "soft_hard")
+        agrees = category_print == category and mixing_print == entry.get("mixing", "not printed")
+        components = ", ".join(f"{slot}: {chosen['name']}" for slot, chosen in entry.get("model", {}).items())
+        rows.append(
+            {
+                "method": Cell(method),
+                "label": Cell(study.label(method)),
+                "category": Cell(category, source=source),
+                "category_published": Cell(category_print),
+                "subcategory": Cell(entry.get("subcategory", "none"), source=source),
+                "mixing": Cell(mixing, source=source),
+                "mixing_published": Cell(mixing_print),
+                "components": Cell(components or "the recipe's", source=source),
+                "agrees": Cell("yes" if agrees else "no"),
+            }
+        )
+    counts = Counter(entry.get("category", "none") for entry in study.methods.values())
+    printed_counts = Counter(print1["category"])
+    return Table(
+        name="table1",
+        title=f"The {len(study.methods)} methods by the module they modify.",
+        study=study.name,
+        preset=study.preset,
+        key="method",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            f"{name}: {count} here, {printed_counts.get(name, 0)} in the document." for name, count in counts.items()
+        ]
+        + ["Does not depend on the preset."],
+        published=published.shown("table1"),
+    )

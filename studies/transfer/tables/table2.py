@@ -1,0 +1,137 @@
+"""Table 2: each method's distance from the baseline, in units of the baseline's noise floor; first what to believe.
+
+Source: transfer study, sections 3.3 and 4.1, Table 2. Columns that the document lacks: what may be believed, Holm and
+Benjamini-Hochberg, the distance read as a prediction of one new run (Student's t with n - 1 degrees of freedom) under
+each correction, the sampling error of the items, paired over them, and its test alone and with the seeds' spread
+(`plumbline.stats.items`), validation loss, outcome, number of seeds, run ids.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published, printed
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.formats import PROBABILITY
+from plumbline.results.tables.layout import ours, said
+from plumbline.results.tables.table import (
+    CONTEXT,
+    Column,
+    Table,
+    from_print,
+    notes_of,
+    printed_cells,
+    published_column,
+    reference_of,
+    warnings_of,
+)
+from plumbline.specs.study_config import Study
+from plumbline.stats.believed import RULE
+
+from ..base_rows import BaseRows, base_rows
+from ..headline import BASE, lead
+from ..items import answers, guessed, item_cells
+from ..protocol import sentence
+
+COLUMNS = [
+    Column(name="method", header="Method", kind="label", readable=False),
+    Column(name="label", header="Method", kind="label", narrow=True),
+    said("believed", "believed", narrow=True),
+    ours("climb_avg", "CLIMB-avg", ".4f", narrow=True, noise="sigma_all_seeds"),
+    published_column("climb_avg", "CLIMB-avg"),
+    ours("delta", "Δ", "+.4f", narrow=True),
+    published_column("delta", "Δ"),
+    ours("z", "z", "+.2f", narrow=True),
+    published_column("z", "z", narrow=True),
+    ours("p", "p", PROBABILITY, readable=False),
+    ours("p_bonferroni", "p Bonferroni", PROBABILITY),
+    published_column("p_bonferroni", "p Bonferroni"),
+    ours("p_holm", "p Holm", PROBABILITY),
+    ours("p_bh", "p BH", PROBABILITY),
+    ours("prediction_t", "t (prediction)", "+.2f", readable=False),
+    ours("p_prediction", "p prediction", PROBABILITY),
+    ours("p_prediction_bonferroni", "p prediction Bonferroni", PROBABILITY),
+    ours("p_prediction_holm", "p prediction Holm", PROBABILITY, readable=False),
+    ours("p_prediction_bh", "p prediction BH", PROBABILITY, readable=False),
+    ours("se_items", "± items", ".4f"),
+    ours("t_items", "t (items)", "+.2f", readable=False),
+    ours("df_items", "df (items)", ".1f", readable=False),
+    ours("p_items", "p items", PROBABILITY, readable=False),
+    ours("p_items_bonferroni", "p items Bonferroni", PROBABILITY),
+    ours("t_both", "t (seeds + items)", "+.2f", readable=False),
+    ours("p_both", "p seeds + items", PROBABILITY),
+    ours("p_both_bonferroni", "p seeds + items Bonferroni", PROBABILITY),
+    ours("validation_loss", "val. loss", ".4f"),
+    published_column("validation_loss", "val. loss", readable=False),
+    Column(name="outcome", header="outcome", kind="fact"),
+    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+    Column(name="value_of", header="value of", kind="fact", readable=False),
+    ours("climb_avg_all_seeds", "mean of all seeds", ".4f", readable=False),
+    ours("sigma_all_seeds", "σ of all seeds", ".5f", readable=False),
+    Column(name="run_ids", header="runs", kind="fact", readable=False),
+    Column(name="category", header="category", kind="fact", readable=False),
+    *CONTEXT,
+]
+
+
+def table2(frames: RunFrames, study: Study, published: Published) -> Table:
+    """All methods of the study, best CLIMB-avg first, the rows without a value last."""
+    reference = reference_of(study, "table2")
+    rows = base_rows(frames, study, reference)
+    behind = answers(frames, rows.floor_runs.index)
+    by_item = item_cells(frames, study, reference, behind, rows)
+    print2, print7 = published.table("table2"), published.table("table7")
+    cells = [
+        row
+        | by_item[method]
+        | {
+            "p_bonferroni_published": from_print(
+                printed(print2, method, "p_bonf"), bound=printed(print2, method, "p_bonf_bound")
+            )
+        }
+        | printed_cells(print2, method, {"climb_avg": "climb_avg", "delta": "delta", "z": "z"})
+        | printed_cells(print7, method, {"validation_loss": "val_loss"})
+        for method, row in rows.cells.items()
+    ]
+    return Table(
+        name="table2",
+        title=f"Main results at {study.scale_label(BASE)}, sorted by CLIMB-avg.",
+        study=study.name,
+        preset=study.preset,
+        key="method",
+        columns=COLUMNS,
+        rows=cells,
+        notes=[*_notes(study, rows, study.label(reference)), *_of_proxies(frames), *notes_of(study)],
+        warnings=[*lead(study, cells, guessed(frames, study, behind)), *warnings_of(study, frames)],
+        published=published.shown("table2"),
+    )
+
+
+def _of_proxies(frames: RunFrames) -> list[str]:
+    """What ± items takes for granted, and items made here have not."""
+    if all(source == "benchmark" for source in frames.task_sources.values()):
+        return []
+    return [
+        "Proxies of different tasks are made from the same held-out sentences, and ± items takes the items of "
+        "different tasks as independent: it is slightly too small, and so are p items and p seeds + items."
+    ]
+
+
+def _notes(study: Study, rows: BaseRows, label: str) -> list[str]:
+    floor = rows.floor
+    if floor.usable:
+        floor_note = f"{label}: mean {floor.mean:.4f}, unbiased σ {floor.sigma:.5f} over {floor.n} seeds."
+    else:
+        floor_note = f"{label}: {floor.n} seeds with a value give no noise floor."
+    if floor.missing:
+        floor_note += f" {floor.missing} of its {len(rows.floor_runs)} seeds have no value and do not enter."
+    freedom = f" with {floor.n - 1} degrees of freedom" if floor.usable else ""
+    return [
+        floor_note + " Its row is the mean of its seeds; every other row is its first seed, as in the document.",
+        RULE,
+        f"Δ = x − mean, z = Δ/σ, p two-sided normal, corrected for m = {study.m} methods; p prediction reads the same "
+        f"Δ as the prediction of one new run, Δ/(σ√(1 + 1/n)), Student's t{freedom}.",
+        "± items: standard error of Δ over items, from differences item by item between the method's run and the mean "
+        "of the reference's seeds; p items: these runs on other items. p seeds + items: other seeds on other items, "
+        f"Δ/√(items² + σ²(1 + 1/n)), Student's t{freedom}; what seeds owe to single items is in both terms, so that "
+        "it errs to the careful side.",
+        *([sentence(study.m, floor.n)] if floor.usable else []),
+    ]

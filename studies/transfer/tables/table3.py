@@ -1,0 +1,149 @@
+"""Table 3: the same methods at the base and at the large scale; and how much of the order survives.
+
+Source: transfer study, sections 5.1 and 5.2, Table 3.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.formats import probability
+from plumbline.results.tables.layout import ours
+from plumbline.results.tables.table import (
+    CONTEXT,
+    Cell,
+    Column,
+    Table,
+    absent,
+    context,
+    joint_outcome,
+    notes_of,
+    number,
+    printed_cells,
+    published_column,
+    reference_of,
+    warnings_of,
+)
+from plumbline.specs.study_config import Study
+from plumbline.stats import signs_preserved
+
+from ..headline import BASE, LARGE, first_seed, headline_runs
+from ..two_scales import failures, improvers, rank_correlation, two_scales
+
+#: Our columns, and the printed table's names of them.
+PRINTED = {"climb_avg_base": "climb_avg_1p2b", "climb_avg_large": "climb_avg_3b", "delta_large": "delta_3b"}
+PRINTED |= {"rank_base": "rank_1p2b", "rank_large": "rank_3b"}
+
+
+def columns(study: Study) -> list[Column]:
+    """The table's columns, with the scales' labels under this preset."""
+    base, large = study.scale_label(BASE), study.scale_label(LARGE)
+    return [
+        Column(name="method", header="Method", kind="label", readable=False),
+        Column(name="label", header="Method", kind="label", narrow=True),
+        ours("climb_avg_base", base, ".4f", narrow=True),
+        published_column("climb_avg_base", "1.2B"),
+        ours("climb_avg_large", large, ".4f", narrow=True),
+        published_column("climb_avg_large", "3B"),
+        ours("delta_base", f"Δ {base}", "+.4f"),
+        ours("delta_large", f"Δ {large}", "+.4f", narrow=True),
+        published_column("delta_large", "Δ 3B", narrow=True),
+        ours("rank_base", f"rank {base}", "g"),
+        published_column("rank_base", "rank 1.2B"),
+        ours("rank_large", f"rank {large}", "g", narrow=True),
+        published_column("rank_large", "rank 3B"),
+        Column(name="sign_preserved", header="sign preserved", kind="reproduced"),
+        Column(name="outcome", header="outcome", kind="fact"),
+        Column(name="n_seeds_large", header="seeds", kind="fact", format="d"),
+        *CONTEXT,
+    ]
+
+
+def table3(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each method of the large scale, best first there; those without a value last."""
+    reference = reference_of(study, "table3")
+    values, print3 = two_scales(frames, study, reference), published.table("table3")
+    base_runs, large_runs = frames.select(BASE, study.methods), frames.select(LARGE, study.methods)
+    floor_base = tuple(headline_runs(base_runs, reference, reference).index)
+    floor_large = tuple(first_seed(large_runs, reference).index)
+    rows = []
+    for method in values.sort_values("large", ascending=False, kind="stable", na_position="last").index:
+        value = values.loc[method]
+        mine, all_large = first_seed(large_runs, method), large_runs[large_runs["method"] == method]
+        base_mine = headline_runs(base_runs, method, reference)
+        word, base_word = absent(mine["outcome"]), absent(base_mine["outcome"])
+        own, base_own = tuple(mine.index), tuple(base_mine.index)
+        rows.append(
+            {
+                "method": Cell(method),
+                "label": Cell(study.label(method)),
+                "climb_avg_base": number(float(value["base"]), base_word, base_own),
+                "climb_avg_large": number(float(value["large"]), word, own),
+                "delta_base": number(float(value["delta_base"]), base_word, _both(base_own, floor_base)),
+                "delta_large": number(float(value["delta_large"]), word, _both(own, floor_large)),
+                "rank_base": _rank(value["rank_base"], base_word, base_runs.index),
+                "rank_large": _rank(value["rank_large"], word, large_runs.index),
+                "sign_preserved": Cell(
+                    _sign(value, method == reference, word, base_word), _both(base_own, own, floor_base, floor_large)
+                ),
+                "outcome": Cell(joint_outcome(all_large["outcome"]), tuple(all_large.index)),
+                "n_seeds_large": Cell(int((all_large["outcome"] == "completed").sum()), tuple(all_large.index)),
+            }
+            | printed_cells(print3, method, PRINTED)
+            | context(study, LARGE, frames)
+        )
+    return Table(
+        name="table3",
+        title=f"CLIMB-avg at {study.scale_label(LARGE)} beside {study.scale_label(BASE)}.",
+        study=study.name,
+        preset=study.preset,
+        key="method",
+        columns=columns(study),
+        rows=rows,
+        notes=[
+            "Δ at the large scale is from its single-seed baseline: it has no noise floor of its own.",
+            *(f"{statistic}: {text}." for statistic, text in _sentences(values, reference)),
+            *notes_of(study),
+        ],
+        warnings=warnings_of(study, frames),
+        published=published.shown("table3"),
+    )
+
+
+def _sentences(values: pd.DataFrame, reference: str) -> list[tuple[str, str]]:
+    up, down = improvers(values, reference), failures(values, reference)
+    others = values[values.index != reference]
+    said = []
+    for name, part in (("improvers", up), ("all methods that completed both", others)):
+        found = rank_correlation(part)
+        if found is not None and not math.isnan(found.rho):
+            how = "exact permutation" if found.exact else "random permutations"
+            text = f"ρ = {found.rho:+.2f} over n = {found.n}, p = {probability(found.p_permutation)} ({how}), "
+            said.append((f"Spearman of the {name}", text + f"{probability(found.p_t)} (t approximation)"))
+    for name, part in (("improvers", up), ("methods below the baseline", down)):
+        kept, n = signs_preserved(part["delta_base"], part["delta_large"])
+        said.append((f"Signs preserved, {name}", f"{kept} of {n}"))
+    return said
+
+
+def _both(*keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key for part in keys for key in part))
+
+
+def _rank(rank: float, word: str, runs: pd.Index) -> Cell:
+    shown = rank if math.isnan(rank) or rank % 1 else int(rank)
+    return number(shown, word, runs)
+
+
+def _sign(value: pd.Series, is_reference: bool, word: str, base_word: str) -> str:
+    if is_reference:
+        return "reference"
+    if math.isnan(value["delta_large"]):
+        return word
+    if math.isnan(value["delta_base"]):
+        return base_word
+    return "yes" if value["delta_base"] * value["delta_large"] > 0 else "no"

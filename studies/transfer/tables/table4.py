@@ -1,0 +1,97 @@
+"""Table 4: parameters and training operations, exact and without training, at the document's own size.
+
+Source: transfer study, appendix C and Table 4. Parameters and operations are those of the real modules on the meta
+device; the document's formula stands beside the true count.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.model.decoder import on_meta
+from plumbline.model.flops import counted
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import ours
+from plumbline.results.tables.table import Cell, Column, Table, printed_cells, published_column, reference_of
+from plumbline.specs import study_config
+from plumbline.specs.study_config import Study
+
+from ..flops import appendix_c
+from ..headline import BASE
+
+SIZE = "paper"
+
+
+COLUMNS = [
+    Column(name="method", header="Method", kind="label", narrow=True),
+    Column(name="category", header="Category", kind="fact"),
+    ours("parameters", "Parameters", ",d"),
+    ours("params_b", "Params (B)", ".3f", narrow=True),
+    published_column("params_b", "Params (B)", narrow=True),
+    ours("delta_params_pct", "ΔP (%)", "+.2f", narrow=True),
+    published_column("delta_params_pct", "ΔP (%)"),
+    ours("flops_formula", "step FLOPs, formula", ".4e"),
+    ours("delta_flops_pct", "ΔF (%)", "+.2f", narrow=True),
+    published_column("delta_flops_pct", "ΔF (%)"),
+    ours("flops_counted", "step FLOPs, counted", ".4e"),
+    ours("delta_flops_counted_pct", "ΔF counted (%)", "+.2f"),
+    Column(name="spec", header="run id", kind="fact", readable=False),
+    Column(name="preset", header="size", kind="fact", readable=False),
+    Column(name="scale", header="scale", kind="fact", readable=False),
+]
+
+#: Columns of ours that the document prints, under the same names.
+PRINTED = {name: name for name in ("params_b", "delta_params_pct", "delta_flops_pct")}
+
+
+def table4(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each method at paper size, whatever the preset of the runs."""
+    paper = study if study.preset == SIZE else study_config.load(study.name, SIZE)
+    reference = reference_of(paper, "table4")
+    specs = {run.spec.method: run.spec for run in paper.runs.values() if run.spec.scale == BASE}
+    counts = {}
+    for method in paper.methods:
+        spec = specs[method]
+        sequences = spec.sequences_per_batch
+        parameters = sum(value.numel() for value in on_meta(spec.model).parameters())
+        counts[method] = (parameters, appendix_c(spec.model, sequences), counted(spec.model, sequences=sequences))
+    print4 = published.table("table4")
+    order = [method for method in print4.index if method in counts]
+    order += [method for method in counts if method not in order]
+    rows = []
+    for method in order:
+        parameters, formula, operations = counts[method]
+        source = f"run spec {specs[method].run_id} (paper size), modules on the meta device"
+        against = [100 * (one / other - 1) for one, other in zip(counts[method], counts[reference], strict=True)]
+        rows.append(
+            {
+                "method": Cell(method),
+                "category": Cell(paper.methods[method].get("category", "none")),
+                "parameters": Cell(parameters, source=source),
+                "params_b": Cell(parameters / 1e9, source=source),
+                "delta_params_pct": Cell(against[0], source=source),
+                "flops_formula": Cell(formula, source=source + ", appendix C.1"),
+                "delta_flops_pct": Cell(against[1], source=source + ", appendix C.1"),
+                "flops_counted": Cell(operations, source=source),
+                "delta_flops_counted_pct": Cell(against[2], source=source),
+                "spec": Cell(specs[method].run_id),
+                "preset": Cell(SIZE),
+                "scale": Cell(paper.scale_label(BASE)),
+            }
+            | printed_cells(print4, method, PRINTED)
+        )
+    return Table(
+        name="table4",
+        title=f"Parameters and training FLOPs of one step at {paper.scale_label(BASE)}.",
+        study=study.name,
+        preset=SIZE,
+        key="method",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            "Exact and without training: modules on the meta device at paper size, whatever the preset of the runs.",
+            "Formula: appendix C.1, times 3, over the step's sequences; it has neither the head nor the products of "
+            "weights and values. Counted: every matrix product of the modules, the head's too, over all pairs of "
+            "query and key, times 3.",
+        ],
+        published=published.shown("table4"),
+    )

@@ -1,0 +1,149 @@
+"""Table 5: the baseline once more on a second hardware profile, task by task.
+
+Source: transfer study, appendix D and Table 5. Which devices they are is read from the manifests. A difference between
+runs that were made on one device, or of which one is a stand-in, is none between devices: its cells say so instead.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.tables.table import (
+    CONTEXT,
+    Cell,
+    Column,
+    Table,
+    absent,
+    context,
+    notes_of,
+    number,
+    printed_cells,
+    published_column,
+    reference_of,
+    warnings_of,
+)
+from plumbline.specs.study_config import Study
+
+from ..hardware import ARM, DIFFERENT, SAME, UNKNOWN, Pair, device, pair, stand_in
+from ..headline import BASE
+from ..tasks import printed_tasks
+
+
+def _ours(name: str, header: str, how: str) -> Column:
+    return Column(name=name, header=header, kind="reproduced", format=how, narrow=True)
+
+
+COLUMNS = [
+    Column(name="task", header="Task", kind="label", narrow=True),
+    _ours("primary", "Primary", ".4f"),
+    published_column("primary", "Primary"),
+    _ours("second", "Second", ".4f"),
+    published_column("second", "Second"),
+    _ours("delta", "Δ", "+.4f"),
+    published_column("delta", "Δ", narrow=True),
+    Column(name="higher", header="higher", kind="reproduced"),
+    Column(name="primary_profile", header="primary profile", kind="fact", readable=False),
+    Column(name="second_profile", header="second profile", kind="fact", readable=False),
+    Column(name="devices", header="devices", kind="fact", readable=False),
+    Column(name="stand_in", header="stand-in", kind="fact", readable=False),
+    *CONTEXT,
+]
+
+#: Our columns, and the printed table's names of them.
+PRINTED = {"primary": "primary", "second": "a100", "delta": "delta"}
+
+
+class Profile:
+    """The baseline's run on one profile; a study that has no such run has a profile without values."""
+
+    def __init__(self, frames: RunFrames, study: Study, method: str) -> None:
+        self.key = frames.key(BASE, method)
+        self.used = () if self.key is None else (self.key,)
+        self.facts: dict[str, Any] = {} if self.key is None else frames.runs.loc[self.key].to_dict()
+        self.word = absent([self.facts.get("outcome", MISSING)])
+        self.scores = pd.Series(dtype=float) if self.key is None else frames.task_scores(self.key)
+        self.name = "no such run" if self.key is None else _device(frames, study, self.key)
+
+    def value(self, name: str) -> float:
+        """Accuracy on a task, or a number of the run itself; NaN where there is none."""
+        return float(self.scores.get(name, self.facts.get(name, math.nan)))
+
+
+def table5(frames: RunFrames, study: Study, published: Published) -> Table:
+    """Twelve tasks, their mean, and the validation loss, on both profiles."""
+    primary, second = Profile(frames, study, reference_of(study, "table5")), Profile(frames, study, ARM)
+    change, compared = stand_in(study), pair(frames, study, primary.key, second.key)
+    print5 = published.table("table5", key="task")
+    tasks = printed_tasks(study, published)
+    tasks += [task for task in primary.scores.index if task not in tasks]
+    sources = {task: task for task in tasks} | {frames.average: "average", "validation_loss": "validation_loss"}
+    both = (*primary.used, *second.used)
+    rows = []
+    for task, source in sources.items():
+        first, other = primary.value(source), second.value(source)
+        delta = other - first
+        higher = "equal" if delta == 0 else "primary" if delta < 0 else "second"
+        word = primary.word if math.isnan(first) else second.word
+        if not math.isnan(delta) and not compared.evidence:
+            delta, word = math.nan, compared.word
+        rows.append(
+            {
+                "task": Cell(task),
+                "primary": number(first, primary.word, primary.used),
+                "second": number(other, second.word, second.used),
+                "delta": number(delta, word, both),
+                "higher": Cell(word if math.isnan(delta) else higher, both),
+                "primary_profile": Cell(primary.name, primary.used),
+                "second_profile": Cell(second.name, second.used),
+                "devices": Cell(compared.word, both),
+                "stand_in": Cell(change or "none"),
+            }
+            | printed_cells(print5, task, PRINTED)
+            | context(study, BASE, frames)
+        )
+    return Table(
+        name="table5",
+        title=f"The baseline at {study.scale_label(BASE)} {_on(compared)}.",
+        study=study.name,
+        preset=study.preset,
+        key="task",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            f"Primary: {primary.name}. Second: {second.name}. Published: the document's accelerator and an A100.",
+            *_of_devices(compared, change),
+            *([f"Stand-in: the second profile is the same run with {change}."] if change else []),
+            *([] if second.key else [f"This study has no run {ARM}."]),
+            *notes_of(study),
+        ],
+        warnings=warnings_of(study, frames),
+        published=published.shown("table5"),
+    )
+
+
+def _on(compared: Pair) -> str:
+    """What the title says that the two runs were made on."""
+    if compared.word == SAME:
+        return "twice on the same device"
+    return f"on two devices: {compared.why}" if compared.word == DIFFERENT else "on two profiles"
+
+
+def _of_devices(compared: Pair, change: str) -> list[str]:
+    """What keeps the table from being about devices."""
+    none = "no difference between devices is shown and no claim about them tested"
+    if compared.word == SAME:
+        return [f"Same device: {compared.why}. The second is {'a stand-in' if change else 'a repeat'}; {none}."]
+    return [f"Device not known: {compared.why}; {none}."] if compared.word == UNKNOWN else []
+
+
+def _device(frames: RunFrames, study: Study, key: str) -> str:
+    """Where a run was made and at which precision."""
+    manifest = frames.manifests.get(key)
+    if manifest is None:
+        return f"no run yet, {study.runs[key].spec.train.precision}"
+    return f"{device(manifest)}, {manifest['spec']['train']['precision']}"

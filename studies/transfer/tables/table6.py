@@ -1,0 +1,165 @@
+"""Table 6: what diverged, when, and what its gradient norms looked like before.
+
+Source: transfer study, section 5.3 and Table 6. The classifier's rules are in `plumbline.studies.transfer.divergence`.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from plumbline.audit.published import NOT_PRINTED, Published, printed
+from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
+from plumbline.results.tables.layout import ours
+from plumbline.results.tables.table import (
+    Cell,
+    Column,
+    Table,
+    context,
+    from_print,
+    notes_of,
+    number,
+    published_column,
+    warnings_of,
+)
+from plumbline.specs.study_config import Study
+
+from ..divergence import (
+    BRIEF,
+    ELEVATED,
+    GROWTH,
+    MECHANISMS,
+    MONOTONE,
+    PAPER_STEPS,
+    PRINTED,
+    divergence_of,
+)
+from ..headline import LARGE
+
+ARM = "provoked_divergence"
+PROVOKED = "not of the document; an absurd learning rate, so that a divergence is seen end to end."
+
+
+COLUMNS = [
+    Column(name="run", header="Run", kind="label", narrow=True),
+    Column(name="label", header="Method", kind="label", readable=False),
+    Column(name="seed", header="seed", kind="fact", format="d", readable=False),
+    Column(name="outcome", header="outcome", kind="fact"),
+    ours("nan_step", "step", "d"),
+    published_column("nan_step", "step"),
+    ours("nan_share", "share of training", ".3f", narrow=True),
+    published_column("nan_share", "share of training"),
+    ours("stable_grad_norm", "stable grad norm", ".3g"),
+    published_column("stable_grad_norm", "stable grad norm"),
+    ours("peak_grad_norm", "peak", ".3g"),
+    ours("last_grad_norm", "last", ".3g"),
+    ours("elevated_from", "elevated from", ".0f"),
+    published_column("elevated_from", "elevated from"),
+    ours("elevated_steps", "elevated for", "d"),
+    published_column("elevated_steps", "elevated for"),
+    Column(name="signature", header="signature", kind="reproduced", narrow=True),
+    Column(name="signature_published", header="signature", kind="published", narrow=True),
+    Column(name="mechanism", header="reads", kind="reproduced"),
+    ours("last_finite_loss", "last finite loss", ".4f"),
+    Column(name="reason", header="reason", kind="fact", readable=False),
+    Column(name="preset", header="preset", kind="fact", readable=False),
+    Column(name="scale", header="scale", kind="fact", readable=False),
+]
+
+
+def table6(frames: RunFrames, study: Study, published: Published) -> Table:
+    """The document's divergences, whatever became of them here, and every other run that diverged here."""
+    print6 = published.table("table6", key=["method_id", "seed"])
+    rows = []
+    for key, run in listed(frames, print6).iterrows():
+        place = (run["method"], str(run["seed"])) if run["scale"] == LARGE else ("", "")
+        row = {
+            "run": Cell(name_of(run), (str(key),)),
+            "label": Cell(study.label(run["method"])),
+            "seed": Cell(int(run["seed"])),
+            "outcome": Cell(run["outcome"], (str(key),)),
+        }
+        row |= _history(frames, str(key), run) | _printed(print6, place)
+        rows.append(row | context(study, run["scale"]))
+    absent = [f"{method}/s{seed}" for method, seed in print6.index if frames.key(LARGE, method, int(seed)) is None]
+    return Table(
+        name="table6",
+        title=f"Divergences at {study.scale_label(LARGE)} under the shared recipe.",
+        study=study.name,
+        preset=study.preset,
+        key="run",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            "Signatures are read from gradient norms before clipping, after warm-up. Stable level: median of the first "
+            f"half; elevated: above {ELEVATED:g} times it, up to the end, with at most {BRIEF:.0%} of the steps "
+            f"between two such norms. sudden: elevated for at most {BRIEF:.0%} of the steps before; rise: longer, rank "
+            f"correlation with the step at least {MONOTONE:g} and {GROWTH:g} times higher at its end; inflation: "
+            "longer, otherwise. A signature does not prove a mechanism.",
+            "Section B, what probes say of these runs' attention and logits, is the target attention_concentration.",
+            "Training ends at the first loss or gradient norm that is no number; how HybridNorm's seed 44, printed "
+            "with norms of about 14 after it, goes on is out of scope (ruling after_divergence).",
+            *([f"{ARM}: {PROVOKED}"] if ARM in study.sheet.get("arms", {}) else []),
+            *([f"Printed, and no run of this study: {', '.join(absent)}."] if absent else []),
+            *notes_of(study),
+        ],
+        warnings=warnings_of(study),
+        published=published.shown("table6"),
+    )
+
+
+def name_of(run: pd.Series) -> str:
+    """A run's name in the table; without its scale where that is the large one."""
+    name = f"{run['method']}/s{run['seed']}"
+    return name if run["scale"] == LARGE else f"{run['scale']}/{name}"
+
+
+def _history(frames: RunFrames, key: str, run: pd.Series) -> dict[str, Cell]:
+    """How a run diverged, or the word for why it did not."""
+    numbers = ("nan_step", "nan_share", "stable_grad_norm", "peak_grad_norm", "last_grad_norm", "elevated_from")
+    numbers += ("elevated_steps", "last_finite_loss")
+    own = (key,)
+    if run["outcome"] != DIVERGED:
+        word = "no divergence" if run["outcome"] == COMPLETED else MISSING
+        words = {name: Cell(word, own) for name in ("signature", "mechanism", "reason")}
+        return {name: Cell(None, own, word=word) for name in numbers} | words
+    found = divergence_of(frames, key)
+    return {
+        "nan_step": Cell(int(run["step"]), own),
+        "nan_share": Cell(float(run["step"] / run["steps"]), own),
+        "stable_grad_norm": number(found.stable, found.signature, own),
+        "peak_grad_norm": number(found.peak, "no norm", own),
+        "last_grad_norm": number(found.last, "no norm", own),
+        "elevated_from": number(found.elevated_from, "never", own),
+        "elevated_steps": Cell(found.elevated_steps, own),
+        "last_finite_loss": number(float(run["last_finite_loss"]), "no finite loss", own),
+        "signature": Cell(found.signature, own),
+        "mechanism": Cell(MECHANISMS[found.signature], own),
+        "reason": Cell(run["reason"], own),
+    }
+
+
+def _printed(print6: pd.DataFrame, place: tuple[str, str]) -> dict[str, Cell]:
+    """What the document prints of a run; it prints either the length of a rise or that of a spike."""
+    nan_step, mechanism = printed(print6, place, "nan_step"), printed(print6, place, "mechanism")
+    share = nan_step if nan_step == NOT_PRINTED else f"{int(nan_step) / PAPER_STEPS:.3f}"
+    rise, spike = printed(print6, place, "grad_rise_steps"), printed(print6, place, "spike_steps")
+    return {
+        "nan_step_published": from_print(nan_step),
+        "nan_share_published": from_print(share),
+        "stable_grad_norm_published": from_print(printed(print6, place, "pre_nan_grad_norm")),
+        "elevated_from_published": from_print(printed(print6, place, "sustained_from_step")),
+        "elevated_steps_published": from_print(spike if rise == NOT_PRINTED else rise),
+        "signature_published": Cell(PRINTED.get(mechanism, mechanism)),
+    }
+
+
+def listed(frames: RunFrames, print6: pd.DataFrame) -> pd.DataFrame:
+    """Runs to show: printed divergences first, in the printed order, then other runs that diverged, then the arm."""
+    runs = frames.runs
+    place = {pair: position for position, pair in enumerate(print6.index)}
+    pairs = [(method, str(seed)) for method, seed in zip(runs["method"], runs["seed"], strict=True)]
+    known = [pair in place and scale == LARGE for pair, scale in zip(pairs, runs["scale"], strict=True)]
+    order = [place[pair] if is_known else len(place) for pair, is_known in zip(pairs, known, strict=True)]
+    shown = runs.assign(order=order, arm=runs["method"] == ARM)
+    keep = pd.Series(known, index=runs.index) | (runs["outcome"] == DIVERGED) | shown["arm"]
+    return shown[keep].sort_values(["arm", "order"], kind="stable")

@@ -1,0 +1,82 @@
+"""Table 7: final validation loss beside CLIMB-avg for six methods.
+
+Source: transfer study, appendix E.1 and Table 7.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import ours
+from plumbline.results.tables.table import (
+    CONTEXT,
+    Cell,
+    Column,
+    Table,
+    notes_of,
+    printed_cells,
+    published_column,
+    reference_of,
+    warnings_of,
+)
+from plumbline.specs.study_config import Study
+
+from ..base_rows import base_rows
+from ..headline import BASE
+
+COLUMNS = [
+    Column(name="method", header="Method", kind="label", readable=False),
+    Column(name="label", header="Method", kind="label", narrow=True),
+    ours("validation_loss", "val. loss", ".4f", narrow=True),
+    published_column("validation_loss", "val. loss", narrow=True),
+    ours("loss_gap", "gap (nats)", "+.4f"),
+    ours("loss_gap_pct", "gap (%)", "+.2f", narrow=True),
+    ours("climb_avg", "CLIMB-avg", ".4f", narrow=True),
+    published_column("climb_avg", "CLIMB-avg"),
+    ours("z", "z", "+.2f", narrow=True),
+    published_column("z", "z"),
+    Column(name="outcome", header="outcome", kind="fact"),
+    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+    *CONTEXT,
+]
+
+#: Columns that a method's row at the base scale has, and the printed table's names of ours.
+SHARED = ("method", "label", "validation_loss", "climb_avg", "z", "outcome", "n_seeds")
+SHARED += ("preset", "scale", "task_source")
+PRINTED = {"validation_loss": "val_loss", "climb_avg": "climb_avg", "z": "z"}
+
+
+def table7(frames: RunFrames, study: Study, published: Published) -> Table:
+    """The printed methods that the study has, in the printed order; the gap is from the baseline's mean loss."""
+    reference = reference_of(study, "table7")
+    whole, print7 = base_rows(frames, study, reference).cells, published.table("table7")
+    base = whole[reference]["validation_loss"]
+    left_out = [method for method in print7.index if method not in study.methods]
+    rows = []
+    for method in [method for method in print7.index if method in study.methods]:
+        row = {name: whole[method][name] for name in SHARED}
+        loss = row["validation_loss"]
+        runs = tuple(dict.fromkeys((*loss.runs, *base.runs)))
+        if isinstance(loss.value, float) and isinstance(base.value, float):
+            gap = loss.value - base.value
+            row |= {"loss_gap": Cell(gap, runs), "loss_gap_pct": Cell(100 * gap / base.value, runs)}
+        else:
+            word = loss.word or base.word
+            row |= {"loss_gap": Cell(None, runs, word=word), "loss_gap_pct": Cell(None, runs, word=word)}
+        rows.append(row | printed_cells(print7, method, PRINTED))
+    return Table(
+        name="table7",
+        title=f"Final validation loss, CLIMB-avg and z at {study.scale_label(BASE)}.",
+        study=study.name,
+        preset=study.preset,
+        key="method",
+        columns=COLUMNS,
+        rows=rows,
+        notes=[
+            "The baseline's row is the mean of its seeds, its loss too; gaps are from that loss.",
+            *([f"Printed, and no method of this study: {', '.join(left_out)}."] if left_out else []),
+            *notes_of(study),
+        ],
+        warnings=warnings_of(study, frames),
+        published=published.shown("table7"),
+    )

@@ -1,0 +1,61 @@
+"""Each method's distance from the baseline on each task: the numbers behind Figure 3.
+
+Source: transfer study, appendix E, Figure 3 (which prints no numbers).
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.table import (
+    CONTEXT,
+    Cell,
+    Column,
+    Table,
+    absent,
+    context,
+    notes_of,
+    number,
+    reference_of,
+    warnings_of,
+)
+from plumbline.specs.study_config import Study
+
+from ..headline import BASE, base_values, best_first, headline_runs
+from ..tasks import deltas, tasks_of
+
+
+def task_deltas(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each method, one column for each task."""
+    reference = reference_of(study, "task_deltas")
+    tasks, runs = tasks_of(frames, study, published), frames.select(BASE, study.methods)
+    values = deltas(frames, study, tasks, reference)
+    floor = tuple(headline_runs(runs, reference, reference).index)
+    rows = []
+    for method in best_first(base_values(frames, study, reference)):
+        behind = headline_runs(runs, method, reference)
+        used = tuple(dict.fromkeys((*behind.index, *floor)))
+        word = absent(behind["outcome"])
+        row = {"method": Cell(method), "label": Cell(study.label(method))}
+        row |= {task: number(float(values.loc[method, task]), word, used) for task in tasks}
+        rows.append(row | context(study, BASE, frames))
+    columns = [
+        Column(name="method", header="Method", kind="label", readable=False),
+        Column(name="label", header="Method", kind="label"),
+        *(Column(name=task, header=task, kind="reproduced", format="+.3f") for task in tasks),
+        *CONTEXT,
+    ]
+    return Table(
+        name="task_deltas",
+        title=f"Distance from the baseline's mean on each task at {study.scale_label(BASE)}.",
+        study=study.name,
+        preset=study.preset,
+        key="method",
+        columns=columns,
+        rows=rows,
+        notes=[
+            "Methods by CLIMB-avg, best first; one seed each. The document prints these only as a picture.",
+            *notes_of(study),
+        ],
+        warnings=warnings_of(study, frames),
+    )

@@ -1,0 +1,73 @@
+"""Studies are found by their folders and imported by path, each project's own; what is wrong with one is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbline.core.errors import PlumblineError
+from plumbline.specs import code, installed, study_folders, study_parts
+from plumbline.specs.config import studies
+
+
+def written(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / "studies/own" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_each_project_has_its_own_code_of_one_name(tmp_path: Path) -> None:
+    """And what was imported first is the same module when its project has its turn again."""
+    table = "from ..shared import NAME\n\n\ndef name():\n    return NAME\n"
+    roots = [
+        written(tmp_path / name, {"study.yaml": "", "shared.py": f"NAME = {name!r}\n", "tables/name.py": table})
+        for name in ("one", "two")
+    ]
+    made = [study_parts.function("own", "tables", "name", root) for root in (*roots, *roots)]
+    assert [function() for function in made] == ["one", "two", "one", "two"]
+    assert made[0] is made[2] and made[1] is made[3]
+
+
+def test_a_folder_that_holds_no_study_is_told(tmp_path: Path) -> None:
+    written(tmp_path, {"notes.md": ""})
+    with pytest.raises(PlumblineError, match=r"studies/own is no study: it has no study.yaml and no published; write"):
+        studies(tmp_path)
+
+
+def test_code_that_fails_is_told_with_its_file(tmp_path: Path) -> None:
+    root = written(tmp_path, {"study.yaml": "", "audit.py": "import nothing_of_this_name\n"})
+    with pytest.raises(PlumblineError, match=r"the study 'own' cannot be imported \(.*own/audit.py\): ModuleNotFound"):
+        study_parts.part("own", "audit", root)
+
+
+@pytest.mark.parametrize("line", ["from ....other import x", "from plumbline.studies.other import x"])
+def test_an_import_of_another_study_is_refused_when_it_is_planned(tmp_path: Path, line: str) -> None:
+    root = written(tmp_path, {"study.yaml": "", "tables/name.py": f"def name():\n    {line}\n"})
+    with pytest.raises(PlumblineError, match=r"copy what another (one|study) has"):
+        code.product_files(study_parts.file("own", "tables", "name", root))
+
+
+def test_a_package_brings_a_study_and_is_told_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = tmp_path / "site"
+
+    def bring(package: str, *files: str) -> None:
+        for name in (f"{package}/__init__.py", *files, f"{package}.dist-info/METADATA"):
+            (site / name).parent.mkdir(parents=True, exist_ok=True)
+            (site / name).write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n" * name.endswith("DATA"))
+        (site / f"{package}.dist-info/entry_points.txt").write_text(f"[plumbline.studies]\nwide = {package}\n")
+        installed.offers.cache_clear()
+
+    bring("wide_is_fast")
+    monkeypatch.syspath_prepend(site)
+    with pytest.raises(PlumblineError, match=r"the study 'wide' of the installed .* wide_is_fast.* has no study.yaml"):
+        studies(tmp_path)
+    bring("wide_is_fast", "wide_is_fast/study.yaml")
+    assert study_folders.folder("wide", tmp_path) == site / "wide_is_fast"
+    bring("wide_too", "wide_too/study.yaml")
+    with pytest.raises(PlumblineError, match=r"both bring a study 'wide' \(\S+ and \S+\); uninstall one of them"):
+        studies(tmp_path)
+    monkeypatch.undo()
+    installed.offers.cache_clear()

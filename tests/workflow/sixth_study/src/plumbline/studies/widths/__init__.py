@@ -1,1 +1,0 @@
-"""All that is particular to the made-up document."""

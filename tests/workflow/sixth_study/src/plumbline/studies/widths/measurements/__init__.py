@@ -1,1 +1,0 @@
-"""What it measures beside its runs."""

@@ -1,0 +1,3 @@
+"""Names the one scale of the made-up study."""
+
+SCALE = "tiny"

@@ -1,0 +1,56 @@
+"""Validation loss of each width beside the printed one, the norm of its keys at the end, and what a width stretches."""
+
+from __future__ import annotations
+
+from plumbline.audit.published import Published
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.tables.table import (
+    CONTEXT,
+    Cell,
+    Column,
+    Table,
+    absent,
+    context,
+    number,
+    printed_cells,
+    published_column,
+)
+from plumbline.specs.study_config import Study
+
+from ..scale import SCALE
+
+COLUMNS = [
+    Column(name="method", header="Method", kind="label", narrow=True),
+    Column(name="loss", header="loss", kind="reproduced", format=".4f", narrow=True),
+    published_column("loss", "loss", narrow=True),
+    Column(name="key_norm", header="key norm", kind="reproduced", format=".3f"),
+    Column(name="stretch", header="stretch", kind="reproduced", format=".2f"),
+    *CONTEXT[:2],
+]
+
+
+def losses(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each width."""
+    printed, rows = published.table("losses"), []
+    measured = frames.measured("stretch")
+    largest = {} if measured is None else dict(measured[["width", "largest"]].itertuples(index=False))
+    for method in study.methods:
+        runs = frames.select(SCALE, [method])
+        own, word = tuple(runs.index), absent(runs["outcome"])
+        last = frames.probes[(frames.probes["method"] == method) & (frames.probes["fraction"] == 1.0)]
+        norms = last[(last["probe"] == "key_norm") & (last["source"] == "offline")]["value"]
+        row = {"method": Cell(method), "loss": number(runs["validation_loss"].iloc[0], word, own)}
+        row |= {"key_norm": number(float(norms.mean()), word, own)}
+        width = next(run.spec.model.ffn_width for run in study.runs.values() if run.spec.method == method)
+        row |= {"stretch": number(largest.get(width), MISSING, [frames.measured_key("stretch")])}
+        rows.append(row | printed_cells(printed, method, {"loss": "loss"}) | context(study, SCALE))
+    return Table(
+        name="losses",
+        title="Loss by width.",
+        study=study.name,
+        preset=study.preset,
+        key="method",
+        columns=COLUMNS,
+        rows=rows,
+        published=published.shown("losses"),
+    )
