@@ -141,8 +141,8 @@ class Published:
         stem = name.partition(".")[0]
         if self.reads is not None and stem not in self.reads:
             raise PlumblineError(
-                f"{self.directory.parent / study_folders.YAML}: targets: {stem!r} is read but not declared; add it to the "
-                f"target's `published:` (there {sorted(self.reads)})"
+                f"{self.directory.parent / study_folders.YAML}: targets: {stem!r} is read but not declared; add it to "
+                f"the target's `published:` (there {sorted(self.reads)})"
             )
         path = self.directory / name
         if not path.is_file():

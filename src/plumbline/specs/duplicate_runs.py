@@ -85,8 +85,8 @@ def _check(study: Study, name: str, other: str, scale: str, what: str, trained: 
     names = {known for _, known in trained} - {name}
     if other not in names:
         raise PlumblineError(
-            f"{study.file}: {name}: same_as: there is no run of the method {other!r}{nearest(other, names)}; name another "
-            "one, or drop `same_as`"
+            f"{study.file}: {name}: same_as: there is no run of the method {other!r}{nearest(other, names)}; name "
+            "another one, or drop `same_as`"
         )
     if trained.get((scale, other), what) != what:
         raise PlumblineError(

@@ -85,8 +85,8 @@ def require_planned(digest: str, study: Study, groups: Iterable[str]) -> None:
     """
     if expected_digest(study.group(*groups)) != digest:
         raise PlumblineError(
-            f"the runs of {study.name} differ from those that this job was planned with: {study.file}, what it extends, "
-            "its corpus or a component's code was edited since; "
+            f"the runs of {study.name} differ from those that this job was planned with: {study.file}, what it "
+            "extends, its corpus or a component's code was edited since; "
             "start Snakemake again"
         )
 
